@@ -1,0 +1,1 @@
+//! Small complete programs that use Spandrel.

@@ -1,0 +1,1 @@
+//! Typed endpoints over operating system handles.

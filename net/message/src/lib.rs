@@ -1,0 +1,1 @@
+//! Received data: reference counted, aligned, chainable blocks.

@@ -1,0 +1,1 @@
+//! Locks, conditions and atomics, from the one place where Spandrel takes them.

@@ -1,0 +1,1 @@
+//! Compiles IDL from a build script.

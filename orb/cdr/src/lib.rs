@@ -1,0 +1,1 @@
+//! Common Data Representation: how IDL values become octets and back.

@@ -1,0 +1,1 @@
+//! The ORB core: transports, connections, references and invocation.

@@ -1,0 +1,1 @@
+//! The OMG IDL compiler: front end, checked model and the Rust back end.

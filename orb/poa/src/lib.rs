@@ -1,0 +1,1 @@
+//! The portable object adapter: from object key to servant.

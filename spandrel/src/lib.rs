@@ -1,0 +1,1 @@
+//! Distribution middleware in safe Rust: a CORBA object request broker on a toolkit of network components.

@@ -1,0 +1,2 @@
+//! The spandrel command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The laboratory: the papers' experiments, measured against raw sockets.
