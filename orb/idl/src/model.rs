@@ -1,0 +1,314 @@
+//! The checked model: what a back end reads.
+//!
+//! A [`Model`] exists only for IDL without errors, so a back end has nothing left to check: every name is resolved,
+//! every constant is computed, every bound is positive, every inheritance graph is free of circles. The model says nothing
+//! about a target language.
+//!
+//! All definitions sit in one arena and refer to each other by [`DefId`]. A module that is reopened has **one** entry,
+//! whose contents are those of all its openings in source order; a forward declaration and its definition also share
+//! one entry. Operations, attributes and enumerators are definitions too, because they have repository ids.
+//!
+//! Terms are those of OMG IDL 4.2 (formal/18-01-05).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostics;
+use crate::source::{SourceMap, Span};
+
+mod queries;
+
+/// Names a [`Definition`] in its [`Model`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DefId(pub(crate) u32);
+
+impl DefId {
+    /// The position in [`Model::definitions`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A checked IDL specification: the main file and all that it includes.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub(crate) sources: Arc<SourceMap>,
+    pub(crate) definitions: Vec<Definition>,
+    pub(crate) roots: Vec<DefId>,
+    pub(crate) by_name: HashMap<String, DefId>,
+    pub(crate) warnings: Diagnostics,
+}
+
+/// One named thing.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Its own id.
+    pub id: DefId,
+    /// The simple name, without the `_` of an escaped identifier.
+    pub name: String,
+    /// The full name without a leading `::`, such as `Bank::Account`.
+    pub scoped_name: String,
+    /// The repository id, such as `IDL:Bank/Account:1.0` (CORBA 3.3 Part 1, 14.7).
+    pub repository_id: String,
+    /// The definition whose contents list this one; `None` at the top level. An enumerator's is its enum, although its
+    /// scoped name is that of the scope around the enum.
+    pub parent: Option<DefId>,
+    /// The comment directly before the definition, line by line, without comment marks and decoration; the blank after
+    /// the mark is kept, as in Rust's own `#[doc]`.
+    pub doc: Vec<String>,
+    /// Where its name stands: for a module at its first opening, for what was declared forward at its definition.
+    pub span: Span,
+    /// Whether it stands in the main file; for a module, whether any of its openings does. Otherwise it was included.
+    pub in_main_file: bool,
+    /// What it is.
+    pub kind: DefinitionKind,
+}
+
+/// What a definition is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum DefinitionKind {
+    /// `module`
+    Module(Module),
+    /// `interface`
+    Interface(Interface),
+    /// An operation of an interface.
+    Operation(Operation),
+    /// An attribute of an interface; a list of attributes is one definition each.
+    Attribute(Attribute),
+    /// `struct`
+    Struct(Struct),
+    /// `exception`
+    Exception(Struct),
+    /// `enum`
+    Enum(Enum),
+    /// One name in an `enum`.
+    Enumerator(Enumerator),
+    /// `typedef`; a list of declarators is one definition each.
+    Typedef(Typedef),
+    /// `const`
+    Const(Const),
+    /// `native`: a type that only the language mapping knows.
+    Native,
+}
+
+/// A module: its openings taken together.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// What it contains directly, in source order.
+    pub contents: Vec<DefId>,
+}
+
+/// An interface.
+#[derive(Clone, Debug, Default)]
+pub struct Interface {
+    /// The direct bases, as written.
+    pub bases: Vec<DefId>,
+    /// All bases, direct and indirect, each once: depth first, left to right, every interface after its own bases.
+    pub all_bases: Vec<DefId>,
+    /// Operations, attributes and nested definitions of this interface itself, in source order.
+    pub contents: Vec<DefId>,
+    /// Declared forward and not defined in any file read; it can be referred to and nothing more.
+    pub forward_only: bool,
+    /// `abstract interface`. Never set so far: the front end reports it as not supported yet.
+    pub is_abstract: bool,
+    /// `local interface`.
+    pub is_local: bool,
+}
+
+/// A structure's or exception's members.
+#[derive(Clone, Debug, Default)]
+pub struct Struct {
+    /// The members in order; `long x, y;` is two.
+    pub members: Vec<Member>,
+    /// Nested definitions made by its member types (`enum` or `struct` in place of a type name). Always empty in IDL 4.2.
+    pub contents: Vec<DefId>,
+}
+
+/// A member of a structure or exception.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The simple name.
+    pub name: String,
+    /// Its type, with the array dimensions of its declarator.
+    pub ty: Type,
+    /// As [`Definition::doc`].
+    pub doc: Vec<String>,
+    /// Where its name stands.
+    pub span: Span,
+}
+
+/// An enumeration. Its values are numbered from zero.
+#[derive(Clone, Debug, Default)]
+pub struct Enum {
+    /// Its enumerators in order; each is a [`DefinitionKind::Enumerator`].
+    pub enumerators: Vec<DefId>,
+}
+
+/// One value of an enumeration.
+#[derive(Clone, Copy, Debug)]
+pub struct Enumerator {
+    /// The enumeration.
+    pub of: DefId,
+    /// Its number there, from zero: what is sent on the wire.
+    pub ordinal: u32,
+}
+
+/// A type's further name.
+#[derive(Clone, Debug)]
+pub struct Typedef {
+    /// What it names, with the array dimensions of its declarator.
+    pub ty: Type,
+}
+
+/// A constant.
+#[derive(Clone, Debug)]
+pub struct Const {
+    /// The type as written, so possibly a typedef; an enum, a primitive or a string behind it.
+    pub ty: Type,
+    /// The value, within the range of its type.
+    pub value: ConstValue,
+}
+
+/// The value of a constant; which variant follows from the constant's type.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ConstValue {
+    /// Any integer type, `octet` included.
+    Integer(i128),
+    /// `float` (already rounded to one), `double`, `long double` (with the precision of a double).
+    Float(f64),
+    /// `boolean`
+    Boolean(bool),
+    /// `char`: an ISO 8859-1 code.
+    Char(u8),
+    /// `wchar`
+    WideChar(char),
+    /// `string`: characters up to U+00FF, none of them NUL.
+    String(String),
+    /// `wstring`
+    WideString(String),
+    /// A value of an enumeration: the enumerator.
+    Enumerator(DefId),
+}
+
+/// A type, as used by members, parameters, typedefs and constants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// A type without parts.
+    Primitive(Primitive),
+    /// `string`, or `string<bound>`.
+    String {
+        /// The greatest number of characters, without the terminating NUL.
+        bound: Option<u32>,
+    },
+    /// `wstring`, or `wstring<bound>`. Reserved: reported as not supported yet.
+    WString {
+        /// The greatest number of wide characters.
+        bound: Option<u32>,
+    },
+    /// `sequence<element>`, or `sequence<element, bound>`.
+    Sequence {
+        /// What it is a sequence of.
+        element: Box<Type>,
+        /// The greatest number of elements.
+        bound: Option<u32>,
+    },
+    /// An array, from the dimensions behind a declarator. The element is never itself written as an array, but may name a
+    /// typedef of one.
+    Array {
+        /// What it is an array of.
+        element: Box<Type>,
+        /// The dimensions, outermost first; at least one, each at least 1.
+        dimensions: Vec<u32>,
+    },
+    /// An interface, struct, enum, typedef or native type (or exception, where `raises` names one).
+    Named(DefId),
+    /// `Object`: a reference to an object of any interface.
+    Object,
+}
+
+/// The types without parts (IDL 4.2, 7.4.1.4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Primitive {
+    /// `short`: 16 bits.
+    Short,
+    /// `unsigned short`
+    UnsignedShort,
+    /// `long`: 32 bits.
+    Long,
+    /// `unsigned long`
+    UnsignedLong,
+    /// `long long`: 64 bits.
+    LongLong,
+    /// `unsigned long long`
+    UnsignedLongLong,
+    /// `float`: IEEE 754 single.
+    Float,
+    /// `double`: IEEE 754 double.
+    Double,
+    /// `long double`: IEEE 754 quadruple, 16 octets.
+    LongDouble,
+    /// `boolean`
+    Boolean,
+    /// `octet`
+    Octet,
+    /// `char`
+    Char,
+    /// `wchar`. Reserved: reported as not supported yet.
+    WChar,
+}
+
+/// An operation.
+#[derive(Clone, Debug, Default)]
+pub struct Operation {
+    /// `oneway`: returns nothing, has only `in` parameters, raises nothing.
+    pub oneway: bool,
+    /// The type of the result; `None` for `void`.
+    pub result: Option<Type>,
+    /// The parameters in order; their names differ.
+    pub parameters: Vec<Parameter>,
+    /// The user exceptions it may raise, each once; each is a [`DefinitionKind::Exception`].
+    pub raises: Vec<DefId>,
+    /// The names of its `context` clause. Reserved: reported as not supported yet.
+    pub context: Vec<String>,
+}
+
+/// A parameter of an operation.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Which way it goes.
+    pub mode: ParameterMode,
+    /// Its type.
+    pub ty: Type,
+    /// Its simple name.
+    pub name: String,
+    /// Where its name stands.
+    pub span: Span,
+}
+
+/// Which way a parameter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ParameterMode {
+    /// From client to server.
+    In,
+    /// From server to client.
+    Out,
+    /// Both ways.
+    InOut,
+}
+
+/// An attribute.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    /// Without a setter.
+    pub readonly: bool,
+    /// Its type.
+    pub ty: Type,
+    /// The exceptions of its getter (`raises` when readonly, otherwise `getraises`).
+    pub get_raises: Vec<DefId>,
+    /// The exceptions of its setter (`setraises`).
+    pub set_raises: Vec<DefId>,
+}

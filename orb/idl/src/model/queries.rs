@@ -1,0 +1,236 @@
+//! Questions that back ends ask of a model.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Index;
+
+use super::{
+    Attribute, Const, DefId, Definition, DefinitionKind, Enum, Interface, Model, Operation,
+    Primitive, Struct, Type, Typedef,
+};
+use crate::diagnostic::Diagnostics;
+use crate::source::SourceMap;
+
+impl Model {
+    /// All definitions in the order in which they were first declared: containers before their contents, contents of a
+    /// container not necessarily side by side when a module is reopened.
+    pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Definition> + DoubleEndedIterator {
+        self.definitions.iter()
+    }
+
+    /// What stands at the top level, in source order.
+    pub fn roots(&self) -> &[DefId] {
+        &self.roots
+    }
+
+    /// The definition with this full name; a leading `::` makes no difference.
+    pub fn lookup(&self, scoped_name: &str) -> Option<&Definition> {
+        let name = scoped_name.strip_prefix("::").unwrap_or(scoped_name);
+        self.by_name.get(name).map(|&id| &self[id])
+    }
+
+    /// What `container` lists as its direct contents, in source order; nothing for definitions that contain none. The
+    /// enumerators of an enum are its contents.
+    pub fn contents(&self, container: DefId) -> &[DefId] {
+        match &self[container].kind {
+            DefinitionKind::Module(module) => &module.contents,
+            DefinitionKind::Interface(interface) => &interface.contents,
+            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => &body.contents,
+            DefinitionKind::Enum(body) => &body.enumerators,
+            _ => &[],
+        }
+    }
+
+    /// The files that were read.
+    pub fn sources(&self) -> &SourceMap {
+        &self.sources
+    }
+
+    /// What the front end had to say although it found no error.
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.warnings
+    }
+
+    /// The type behind any number of typedefs. Only the outermost type is resolved: of `sequence<Amount>` the element
+    /// stays `Amount`.
+    pub fn resolve<'m>(&'m self, ty: &'m Type) -> &'m Type {
+        let mut ty = ty;
+        while let Type::Named(id) = ty {
+            match &self[*id].kind {
+                DefinitionKind::Typedef(typedef) => ty = &typedef.ty,
+                _ => break,
+            }
+        }
+        ty
+    }
+
+    /// The definition behind a type, typedefs resolved: an interface, struct, enum or native type.
+    pub fn resolve_named(&self, ty: &Type) -> Option<&Definition> {
+        match self.resolve(ty) {
+            Type::Named(id) => Some(&self[*id]),
+            _ => None,
+        }
+    }
+
+    /// Whether every value of the type takes the same number of octets in CDR, given the alignment of its start:
+    /// primitives (other than `wchar`, whose encoding has a length), enums, and arrays and structs of such.
+    pub fn is_fixed_size(&self, ty: &Type) -> bool {
+        match self.resolve(ty) {
+            Type::Primitive(primitive) => *primitive != Primitive::WChar,
+            Type::Array { element, .. } => self.is_fixed_size(element),
+            Type::Named(id) => match &self[*id].kind {
+                DefinitionKind::Enum(_) => true,
+                DefinitionKind::Struct(body) => body
+                    .members
+                    .iter()
+                    .all(|member| self.is_fixed_size(&member.ty)),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a value of the struct `id` can contain values of the same struct (through sequences).
+    pub fn is_recursive(&self, id: DefId) -> bool {
+        let mut seen = HashSet::new();
+        let mut open: Vec<&Type> = self.member_types(id).collect();
+        while let Some(ty) = open.pop() {
+            match self.resolve(ty) {
+                Type::Named(inner) if *inner == id => return true,
+                Type::Named(inner) if seen.insert(*inner) => open.extend(self.member_types(*inner)),
+                Type::Sequence { element, .. } | Type::Array { element, .. } => open.push(element),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// The operations and attributes that an object of the interface offers: inherited ones first (in the order of
+    /// [`Interface::all_bases`]), then its own; each once, also where a base is inherited along two ways.
+    pub fn flattened(&self, interface: DefId) -> Vec<DefId> {
+        let Some(body) = self[interface].as_interface() else {
+            return Vec::new();
+        };
+        let with_self = body.all_bases.iter().chain(std::iter::once(&interface));
+        with_self
+            .flat_map(|&id| self.contents(id))
+            .copied()
+            .filter(|&id| {
+                let kind = &self[id].kind;
+                matches!(
+                    kind,
+                    DefinitionKind::Operation(_) | DefinitionKind::Attribute(_)
+                )
+            })
+            .collect()
+    }
+
+    /// Writes `kind scoped-name repository-id`, a line for each definition in source order: made to be compared with
+    /// what other IDL compilers say of the same file.
+    pub fn dump(&self) -> String {
+        let lines = self.definitions().map(|definition| {
+            let Definition {
+                kind,
+                scoped_name,
+                repository_id,
+                ..
+            } = definition;
+            format!("{} {scoped_name} {repository_id}\n", kind.keyword())
+        });
+        lines.collect()
+    }
+
+    fn member_types(&self, id: DefId) -> impl Iterator<Item = &Type> {
+        let members = match &self[id].kind {
+            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
+                body.members.as_slice()
+            }
+            _ => &[],
+        };
+        members.iter().map(|member| &member.ty)
+    }
+}
+
+impl Index<DefId> for Model {
+    type Output = Definition;
+
+    /// # Panics
+    /// If `id` comes from another, larger model.
+    fn index(&self, id: DefId) -> &Definition {
+        &self.definitions[id.index()]
+    }
+}
+
+/// Gives `as_interface` and its like, for those who know what to expect.
+macro_rules! accessors {
+    ($($method:ident $variant:ident $body:ty),* $(,)?) => {
+        impl Definition {
+            $(
+                #[doc = concat!("The body, if this is a [`DefinitionKind::", stringify!($variant), "`].")]
+                pub fn $method(&self) -> Option<&$body> {
+                    match &self.kind {
+                        DefinitionKind::$variant(body) => Some(body),
+                        _ => None,
+                    }
+                }
+            )*
+        }
+    };
+}
+
+accessors! {
+    as_interface Interface Interface,
+    as_operation Operation Operation,
+    as_attribute Attribute Attribute,
+    as_struct Struct Struct,
+    as_exception Exception Struct,
+    as_enum Enum Enum,
+    as_typedef Typedef Typedef,
+    as_const Const Const,
+}
+
+impl DefinitionKind {
+    /// The word for it: the IDL keyword where there is one.
+    pub fn keyword(&self) -> &'static str {
+        match self {
+            DefinitionKind::Module(_) => "module",
+            DefinitionKind::Interface(_) => "interface",
+            DefinitionKind::Operation(_) => "operation",
+            DefinitionKind::Attribute(_) => "attribute",
+            DefinitionKind::Struct(_) => "struct",
+            DefinitionKind::Exception(_) => "exception",
+            DefinitionKind::Enum(_) => "enum",
+            DefinitionKind::Enumerator(_) => "enumerator",
+            DefinitionKind::Typedef(_) => "typedef",
+            DefinitionKind::Const(_) => "const",
+            DefinitionKind::Native => "native",
+        }
+    }
+}
+
+impl Primitive {
+    /// As written in IDL.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Primitive::Short => "short",
+            Primitive::UnsignedShort => "unsigned short",
+            Primitive::Long => "long",
+            Primitive::UnsignedLong => "unsigned long",
+            Primitive::LongLong => "long long",
+            Primitive::UnsignedLongLong => "unsigned long long",
+            Primitive::Float => "float",
+            Primitive::Double => "double",
+            Primitive::LongDouble => "long double",
+            Primitive::Boolean => "boolean",
+            Primitive::Octet => "octet",
+            Primitive::Char => "char",
+            Primitive::WChar => "wchar",
+        }
+    }
+}
+
+impl fmt::Display for Primitive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.keyword())
+    }
+}

@@ -1,0 +1,124 @@
+//! Source text: where it comes from, and places in it.
+//!
+//! Nothing else in this crate touches the file system.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Names a [`SourceFile`] in its [`SourceMap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub(crate) u32);
+
+/// A stretch of one source file, in octets of its [text](SourceFile::text).
+///
+/// What a macro expanded to has the span of the macro's use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// The first octet.
+    pub start: u32,
+    /// The octet after the last.
+    pub end: u32,
+}
+
+/// One file as it was read. A file included twice is here twice, once for each inclusion.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Its path as it was found: the including file's folder or an include path, joined with the name in the directive.
+    pub path: PathBuf,
+    /// Its text. Octets that are not UTF-8 are taken as ISO 8859-1.
+    pub text: String,
+    /// The `#include` that brought it in; `None` for the main file.
+    pub included_from: Option<Span>,
+}
+
+/// The files that were read, and places in them.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+impl SourceMap {
+    /// All files in the order in which they were opened; the main file is the first.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// The file with this id.
+    ///
+    /// # Panics
+    /// If `id` comes from another, larger map.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// The text of a span; empty if it does not lie in its file.
+    pub fn text(&self, span: Span) -> &str {
+        let range = span.start as usize..span.end as usize;
+        self.file(span.file).text.get(range).unwrap_or("")
+    }
+
+    /// The line and column (both from 1, the column in characters) where a span starts.
+    pub fn line_column(&self, span: Span) -> (usize, usize) {
+        let text = &self.file(span.file).text;
+        let before = text.get(..span.start as usize).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|&octet| octet == b'\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+
+    pub(crate) fn add(&mut self, file: SourceFile) -> FileId {
+        self.files.push(file);
+        FileId((self.files.len() - 1) as u32)
+    }
+}
+
+/// Where the front end gets text from.
+pub trait SourceProvider {
+    /// Reads a file whole.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] where an include path should be passed over; anything else is reported.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+}
+
+/// The files of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileSystem;
+
+impl SourceProvider for FileSystem {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+}
+
+/// Files in memory, for tests and for tools that hold unsaved text.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryFiles {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl MemoryFiles {
+    /// No files yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more file.
+    #[must_use]
+    pub fn with(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.into(), text.into());
+        self
+    }
+}
+
+impl SourceProvider for MemoryFiles {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let found = self.files.get(path);
+        found
+            .cloned()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+}
