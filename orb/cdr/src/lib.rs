@@ -1,1 +1,33 @@
 //! Common Data Representation: how IDL values become octets and back.
+//!
+//! An [`Encoder`] writes values into a scratch block and *lends* long sequences of primitives from where they lie; a
+//! [`Decoder`] reads them, lending what it can from the received octets. [`Encode`], [`Decode`] and [`Fixed`] are what
+//! generated code implements. Plain object references ([`Ior`]) live here too, because they travel inside values.
+//!
+//! This crate opens no socket, starts no thread and reads no clock. What a message is belongs to `spandrel-giop`; what an
+//! object reference can do belongs to `spandrel-orb`.
+//!
+//! Source: CORBA 3.3 Part 2, clause 9.3 ("CDR Transfer Syntax").
+#![forbid(unsafe_code)]
+
+mod bounded;
+mod decoder;
+mod encoder;
+mod error;
+mod fixed;
+mod ior;
+mod primitive;
+mod scalar;
+mod text;
+mod value;
+mod wire;
+
+pub use bounded::{BoundedString, BoundedVec, OverBound};
+pub use decoder::Decoder;
+pub use encoder::{Encoder, Hole, LEND_OCTETS};
+pub use error::CdrError;
+pub use fixed::{Fixed, decode_fixed_vec, encode_fixed_slice};
+pub use ior::{Binder, Ior, TaggedComponent, TaggedProfile};
+pub use scalar::{Char, LongDouble, NotLatin1};
+pub use value::{Decode, Encode};
+pub use wire::{ByteOrder, GiopVersion, Limits, Wire};

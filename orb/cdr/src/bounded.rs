@@ -1,0 +1,147 @@
+//! Bounded strings and sequences: the bound is part of the type, so that it is checked once, when a value is made.
+
+use std::ops::Deref;
+
+use crate::{CdrError, Decode, Decoder, Encode, Encoder};
+
+/// More elements than the type's bound allows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{len} elements exceed the bound of {bound}")]
+pub struct OverBound {
+    /// The number of elements.
+    pub len: usize,
+    /// The bound in the IDL type.
+    pub bound: usize,
+}
+
+impl From<OverBound> for CdrError {
+    fn from(OverBound { len, bound }: OverBound) -> Self {
+        Self::OverBound { len, bound }
+    }
+}
+
+fn check(len: usize, bound: usize) -> Result<(), OverBound> {
+    if len > bound { Err(OverBound { len, bound }) } else { Ok(()) }
+}
+
+/// An IDL `sequence<T, N>`: at most `N` elements.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct BoundedVec<T, const N: usize>(Vec<T>);
+
+impl<T, const N: usize> BoundedVec<T, N> {
+    /// An empty sequence.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Appends an element.
+    ///
+    /// # Errors
+    /// [`OverBound`] if `N` are there already; the element is dropped.
+    pub fn push(&mut self, item: T) -> Result<(), OverBound> {
+        check(self.0.len() + 1, N)?;
+        self.0.push(item);
+        Ok(())
+    }
+
+    /// The elements without their bound.
+    #[must_use]
+    pub fn into_inner(self) -> Vec<T> {
+        self.0
+    }
+}
+
+impl<T, const N: usize> Default for BoundedVec<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Deref for BoundedVec<T, N> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T, const N: usize> TryFrom<Vec<T>> for BoundedVec<T, N> {
+    type Error = OverBound;
+
+    fn try_from(items: Vec<T>) -> Result<Self, OverBound> {
+        check(items.len(), N)?;
+        Ok(Self(items))
+    }
+}
+
+impl<T: Encode, const N: usize> Encode for BoundedVec<T, N> {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        self.0.encode(out)
+    }
+}
+
+impl<T: Decode, const N: usize> Decode for BoundedVec<T, N> {
+    const MIN_OCTETS: usize = 4;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let len = input.sequence_len(T::MIN_OCTETS)?;
+        check(len, N)?;
+        input.nested(|input| T::decode_vec(input, len)).map(Self)
+    }
+}
+
+/// An IDL `string<N>`: at most `N` characters.
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct BoundedString<const N: usize>(String);
+
+impl<const N: usize> BoundedString<N> {
+    /// The text without its bound.
+    #[must_use]
+    pub fn into_inner(self) -> String {
+        self.0
+    }
+}
+
+impl<const N: usize> Deref for BoundedString<N> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const N: usize> TryFrom<String> for BoundedString<N> {
+    type Error = OverBound;
+
+    fn try_from(text: String) -> Result<Self, OverBound> {
+        check(text.chars().count(), N)?;
+        Ok(Self(text))
+    }
+}
+
+impl<const N: usize> TryFrom<&str> for BoundedString<N> {
+    type Error = OverBound;
+
+    fn try_from(text: &str) -> Result<Self, OverBound> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl<const N: usize> Encode for BoundedString<N> {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.str(&self.0)
+    }
+}
+
+impl<const N: usize> Decode for BoundedString<N> {
+    const MIN_OCTETS: usize = 4;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let text = input.str()?;
+        check(text.chars().count(), N)?;
+        Ok(Self(text.into_owned()))
+    }
+}

@@ -1,0 +1,322 @@
+//! Reading values from octets that nobody vouches for.
+
+use std::{borrow::Cow, fmt};
+
+use crate::{Binder, ByteOrder, CdrError, Wire, text};
+
+/// Reads CDR values from one message or one encapsulation; lends strings and sequences from it where it can.
+#[derive(Clone)]
+pub struct Decoder<'m> {
+    input: &'m [u8],
+    at: usize,
+    /// Offset of `input[0]` from the alignment origin, modulo 8.
+    base: usize,
+    wire: Wire,
+    depth: u16,
+    binder: Option<&'m dyn Binder>,
+}
+
+impl fmt::Debug for Decoder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder")
+            .field("at", &self.at)
+            .field("remaining", &self.remaining())
+            .field("wire", &self.wire)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'m> Decoder<'m> {
+    /// A decoder of `input`, whose first octet is the alignment origin.
+    #[inline]
+    #[must_use]
+    pub fn new(input: &'m [u8], wire: Wire) -> Self {
+        Self { input, at: 0, base: 0, wire, depth: 0, binder: None }
+    }
+
+    /// The same decoder, with somebody to bind object references.
+    #[inline]
+    #[must_use]
+    pub fn with_binder(mut self, binder: &'m dyn Binder) -> Self {
+        self.binder = Some(binder);
+        self
+    }
+
+    /// The same decoder with the first `octets` passed over.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    pub fn skipping(mut self, octets: usize) -> Result<Self, CdrError> {
+        self.take(octets)?;
+        Ok(self)
+    }
+
+    /// A decoder of an encapsulation's octets, whose first octet is its byte order (9.3.3).
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`] if there is not even that octet.
+    pub fn of_encapsulation(octets: &'m [u8], wire: Wire) -> Result<Self, CdrError> {
+        let mut inner = Self::new(octets, wire);
+        inner.wire.order = ByteOrder::from_flag(inner.u8()?);
+        Ok(inner)
+    }
+
+    /// The agreement under which this decoder reads.
+    #[inline]
+    #[must_use]
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Who binds references that are read here.
+    #[inline]
+    #[must_use]
+    pub fn binder(&self) -> Option<&'m dyn Binder> {
+        self.binder
+    }
+
+    /// Octets read so far.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Octets that are left.
+    #[inline]
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.input.len() - self.at
+    }
+
+    /// All octets that are left, without reading them.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> &'m [u8] {
+        &self.input[self.at..]
+    }
+
+    /// Octets between here and the next multiple of `alignment` (a power of two).
+    #[inline]
+    #[must_use]
+    pub fn gap(&self, alignment: usize) -> usize {
+        self.base.wrapping_add(self.at).wrapping_neg() & (alignment - 1)
+    }
+
+    /// Passes over the gap to the next multiple of `alignment` (a power of two). Its content is ignored.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
+        let gap = self.gap(alignment);
+        self.take(gap).map(drop)
+    }
+
+    /// Reads `len` octets as they are.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
+        let rest = self.rest();
+        if len > rest.len() {
+            return Err(CdrError::Truncated { needed: len, remaining: rest.len() });
+        }
+        self.at += len;
+        Ok(&rest[..len])
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
+        let gap = self.gap(N);
+        let rest = self.rest();
+        match rest.get(gap..).and_then(|rest| rest.first_chunk::<N>()) {
+            Some(octets) => {
+                self.at += gap + N;
+                Ok(*octets)
+            }
+            None => Err(CdrError::Truncated { needed: gap + N, remaining: rest.len() }),
+        }
+    }
+
+    /// Reads an IDL `octet`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`], as for every primitive.
+    #[inline]
+    pub fn u8(&mut self) -> Result<u8, CdrError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// Reads an IDL `boolean`.
+    ///
+    /// # Errors
+    /// Also [`CdrError::BadBoolean`].
+    #[inline]
+    pub fn bool(&mut self) -> Result<bool, CdrError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(CdrError::BadBoolean(other)),
+        }
+    }
+
+    /// Reads an IDL `short`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn i16(&mut self) -> Result<i16, CdrError> {
+        Ok(self.u16()?.cast_signed())
+    }
+
+    /// Reads an IDL `unsigned short`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn u16(&mut self) -> Result<u16, CdrError> {
+        let value = u16::from_ne_bytes(self.array()?);
+        Ok(if self.wire.order.is_swapped() { value.swap_bytes() } else { value })
+    }
+
+    /// Reads an IDL `long`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn i32(&mut self) -> Result<i32, CdrError> {
+        Ok(self.u32()?.cast_signed())
+    }
+
+    /// Reads an IDL `unsigned long`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn u32(&mut self) -> Result<u32, CdrError> {
+        let value = u32::from_ne_bytes(self.array()?);
+        Ok(if self.wire.order.is_swapped() { value.swap_bytes() } else { value })
+    }
+
+    /// Reads an IDL `long long`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn i64(&mut self) -> Result<i64, CdrError> {
+        Ok(self.u64()?.cast_signed())
+    }
+
+    /// Reads an IDL `unsigned long long`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn u64(&mut self) -> Result<u64, CdrError> {
+        let value = u64::from_ne_bytes(self.array()?);
+        Ok(if self.wire.order.is_swapped() { value.swap_bytes() } else { value })
+    }
+
+    /// Reads an IDL `float`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn f32(&mut self) -> Result<f32, CdrError> {
+        self.u32().map(f32::from_bits)
+    }
+
+    /// Reads an IDL `double`.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`].
+    #[inline]
+    pub fn f64(&mut self) -> Result<f64, CdrError> {
+        self.u64().map(f64::from_bits)
+    }
+
+    /// Reads a length, refusing one that the remaining input could not hold.
+    ///
+    /// `min_octets` is the smallest encoding of one element, so that a false length costs an error, not memory.
+    ///
+    /// # Errors
+    /// [`CdrError::LengthBeyondInput`].
+    #[inline]
+    pub fn sequence_len(&mut self, min_octets: usize) -> Result<usize, CdrError> {
+        let len = self.u32()? as usize;
+        let remaining = self.remaining();
+        match len.checked_mul(min_octets.max(1)) {
+            Some(needed) if needed <= remaining => Ok(len),
+            _ => Err(CdrError::LengthBeyondInput { len, remaining }),
+        }
+    }
+
+    /// Reads a `sequence<octet>` without copying it.
+    ///
+    /// # Errors
+    /// [`CdrError::LengthBeyondInput`].
+    #[inline]
+    pub fn octet_sequence(&mut self) -> Result<&'m [u8], CdrError> {
+        let len = self.sequence_len(1)?;
+        self.take(len)
+    }
+
+    /// Reads an IDL `string` in ISO 8859-1: ASCII is borrowed, the rest transcoded.
+    ///
+    /// A length of zero, which some ORBs send for the empty string, is accepted as such.
+    ///
+    /// # Errors
+    /// [`CdrError::UnterminatedString`], [`CdrError::NulInString`], [`CdrError::LengthBeyondInput`].
+    #[inline]
+    pub fn str(&mut self) -> Result<Cow<'m, str>, CdrError> {
+        self.latin1().map(text::decode)
+    }
+
+    /// Reads an IDL `string` as the octets that stand on the wire, without the NUL.
+    ///
+    /// # Errors
+    /// As [`Decoder::str`].
+    pub fn latin1(&mut self) -> Result<&'m [u8], CdrError> {
+        let octets = self.octet_sequence()?;
+        match octets.split_last() {
+            None => Ok(octets),
+            Some((0, text)) if text.contains(&0) => Err(CdrError::NulInString),
+            Some((0, text)) => Ok(text),
+            Some(_) => Err(CdrError::UnterminatedString),
+        }
+    }
+
+    /// Reads an encapsulation: length, byte order and content, aligned from its own start (9.3.3).
+    ///
+    /// The returned decoder keeps this one's limits and binder, one level deeper.
+    ///
+    /// # Errors
+    /// [`CdrError::LengthBeyondInput`], [`CdrError::Truncated`], [`CdrError::TooDeep`].
+    pub fn encapsulation(&mut self) -> Result<Decoder<'m>, CdrError> {
+        let octets = self.octet_sequence()?;
+        let mut inner = Decoder::of_encapsulation(octets, self.wire)?;
+        inner.binder = self.binder;
+        inner.depth = self.deeper()?;
+        Ok(inner)
+    }
+
+    /// Runs `read` one level deeper, so that hostile nesting ends in an error and not at the end of the stack.
+    ///
+    /// # Errors
+    /// [`CdrError::TooDeep`], or those of `read`.
+    #[inline]
+    pub fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, CdrError>) -> Result<T, CdrError> {
+        self.depth = self.deeper()?;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    #[inline]
+    fn deeper(&self) -> Result<u16, CdrError> {
+        let limit = self.wire.limits.nesting;
+        if self.depth >= limit { Err(CdrError::TooDeep { limit }) } else { Ok(self.depth + 1) }
+    }
+}

@@ -1,0 +1,315 @@
+//! Writing values: a scratch block for what is small, lent slices for what is long.
+
+use std::io::IoSlice;
+
+use smallvec::SmallVec;
+
+use crate::{ByteOrder, CdrError, Wire, text};
+
+/// Octets from which on a slice is lent to the transport instead of being copied.
+///
+/// Below it, one more element in the gather list costs more than the copy.
+pub const LEND_OCTETS: usize = 2048;
+
+/// Room that `put` asks for: a full alignment gap and the longest primitive that it writes.
+const WINDOW: usize = 16;
+
+/// Writes CDR values; what it wrote is read as a list of slices ([`Encoder::parts`]).
+///
+/// The lifetime is that of the values: long sequences of primitives are not copied but remembered.
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    /// Initialised to its whole length; the first `at` octets are written.
+    scratch: Vec<u8>,
+    at: usize,
+    lent: SmallVec<[Lent<'a>; 2]>,
+    lent_octets: usize,
+    /// The position that alignment counts from: the message's first octet, or the encapsulation's.
+    origin: usize,
+    wire: Wire,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lent<'a> {
+    /// How many scratch octets come before it.
+    after: usize,
+    octets: &'a [u8],
+}
+
+/// A place for an `unsigned long` that is known only later; see [`Encoder::hole`].
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Hole(usize);
+
+impl<'a> Encoder<'a> {
+    /// An encoder with a new scratch block.
+    #[must_use]
+    pub fn new(wire: Wire) -> Self {
+        Self::reusing(Vec::new(), wire)
+    }
+
+    /// An encoder that writes into a scratch block from an earlier one; see [`Encoder::into_scratch`].
+    #[inline]
+    #[must_use]
+    pub fn reusing(scratch: Vec<u8>, wire: Wire) -> Self {
+        Self { scratch, at: 0, lent: SmallVec::new(), lent_octets: 0, origin: 0, wire }
+    }
+
+    /// The scratch block, for the next encoder.
+    #[inline]
+    #[must_use]
+    pub fn into_scratch(self) -> Vec<u8> {
+        self.scratch
+    }
+
+    /// The agreement under which this encoder writes.
+    #[inline]
+    #[must_use]
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Octets written and lent so far.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at + self.lent_octets
+    }
+
+    /// The octets so far, in order, for a gathering write.
+    #[must_use]
+    pub fn parts(&self) -> SmallVec<[IoSlice<'_>; 8]> {
+        let mut parts = SmallVec::new();
+        let mut from = 0;
+        for lent in &self.lent {
+            if lent.after > from {
+                parts.push(IoSlice::new(&self.scratch[from..lent.after]));
+            }
+            parts.push(IoSlice::new(lent.octets));
+            from = lent.after;
+        }
+        if self.at > from {
+            parts.push(IoSlice::new(&self.scratch[from..self.at]));
+        }
+        parts
+    }
+
+    /// All octets as one slice, if none are lent.
+    #[inline]
+    #[must_use]
+    pub fn contiguous(&self) -> Option<&[u8]> {
+        self.lent.is_empty().then(|| &self.scratch[..self.at])
+    }
+
+    /// A copy of all octets.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.parts().iter().flat_map(|part| part.iter().copied()).collect()
+    }
+
+    /// Forgets everything written from `position` on. Nothing may have been lent since.
+    ///
+    /// # Panics
+    /// If `position` lies beyond what was written, or before a lent slice.
+    pub fn truncate(&mut self, position: usize) {
+        let removed = self.position().checked_sub(position).expect("a position that was reached");
+        self.at = self.at.checked_sub(removed).expect("only scratch octets are taken back");
+        assert!(self.lent.last().is_none_or(|lent| lent.after <= self.at), "a lent slice cannot be taken back");
+    }
+
+    /// Octets between here and the next multiple of `alignment` (a power of two) from the origin.
+    #[inline]
+    #[must_use]
+    pub fn gap(&self, alignment: usize) -> usize {
+        self.origin.wrapping_sub(self.position()) & (alignment - 1)
+    }
+
+    /// Writes zeros up to the next multiple of `alignment` (a power of two, at most 8).
+    #[inline]
+    pub fn align(&mut self, alignment: usize) {
+        let gap = self.gap(alignment);
+        self.room(gap).fill(0);
+    }
+
+    /// Room for `len` octets, to be filled by the caller; its content is unspecified.
+    #[inline]
+    pub fn room(&mut self, len: usize) -> &mut [u8] {
+        if self.scratch.len() - self.at < len {
+            self.grow(len);
+        }
+        let from = self.at;
+        self.at += len;
+        &mut self.scratch[from..from + len]
+    }
+
+    /// Writes `octets` as they are.
+    #[inline]
+    pub fn octets(&mut self, octets: &[u8]) {
+        self.room(octets.len()).copy_from_slice(octets);
+    }
+
+    /// Writes `octets` as they are: long ones stay where they lie until they are sent.
+    #[inline]
+    pub fn lend(&mut self, octets: &'a [u8]) {
+        if octets.len() < LEND_OCTETS {
+            self.octets(octets);
+        } else {
+            self.lent.push(Lent { after: self.at, octets });
+            self.lent_octets += octets.len();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let len = (self.at + more).max(self.scratch.len() * 2).max(256);
+        self.scratch.resize(len, 0);
+    }
+
+    /// Writes one primitive after its alignment; `N` is a power of two up to 8.
+    #[inline]
+    fn put<const N: usize>(&mut self, native: [u8; N], swapped: [u8; N]) {
+        let gap = self.gap(N);
+        if self.scratch.len() - self.at < WINDOW {
+            self.grow(WINDOW);
+        }
+        let window: &mut [u8; WINDOW] = self.scratch[self.at..].first_chunk_mut().expect("the window was made above");
+        // A fixed-size clear costs one store; a loop over the gap would cost a branch per octet.
+        window[..8].fill(0);
+        let octets = if self.wire.order.is_swapped() { swapped } else { native };
+        window[gap..gap + N].copy_from_slice(&octets);
+        self.at += gap + N;
+    }
+
+    /// Writes an IDL `octet`.
+    #[inline]
+    pub fn u8(&mut self, value: u8) {
+        self.room(1)[0] = value;
+    }
+
+    /// Writes an IDL `boolean`.
+    #[inline]
+    pub fn bool(&mut self, value: bool) {
+        self.u8(u8::from(value));
+    }
+
+    /// Writes an IDL `short`.
+    #[inline]
+    pub fn i16(&mut self, value: i16) {
+        self.put(value.to_ne_bytes(), value.swap_bytes().to_ne_bytes());
+    }
+
+    /// Writes an IDL `unsigned short`.
+    #[inline]
+    pub fn u16(&mut self, value: u16) {
+        self.put(value.to_ne_bytes(), value.swap_bytes().to_ne_bytes());
+    }
+
+    /// Writes an IDL `long`.
+    #[inline]
+    pub fn i32(&mut self, value: i32) {
+        self.put(value.to_ne_bytes(), value.swap_bytes().to_ne_bytes());
+    }
+
+    /// Writes an IDL `unsigned long`.
+    #[inline]
+    pub fn u32(&mut self, value: u32) {
+        self.put(value.to_ne_bytes(), value.swap_bytes().to_ne_bytes());
+    }
+
+    /// Writes an IDL `long long`.
+    #[inline]
+    pub fn i64(&mut self, value: i64) {
+        self.put(value.to_ne_bytes(), value.swap_bytes().to_ne_bytes());
+    }
+
+    /// Writes an IDL `unsigned long long`.
+    #[inline]
+    pub fn u64(&mut self, value: u64) {
+        self.put(value.to_ne_bytes(), value.swap_bytes().to_ne_bytes());
+    }
+
+    /// Writes an IDL `float`.
+    #[inline]
+    pub fn f32(&mut self, value: f32) {
+        self.u32(value.to_bits());
+    }
+
+    /// Writes an IDL `double`.
+    #[inline]
+    pub fn f64(&mut self, value: f64) {
+        self.u64(value.to_bits());
+    }
+
+    /// Writes the length of a sequence, or of a string with its NUL.
+    ///
+    /// # Errors
+    /// [`CdrError::TooLong`] if an `unsigned long` cannot hold it.
+    #[inline]
+    pub fn len(&mut self, len: usize) -> Result<(), CdrError> {
+        self.u32(u32::try_from(len).map_err(|_| CdrError::TooLong { len })?);
+        Ok(())
+    }
+
+    /// Writes a `sequence<octet>` from octets that need not outlive this call.
+    ///
+    /// # Errors
+    /// [`CdrError::TooLong`].
+    #[inline]
+    pub fn octet_sequence(&mut self, octets: &[u8]) -> Result<(), CdrError> {
+        self.len(octets.len())?;
+        self.octets(octets);
+        Ok(())
+    }
+
+    /// Writes an IDL `string` in ISO 8859-1, the code set in force without negotiation (9.3.2.7).
+    ///
+    /// # Errors
+    /// [`CdrError::NulInString`]; [`CdrError::NotRepresentable`] for a character outside ISO 8859-1; [`CdrError::TooLong`].
+    #[inline]
+    pub fn str(&mut self, value: &'a str) -> Result<(), CdrError> {
+        text::encode(self, value, |out, octets| out.lend(octets))
+    }
+
+    /// Writes an IDL `string` that need not outlive this call.
+    ///
+    /// # Errors
+    /// As [`Encoder::str`].
+    #[inline]
+    pub fn short_str(&mut self, value: &str) -> Result<(), CdrError> {
+        text::encode(self, value, |out, octets| out.octets(octets))
+    }
+
+    /// Leaves a place for an `unsigned long` that [`Encoder::fill`] writes later.
+    #[inline]
+    pub fn hole(&mut self) -> Hole {
+        self.u32(0);
+        Hole(self.at - 4)
+    }
+
+    /// Writes `value` into `hole`.
+    #[inline]
+    pub fn fill(&mut self, hole: Hole, value: u32) {
+        let octets = match self.wire.order {
+            ByteOrder::Big => value.to_be_bytes(),
+            ByteOrder::Little => value.to_le_bytes(),
+        };
+        self.scratch[hole.0..hole.0 + 4].copy_from_slice(&octets);
+    }
+
+    /// Writes an encapsulation: its length, its byte order, and what `write` adds, aligned from its own start (9.3.3).
+    ///
+    /// # Errors
+    /// Those of `write`; [`CdrError::TooLong`].
+    pub fn encapsulation(&mut self, write: impl FnOnce(&mut Self) -> Result<(), CdrError>) -> Result<(), CdrError> {
+        let hole = self.hole();
+        let start = self.position();
+        let outer = std::mem::replace(&mut self.origin, start);
+        self.u8(self.wire.order.flag());
+        let written = write(self);
+        self.origin = outer;
+        written?;
+        let len = self.position() - start;
+        self.fill(hole, u32::try_from(len).map_err(|_| CdrError::TooLong { len })?);
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a value could not be written, or octets not be read as the value that they should be.
+
+/// A value that has no CDR form, or octets that are not the CDR form of what was expected.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CdrError {
+    /// The input ended inside a value.
+    #[error("{needed} more octets were expected, {remaining} remain")]
+    Truncated {
+        /// Octets that the value needs, its alignment included.
+        needed: usize,
+        /// Octets that are left.
+        remaining: usize,
+    },
+    /// A length says more than the rest of the input could hold.
+    #[error("a length of {len} cannot fit in the {remaining} octets that remain")]
+    LengthBeyondInput {
+        /// The announced number of elements or octets.
+        len: usize,
+        /// Octets that are left.
+        remaining: usize,
+    },
+    /// A bounded string or sequence is longer than its IDL type allows.
+    #[error("{len} elements exceed the bound of {bound}")]
+    OverBound {
+        /// The number of elements.
+        len: usize,
+        /// The bound in the IDL type.
+        bound: usize,
+    },
+    /// More elements or octets than an `unsigned long` can count.
+    #[error("{len} elements are more than a CDR length can say")]
+    TooLong {
+        /// The number of elements.
+        len: usize,
+    },
+    /// A boolean that is neither 0 nor 1 (9.3.1.5).
+    #[error("a boolean must be 0 or 1, found {0}")]
+    BadBoolean(u8),
+    /// A number that names no enumerator.
+    #[error("{value} is no enumerator of {name}")]
+    BadEnum {
+        /// The Rust name of the enum.
+        name: &'static str,
+        /// What was found.
+        value: u32,
+    },
+    /// The last octet of a string is not NUL (9.3.2.7).
+    #[error("a string does not end with NUL")]
+    UnterminatedString,
+    /// A string contains NUL before its end.
+    #[error("a string contains NUL before its end")]
+    NulInString,
+    /// A character that the code set in use cannot say.
+    #[error("the character {0:?} does not exist in the transmission code set ISO 8859-1")]
+    NotRepresentable(char),
+    /// Constructed values or encapsulations nest deeper than the limit.
+    #[error("values nest deeper than the limit of {limit}")]
+    TooDeep {
+        /// The limit in force.
+        limit: u16,
+    },
+    /// A reference arrived where nothing is there to bind it to.
+    #[error("an object reference cannot be bound here")]
+    Unbound,
+    /// Octets that are well formed but mean nothing acceptable.
+    #[error("{0}")]
+    Malformed(&'static str),
+}

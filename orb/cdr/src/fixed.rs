@@ -1,0 +1,105 @@
+//! Values whose encoding has one layout, and the tight loops over sequences of them.
+//!
+//! CDR aligns primitives, not structs: a struct that starts at a multiple of its largest alignment always looks the same,
+//! one that starts elsewhere does not. The first elements of a sequence are therefore coded by field until the position
+//! is right, and the rest by straight-line code over slices of constant length.
+
+use crate::{CdrError, Decode, Decoder, Encode, Encoder};
+
+/// A type whose encoding from a start aligned to [`Fixed::ALIGN`] always has the same layout.
+///
+/// Implemented for primitives here and, by generated code, for enums and for structs of fixed-size members.
+pub trait Fixed: Sized {
+    /// Alignment of its first primitive.
+    const FIRST_ALIGN: usize;
+    /// Largest alignment of any of its primitives.
+    const ALIGN: usize;
+    /// Octets from an aligned start to the end of its last primitive; no tail padding.
+    const SIZE: usize;
+
+    /// Writes the value into exactly [`Fixed::SIZE`] octets, padding as zeros. `SWAP`: against this machine's byte order.
+    fn put<const SWAP: bool>(&self, out: &mut [u8]);
+
+    /// Reads the value from exactly [`Fixed::SIZE`] octets, ignoring padding.
+    ///
+    /// # Errors
+    /// What a member's type refuses, such as [`CdrError::BadBoolean`] or [`CdrError::BadEnum`].
+    fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, CdrError>;
+}
+
+/// From one aligned element to the next.
+const fn stride<T: Fixed>() -> usize {
+    T::SIZE.next_multiple_of(T::ALIGN)
+}
+
+/// True if the element after an aligned one is aligned too.
+const fn is_uniform<T: Fixed>() -> bool {
+    T::SIZE.next_multiple_of(T::FIRST_ALIGN).is_multiple_of(T::ALIGN)
+}
+
+/// Writes the elements, without a length, as [`Encode::encode_slice`] of a fixed type does.
+///
+/// # Errors
+/// Those of the elements' [`Encode`].
+pub fn encode_fixed_slice<'a, T: Fixed + Encode>(items: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    let mut rest = items;
+    while let Some((first, others)) = rest.split_first() {
+        if is_uniform::<T>() && (out.gap(T::ALIGN) == out.gap(T::FIRST_ALIGN)) {
+            out.align(T::FIRST_ALIGN);
+            if out.wire().order.is_swapped() {
+                put_all::<T, true>(rest, out);
+            } else {
+                put_all::<T, false>(rest, out);
+            }
+            break;
+        }
+        first.encode(out)?;
+        rest = others;
+    }
+    Ok(())
+}
+
+fn put_all<T: Fixed, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
+    let Some((last, others)) = items.split_last() else { return };
+    let room = out.room(others.len() * stride::<T>() + T::SIZE);
+    let (body, tail) = room.split_at_mut(others.len() * stride::<T>());
+    for (item, octets) in others.iter().zip(body.chunks_exact_mut(stride::<T>())) {
+        let (value, padding) = octets.split_at_mut(T::SIZE);
+        item.put::<SWAP>(value);
+        padding.fill(0);
+    }
+    last.put::<SWAP>(tail);
+}
+
+/// Reads `len` elements, as [`Decode::decode_vec`] of a fixed type does.
+///
+/// # Errors
+/// [`CdrError::Truncated`], or what an element's type refuses.
+pub fn decode_fixed_vec<T: Fixed + Decode>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
+    let mut items = Vec::with_capacity(len.min(input.remaining() / T::MIN_OCTETS.max(1)));
+    while items.len() < len {
+        if is_uniform::<T>() && (input.gap(T::ALIGN) == input.gap(T::FIRST_ALIGN)) {
+            input.align(T::FIRST_ALIGN)?;
+            let others = len - items.len() - 1;
+            let body_len = others.checked_mul(stride::<T>()).ok_or(CdrError::TooLong { len })?;
+            let body = input.take(body_len)?;
+            let tail = input.take(T::SIZE)?;
+            if input.wire().order.is_swapped() {
+                get_all::<T, true>(body, tail, &mut items)?;
+            } else {
+                get_all::<T, false>(body, tail, &mut items)?;
+            }
+        } else {
+            items.push(T::decode(input)?);
+        }
+    }
+    Ok(items)
+}
+
+fn get_all<T: Fixed, const SWAP: bool>(body: &[u8], tail: &[u8], items: &mut Vec<T>) -> Result<(), CdrError> {
+    for octets in body.chunks_exact(stride::<T>()) {
+        items.push(T::get::<SWAP>(&octets[..T::SIZE])?);
+    }
+    items.push(T::get::<SWAP>(tail)?);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Interoperable object references as plain values (CORBA 3.3 Part 2, 7.6.2).
+//!
+//! What a profile says belongs to `spandrel-giop`, and what a reference can do to `spandrel-orb`, which binds one as it
+//! is decoded through [`Binder`]: there is no global ORB to ask.
+
+use std::{any::Any, sync::Arc};
+
+use crate::{CdrError, Decode, Decoder, Encode, Encoder};
+
+/// An object reference: what type the object was said to have, and where it may be reached. Nil has neither.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Ior {
+    /// The repository id of the most derived interface known to whoever made the reference; may be empty.
+    pub type_id: String,
+    /// The ways to reach the object, in order of preference.
+    pub profiles: Vec<TaggedProfile>,
+}
+
+impl Ior {
+    /// True for the reference to no object.
+    #[must_use]
+    pub fn is_nil(&self) -> bool {
+        self.profiles.is_empty() && self.type_id.is_empty()
+    }
+}
+
+/// One way to reach an object: a protocol's tag and an encapsulation that only this protocol reads.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct TaggedProfile {
+    /// The protocol's profile id: 0 is IIOP, 1 is multiple components.
+    pub tag: u32,
+    /// The encapsulation's octets.
+    pub data: Vec<u8>,
+}
+
+/// A named piece of a profile: policies, code sets, other addresses.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct TaggedComponent {
+    /// The component's id.
+    pub tag: u32,
+    /// Its octets, most often an encapsulation.
+    pub data: Vec<u8>,
+}
+
+/// Makes live references from plain ones; implemented by the ORB.
+pub trait Binder: Send + Sync {
+    /// A reference that can be invoked, in the form that the ORB's reference type downcasts.
+    ///
+    /// # Errors
+    /// A reference that this ORB cannot use at all.
+    fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError>;
+}
+
+impl Encode for Ior {
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.str(&self.type_id)?;
+        self.profiles.encode(out)
+    }
+}
+
+impl Decode for Ior {
+    const MIN_OCTETS: usize = 8;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Ok(Self { type_id: String::decode(input)?, profiles: Vec::decode(input)? })
+    }
+}
+
+macro_rules! tagged {
+    ($type:ty) => {
+        impl Encode for $type {
+            fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+                out.u32(self.tag);
+                self.data.encode(out)
+            }
+        }
+
+        impl Decode for $type {
+            const MIN_OCTETS: usize = 8;
+
+            fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+                Ok(Self { tag: input.u32()?, data: Vec::decode(input)? })
+            }
+        }
+    };
+}
+
+tagged!(TaggedProfile);
+tagged!(TaggedComponent);

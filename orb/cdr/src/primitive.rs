@@ -1,0 +1,262 @@
+//! Primitives: by value, in blocks, and lent.
+//!
+//! In this machine's byte order a slice of primitives already is its encoding: it is lent or copied whole, and lent from
+//! the input when it happens to be aligned there. Otherwise it is swapped element by element.
+
+use std::borrow::Cow;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
+
+use crate::{CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed};
+
+macro_rules! number {
+    ($type:ident) => {
+        impl Encode for $type {
+            #[inline]
+            fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+                out.$type(*self);
+                Ok(())
+            }
+
+            #[inline]
+            fn encode_slice<'a>(items: &'a [Self], out: &mut Encoder<'a>) -> Result<(), CdrError> {
+                encode_block(items, out)
+            }
+        }
+
+        impl Decode for $type {
+            const MIN_OCTETS: usize = size_of::<Self>();
+
+            #[inline]
+            fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+                input.$type()
+            }
+
+            #[inline]
+            fn decode_vec(input: &mut Decoder<'_>, len: usize) -> Result<Vec<Self>, CdrError> {
+                decode_block(input, len)
+            }
+
+            #[inline]
+            fn decode_array<const N: usize>(input: &mut Decoder<'_>) -> Result<[Self; N], CdrError> {
+                let octets = block(input, N, size_of::<Self>())?;
+                let (chunks, _) = octets.as_chunks();
+                Ok(std::array::from_fn(|i| {
+                    if input.wire().order.is_swapped() {
+                        Swap::from_swapped(chunks[i])
+                    } else {
+                        Self::from_ne_bytes(chunks[i])
+                    }
+                }))
+            }
+
+            #[inline]
+            fn lend<'m>(input: &mut Decoder<'m>) -> Result<Cow<'m, [Self]>, CdrError> {
+                lend_block(input)
+            }
+        }
+
+        impl Fixed for $type {
+            const FIRST_ALIGN: usize = size_of::<Self>();
+            const ALIGN: usize = size_of::<Self>();
+            const SIZE: usize = size_of::<Self>();
+
+            #[inline]
+            fn put<const SWAP: bool>(&self, out: &mut [u8]) {
+                let octets = if SWAP { self.to_swapped() } else { self.to_ne_bytes() };
+                out.copy_from_slice(&octets);
+            }
+
+            #[inline]
+            fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, CdrError> {
+                let octets = *input.as_array().expect("SIZE octets");
+                Ok(if SWAP { Swap::from_swapped(octets) } else { Self::from_ne_bytes(octets) })
+            }
+        }
+
+        impl Swap<{ size_of::<$type>() }> for $type {
+            #[inline]
+            fn to_swapped(self) -> [u8; size_of::<$type>()] {
+                let mut octets = self.to_ne_bytes();
+                octets.reverse();
+                octets
+            }
+
+            #[inline]
+            fn from_swapped(mut octets: [u8; size_of::<$type>()]) -> Self {
+                octets.reverse();
+                Self::from_ne_bytes(octets)
+            }
+
+            #[inline]
+            fn from_native(octets: [u8; size_of::<$type>()]) -> Self {
+                Self::from_ne_bytes(octets)
+            }
+        }
+    };
+}
+
+/// The octets of a number against this machine's order.
+trait Swap<const N: usize>: Copy {
+    fn to_swapped(self) -> [u8; N];
+    fn from_swapped(octets: [u8; N]) -> Self;
+    fn from_native(octets: [u8; N]) -> Self;
+}
+
+number!(i16);
+number!(u16);
+number!(i32);
+number!(u32);
+number!(i64);
+number!(u64);
+number!(f32);
+number!(f64);
+
+/// The octets of `len` elements of `size` octets, aligned to their size. No element, no gap.
+#[inline]
+fn block<'m>(input: &mut Decoder<'m>, len: usize, size: usize) -> Result<&'m [u8], CdrError> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    input.align(size)?;
+    input.take(len.checked_mul(size).ok_or(CdrError::TooLong { len })?)
+}
+
+fn encode_block<'a, T, const N: usize>(items: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError>
+where
+    T: Swap<N> + IntoBytes + Immutable,
+{
+    if items.is_empty() {
+        return Ok(());
+    }
+    out.align(N);
+    if out.wire().order.is_swapped() {
+        let (chunks, _) = out.room(items.len() * N).as_chunks_mut::<N>();
+        for (item, chunk) in items.iter().zip(chunks) {
+            *chunk = item.to_swapped();
+        }
+    } else {
+        out.lend(items.as_bytes());
+    }
+    Ok(())
+}
+
+fn decode_block<T, const N: usize>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError>
+where
+    T: Swap<N> + FromBytes + IntoBytes + Immutable + KnownLayout,
+{
+    let octets = block(input, len, N)?;
+    if input.wire().order.is_swapped() {
+        let (chunks, _) = octets.as_chunks::<N>();
+        return Ok(chunks.iter().map(|chunk| T::from_swapped(*chunk)).collect());
+    }
+    if let Ok(items) = <[T]>::ref_from_bytes(octets) {
+        return Ok(items.to_vec());
+    }
+    // Misaligned in memory: copied as octets, which need no alignment.
+    let (chunks, _) = octets.as_chunks::<N>();
+    Ok(chunks.iter().map(|chunk| T::from_native(*chunk)).collect())
+}
+
+fn lend_block<'m, T, const N: usize>(input: &mut Decoder<'m>) -> Result<Cow<'m, [T]>, CdrError>
+where
+    T: Decode + Swap<N> + FromBytes + Immutable + KnownLayout,
+{
+    let len = input.sequence_len(N)?;
+    if !input.wire().order.is_swapped() {
+        let mut ahead = input.clone();
+        let octets = block(&mut ahead, len, N)?;
+        if let Ok(items) = <[T]>::ref_from_bytes(octets) {
+            *input = ahead;
+            return Ok(Cow::Borrowed(items));
+        }
+    }
+    T::decode_vec(input, len).map(Cow::Owned)
+}
+
+/// Types of one octet: no order, no alignment.
+macro_rules! octet {
+    ($type:ty, $encode:ident, $from:expr, $into:expr) => {
+        impl Encode for $type {
+            #[inline]
+            fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+                out.u8($into(*self));
+                Ok(())
+            }
+
+            #[inline]
+            fn encode_slice<'a>(items: &'a [Self], out: &mut Encoder<'a>) -> Result<(), CdrError> {
+                out.lend(items.as_bytes());
+                Ok(())
+            }
+        }
+
+        impl Decode for $type {
+            const MIN_OCTETS: usize = 1;
+
+            #[inline]
+            fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+                $from(input.u8()?)
+            }
+
+            #[inline]
+            fn decode_vec(input: &mut Decoder<'_>, len: usize) -> Result<Vec<Self>, CdrError> {
+                $encode(input.take(len)?).map(<[Self]>::to_vec)
+            }
+
+            #[inline]
+            fn lend<'m>(input: &mut Decoder<'m>) -> Result<Cow<'m, [Self]>, CdrError> {
+                $encode(input.octet_sequence()?).map(Cow::Borrowed)
+            }
+        }
+
+        impl Fixed for $type {
+            const FIRST_ALIGN: usize = 1;
+            const ALIGN: usize = 1;
+            const SIZE: usize = 1;
+
+            #[inline]
+            fn put<const SWAP: bool>(&self, out: &mut [u8]) {
+                out.copy_from_slice(&[$into(*self)]);
+            }
+
+            #[inline]
+            fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, CdrError> {
+                $from(input[0])
+            }
+        }
+    };
+}
+
+octet!(u8, octets, Ok, u8::from);
+octet!(Char, chars, char_from, u8::from);
+octet!(bool, booleans, boolean, u8::from);
+
+#[inline]
+fn octets(octets: &[u8]) -> Result<&[u8], CdrError> {
+    Ok(octets)
+}
+
+#[inline]
+fn chars(octets: &[u8]) -> Result<&[Char], CdrError> {
+    Ok(<[Char]>::ref_from_bytes(octets).expect("one octet has no alignment and no invalid value"))
+}
+
+#[inline]
+fn char_from(octet: u8) -> Result<Char, CdrError> {
+    Ok(Char(octet))
+}
+
+#[inline]
+fn boolean(octet: u8) -> Result<bool, CdrError> {
+    match octet {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(CdrError::BadBoolean(other)),
+    }
+}
+
+fn booleans(octets: &[u8]) -> Result<&[bool], CdrError> {
+    <[bool]>::try_ref_from_bytes(octets)
+        .map_err(|_| CdrError::BadBoolean(octets.iter().copied().find(|octet| *octet > 1).unwrap_or_default()))
+}

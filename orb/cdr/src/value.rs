@@ -1,0 +1,152 @@
+//! The two traits that every IDL type's Rust form implements, and their forms for composed types.
+
+use std::borrow::Cow;
+
+use crate::{CdrError, Decoder, Encoder};
+
+/// A value that has a CDR form.
+pub trait Encode {
+    /// Writes the value. Long slices of primitives are lent for `'a`, not copied.
+    ///
+    /// # Errors
+    /// A value that the wire cannot say, such as a string with NUL inside.
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError>;
+
+    /// Writes elements one after the other, without a length: what an array is, and a sequence after its length.
+    ///
+    /// # Errors
+    /// As [`Encode::encode`].
+    #[inline]
+    fn encode_slice<'a>(items: &'a [Self], out: &mut Encoder<'a>) -> Result<(), CdrError>
+    where
+        Self: Sized,
+    {
+        items.iter().try_for_each(|item| item.encode(out))
+    }
+}
+
+/// A value that can be read from its CDR form.
+pub trait Decode: Sized + Clone {
+    /// Octets of the smallest encoding, at least 1: what guards sequence lengths.
+    const MIN_OCTETS: usize;
+
+    /// Reads one value.
+    ///
+    /// # Errors
+    /// Octets that are not such a value.
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError>;
+
+    /// Reads `len` values one after the other. The caller has checked `len` against the remaining input.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    #[inline]
+    fn decode_vec(input: &mut Decoder<'_>, len: usize) -> Result<Vec<Self>, CdrError> {
+        let mut items = Vec::with_capacity(len.min(input.remaining() / Self::MIN_OCTETS.max(1)));
+        for _ in 0..len {
+            items.push(Self::decode(input)?);
+        }
+        Ok(items)
+    }
+
+    /// Reads an array.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    #[inline]
+    fn decode_array<const N: usize>(input: &mut Decoder<'_>) -> Result<[Self; N], CdrError> {
+        let mut items = [const { None }; N];
+        for item in &mut items {
+            *item = Some(Self::decode(input)?);
+        }
+        Ok(items.map(|item| item.expect("every element was read above")))
+    }
+
+    /// Reads a sequence, lending its elements from the input where order, alignment and type allow.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`], and a length that cannot be true.
+    #[inline]
+    fn lend<'m>(input: &mut Decoder<'m>) -> Result<Cow<'m, [Self]>, CdrError> {
+        Vec::decode(input).map(Cow::Owned)
+    }
+}
+
+impl<T: Encode> Encode for [T] {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.len(self.len())?;
+        T::encode_slice(self, out)
+    }
+}
+
+impl<T: Encode> Encode for Vec<T> {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        self.as_slice().encode(out)
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    const MIN_OCTETS: usize = 4;
+
+    #[inline]
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let len = input.sequence_len(T::MIN_OCTETS)?;
+        input.nested(|input| T::decode_vec(input, len))
+    }
+}
+
+impl<T: Encode, const N: usize> Encode for [T; N] {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        T::encode_slice(self, out)
+    }
+}
+
+impl<T: Decode, const N: usize> Decode for [T; N] {
+    const MIN_OCTETS: usize = if N == 0 { 1 } else { T::MIN_OCTETS * N };
+
+    #[inline]
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        T::decode_array(input)
+    }
+}
+
+impl Encode for str {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.str(self)
+    }
+}
+
+impl Encode for String {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.str(self)
+    }
+}
+
+impl Decode for String {
+    // A length; the octets of an empty string with its NUL would be five, but four are accepted too.
+    const MIN_OCTETS: usize = 4;
+
+    #[inline]
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        input.str().map(Cow::into_owned)
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for &T {
+    #[inline]
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        (**self).encode(out)
+    }
+}
+
+impl Encode for () {
+    #[inline]
+    fn encode<'a>(&'a self, _out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What both ends must agree on before octets mean values: byte order, protocol version, limits.
+
+use std::fmt;
+
+/// The order of the octets of a number on the wire.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum ByteOrder {
+    /// Most significant octet first (flag 0).
+    Big,
+    /// Least significant octet first (flag 1).
+    Little,
+}
+
+impl ByteOrder {
+    /// The order of this machine: numbers in it need no swapping.
+    pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
+
+    /// True if numbers must be swapped between the wire and this machine.
+    #[inline]
+    #[must_use]
+    pub fn is_swapped(self) -> bool {
+        self != Self::NATIVE
+    }
+
+    /// The order that the lowest bit of a flags octet announces (CORBA 3.3 Part 2, 9.4.1).
+    #[inline]
+    #[must_use]
+    pub fn from_flag(flags: u8) -> Self {
+        if flags & 1 == 0 { Self::Big } else { Self::Little }
+    }
+
+    /// The value of the flag bit for this order.
+    #[inline]
+    #[must_use]
+    pub fn flag(self) -> u8 {
+        match self {
+            Self::Big => 0,
+            Self::Little => 1,
+        }
+    }
+}
+
+/// The version of the General Inter-ORB Protocol that a message follows.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct GiopVersion {
+    /// Always 1 so far.
+    pub major: u8,
+    /// 0 to 2 are defined for IIOP.
+    pub minor: u8,
+}
+
+impl GiopVersion {
+    /// GIOP 1.0.
+    pub const V1_0: Self = Self { major: 1, minor: 0 };
+    /// GIOP 1.1: fragments, a tagged component list in profiles.
+    pub const V1_1: Self = Self { major: 1, minor: 1 };
+    /// GIOP 1.2: addressing dispositions, bodies aligned to eight.
+    pub const V1_2: Self = Self { major: 1, minor: 2 };
+}
+
+impl fmt::Display for GiopVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// Bounds that a decoder enforces on what a peer sends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// How deep constructed values and encapsulations may nest (default 64).
+    pub nesting: u16,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { nesting: 64 }
+    }
+}
+
+/// The agreement under which octets are written or read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Wire {
+    /// Order of the octets of a number.
+    pub order: ByteOrder,
+    /// Protocol version; some types are coded differently from version to version.
+    pub version: GiopVersion,
+    /// What is refused although it is well formed.
+    pub limits: Limits,
+}
+
+impl Wire {
+    /// An agreement with default limits.
+    #[must_use]
+    pub fn new(order: ByteOrder, version: GiopVersion) -> Self {
+        Self { order, version, limits: Limits::default() }
+    }
+}
+
+impl Default for Wire {
+    /// GIOP 1.2 in this machine's byte order.
+    fn default() -> Self {
+        Self::new(ByteOrder::NATIVE, GiopVersion::V1_2)
+    }
+}
