@@ -196,7 +196,7 @@ macro_rules! octet {
 
             #[inline]
             fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-                $from(input.u8()?)
+                input.u8().and_then($from)
             }
 
             #[inline]
