@@ -1,1 +1,65 @@
-//! Locks, conditions and atomics, from the one place where Spandrel takes them.
+//! Locks, conditions, atomics and threads: the one place where Spandrel takes them from.
+//!
+//! Every other crate names the types of this one, never `std::sync` or `parking_lot`. So a model checker can replace
+//! them all at once: built with `RUSTFLAGS="--cfg shuttle"`, the same names stand for the types of `shuttle`, which
+//! runs a test under many thread interleavings and replays the one that fails. This crate's own unit tests are always
+//! built that way.
+//!
+//! A panic while a lock is held does not poison it: the next thread finds the value as the panic left it, so code
+//! that can panic under a lock keeps the value sound at every step.
+//!
+//! Strategies as type parameters (`Lock`, `NullMutex`), semaphores, barriers and thread managers come to this crate
+//! with the concurrency framework; queues belong to `spandrel-message`.
+//!
+//! ```
+//! use spandrel_sync::{Arc, Condition, Mutex, thread};
+//!
+//! let slot = Arc::new((Mutex::new(None), Condition::new()));
+//! let giver = Arc::clone(&slot);
+//! let thread = thread::spawn(move || {
+//!     *giver.0.lock() = Some(42);
+//!     giver.1.notify_one();
+//! });
+//! let mut value = slot.0.lock();
+//! while value.is_none() {
+//!     slot.1.wait(&mut value);
+//! }
+//! assert_eq!(*value, Some(42));
+//! # drop(value);
+//! # thread.join().unwrap();
+//! ```
+
+#![forbid(unsafe_code)]
+#![allow(unexpected_cfgs, reason = "`shuttle` is set by hand, through RUSTFLAGS, for model checking")]
+
+mod backend;
+mod condition;
+mod mutex;
+mod rwlock;
+
+pub use condition::{Condition, WaitResult};
+pub use mutex::{Mutex, MutexGuard};
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub use std::sync::{Arc, Weak}; // the model checker has none of its own
+
+/// Atomic integers, booleans and pointers, with the meaning that [`std::sync::atomic`] gives them.
+///
+/// Under the model checker all orderings are taken as sequentially consistent.
+pub mod atomic {
+    pub use crate::backend::atomic::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, fence,
+    };
+}
+
+/// Threads, with the meaning that [`std::thread`] gives them.
+pub mod thread {
+    pub use crate::backend::thread::{
+        Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, current, park, park_timeout, scope, spawn,
+        yield_now,
+    };
+}
+
+#[cfg(test)]
+mod tests;

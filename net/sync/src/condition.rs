@@ -1,0 +1,77 @@
+//! Waiting for a change of a locked value.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::{MutexGuard, backend};
+
+/// A POSIX condition variable: threads that hold a [`Mutex`](crate::Mutex) wait here until another says that the
+/// value has changed.
+///
+/// A wait may also end for no reason, so it stands in a loop that tests the value. All waits on one condition at a
+/// time use the same mutex.
+pub struct Condition(backend::Condvar);
+
+/// How a wait with a time limit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitResult {
+    timed_out: bool,
+}
+
+impl WaitResult {
+    /// Whether the time ran out before a notification came.
+    ///
+    /// The value may have changed all the same: test it before giving up.
+    #[must_use]
+    pub fn timed_out(self) -> bool {
+        self.timed_out
+    }
+}
+
+impl Condition {
+    /// A condition on which no one waits; usable in a `static`.
+    pub const fn new() -> Self {
+        Self(backend::Condvar::new())
+    }
+
+    /// Releases the lock, waits for a notification and takes the lock again.
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        self.0.wait(&mut guard.0);
+    }
+
+    /// Waits until `blocked` says of the value that there is nothing left to wait for.
+    pub fn wait_while<T>(&self, guard: &mut MutexGuard<'_, T>, mut blocked: impl FnMut(&mut T) -> bool) {
+        while blocked(guard) {
+            self.wait(guard);
+        }
+    }
+
+    /// Like [`wait`](Self::wait), for at most `timeout`. The lock is held again in either case.
+    ///
+    /// The model checker keeps no clock: there, the time never runs out.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitResult {
+        WaitResult { timed_out: self.0.wait_for(&mut guard.0, timeout).timed_out() }
+    }
+
+    /// Wakes one waiting thread, if there is one.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all waiting threads.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+impl Default for Condition {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Condition")
+    }
+}

@@ -1,0 +1,90 @@
+//! Mutual exclusion.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use crate::backend;
+
+/// A value that one thread at a time may use.
+///
+/// Not recursive: a thread that locks it twice waits for itself. Not poisoned by panics. Waiting threads are served
+/// in no promised order.
+pub struct Mutex<T: ?Sized>(backend::Mutex<T>);
+
+/// The right to use a [`Mutex`]'s value; given back when dropped.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct MutexGuard<'a, T: ?Sized>(pub(crate) backend::MutexGuard<'a, T>);
+
+impl<T> Mutex<T> {
+    /// An unlocked mutex; usable in a `static`.
+    pub const fn new(value: T) -> Self {
+        Self(backend::Mutex::new(value))
+    }
+
+    /// The value, when no one else can be using it.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits until the value is free and takes it.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(self.0.lock())
+    }
+
+    /// Takes the value if it is free now.
+    #[inline]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().map(MutexGuard)
+    }
+
+    /// The value, without locking: `&mut self` shows that no one else has it.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.try_lock() {
+            Some(guard) => f.debug_tuple("Mutex").field(&&*guard).finish(),
+            None => f.write_str("Mutex(<locked>)"),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

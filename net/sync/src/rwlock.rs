@@ -1,0 +1,120 @@
+//! Shared reading, exclusive writing.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use crate::backend;
+
+/// A value that many threads may read at once, or one may write.
+///
+/// A waiting writer goes before new readers, so a thread that already reads must not ask to read again. Not poisoned
+/// by panics.
+pub struct RwLock<T: ?Sized>(backend::RwLock<T>);
+
+/// The right to read a [`RwLock`]'s value; given back when dropped.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RwLockReadGuard<'a, T: ?Sized>(backend::RwLockReadGuard<'a, T>);
+
+/// The right to write a [`RwLock`]'s value; given back when dropped.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RwLockWriteGuard<'a, T: ?Sized>(backend::RwLockWriteGuard<'a, T>);
+
+impl<T> RwLock<T> {
+    /// An unlocked lock; usable in a `static`.
+    pub const fn new(value: T) -> Self {
+        Self(backend::RwLock::new(value))
+    }
+
+    /// The value, when no one else can be using it.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits until no one writes, then reads.
+    #[inline]
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        RwLockReadGuard(self.0.read())
+    }
+
+    /// Waits until no one reads or writes, then writes.
+    #[inline]
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        RwLockWriteGuard(self.0.write())
+    }
+
+    /// Reads if no one writes now.
+    #[inline]
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        self.0.try_read().map(RwLockReadGuard)
+    }
+
+    /// Writes if no one reads or writes now.
+    #[inline]
+    pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        self.0.try_write().map(RwLockWriteGuard)
+    }
+
+    /// The value, without locking: `&mut self` shows that no one else has it.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.try_read() {
+            Some(guard) => f.debug_tuple("RwLock").field(&&*guard).finish(),
+            None => f.write_str("RwLock(<locked>)"),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
