@@ -1,1 +1,31 @@
 //! Typed endpoints over operating system handles.
+//!
+//! One module per family of transports, every family with the same names: an `Addr` says where an endpoint is, an
+//! `Acceptor` waits for connections there and can do nothing else, a `Connector` makes them, a `Stream` carries
+//! octets both ways. What an endpoint cannot do is not in its type, so a misuse that the socket interface would
+//! report at run time, such as reading from a listening socket, does not compile:
+//!
+//! ```compile_fail,E0599
+//! use spandrel_ipc::inet::{Acceptor, Addr};
+//! let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
+//! acceptor.recv(&mut [0; 16]); // no method named `recv`
+//! ```
+//!
+//! The wrappers cost nothing: [`inet::Stream::send`] and [`recv`](inet::Stream::recv) are one system call each,
+//! without allocation. The traits [`Family`], [`Transfer`] and [`Pollable`] let code be generic over families.
+//!
+//! Families so far: [`inet`], TCP over IPv4 and IPv6. Waiting on many endpoints at once belongs to the reactor,
+//! framing to the protocols above, received data to `spandrel-message`.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod family;
+mod transfer;
+
+pub mod inet;
+
+pub use error::{TransferError, is_timeout};
+pub use family::{Family, Handle, Pollable, Transfer};
+pub use std::io::{IoSlice, IoSliceMut};
+pub use std::net::Shutdown;

@@ -1,0 +1,151 @@
+//! Where an Internet endpoint is.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+/// An IPv4 or IPv6 address and a TCP port.
+///
+/// Displayed, and parsed, as `127.0.0.1:2809` or `[::1]:2809`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Addr(SocketAddr);
+
+/// A text that is not `host:port` with a numeric host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not an address: expected `127.0.0.1:2809` or `[::1]:2809`")]
+pub struct AddrParseError {
+    text: String,
+}
+
+impl Addr {
+    /// The first address of `host`, which is a name or a number (`127.0.0.1`, `::1` or `[::1]`).
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub fn new(host: &str, port: u16) -> io::Result<Self> {
+        Self::resolve(host, port).map(|addrs| addrs[0])
+    }
+
+    /// All addresses of `host`, in the order in which the system would try them; never an empty list.
+    ///
+    /// Numbers are taken as they are. Names are looked up by the system, which may take seconds and has no time-out
+    /// of its own here.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] when the name has no address or could not be looked up; the message says which.
+    pub fn resolve(host: &str, port: u16) -> io::Result<Vec<Self>> {
+        if let Some(ip) = parse_ip(host) {
+            return Ok(vec![Self(SocketAddr::new(ip, port))]);
+        }
+        let unresolved = |reason: &dyn fmt::Display| {
+            io::Error::new(io::ErrorKind::NotFound, format!("cannot resolve host `{host}`: {reason}"))
+        };
+        let addrs: Vec<_> = (host, port).to_socket_addrs().map_err(|e| unresolved(&e))?.map(Self).collect();
+        if addrs.is_empty() { Err(unresolved(&"it has no address")) } else { Ok(addrs) }
+    }
+
+    /// The same host: 127.0.0.1.
+    #[must_use]
+    pub const fn loopback(port: u16) -> Self {
+        Self(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+    }
+
+    /// The same host over IPv6: `::1`.
+    #[must_use]
+    pub const fn loopback_v6(port: u16) -> Self {
+        Self(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port))
+    }
+
+    /// Every IPv4 interface of this host, for an acceptor: 0.0.0.0.
+    #[must_use]
+    pub const fn any(port: u16) -> Self {
+        Self(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
+    }
+
+    /// Every IPv6 interface of this host, for an acceptor: `::`.
+    #[must_use]
+    pub const fn any_v6(port: u16) -> Self {
+        Self(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port))
+    }
+
+    /// The host as a number, without brackets: `127.0.0.1` or `::1`.
+    #[must_use]
+    pub fn host(&self) -> String {
+        match self.0 {
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
+            addr => addr.ip().to_string(),
+        }
+    }
+
+    /// The IP address.
+    #[must_use]
+    pub const fn ip(&self) -> IpAddr {
+        self.0.ip()
+    }
+
+    /// The TCP port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.0.port()
+    }
+
+    /// The same host with another port.
+    #[must_use]
+    pub const fn with_port(mut self, port: u16) -> Self {
+        self.0.set_port(port);
+        self
+    }
+
+    /// Whether this is the same host (127.0.0.0/8 or `::1`).
+    #[must_use]
+    pub const fn is_loopback(&self) -> bool {
+        self.0.ip().is_loopback()
+    }
+
+    /// Whether this stands for every interface (0.0.0.0 or `::`).
+    #[must_use]
+    pub const fn is_any(&self) -> bool {
+        self.0.ip().is_unspecified()
+    }
+}
+
+/// A host given as a number, in brackets or not.
+fn parse_ip(host: &str) -> Option<IpAddr> {
+    match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(v6) => v6.parse().ok().map(IpAddr::V6),
+        None => host.parse().ok(),
+    }
+}
+
+impl FromStr for Addr {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, AddrParseError> {
+        text.parse().map(Self).map_err(|_| AddrParseError { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<SocketAddr> for Addr {
+    fn from(addr: SocketAddr) -> Self {
+        Self(addr)
+    }
+}
+
+impl From<Addr> for SocketAddr {
+    fn from(addr: Addr) -> Self {
+        addr.0
+    }
+}

@@ -1,0 +1,147 @@
+//! Making connections.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{Addr, Stream};
+
+/// Makes connections; carries no octets itself.
+///
+/// [`Connector::connect`] needs no value; a value holds options for the connections that [`open`](Self::open) makes.
+///
+/// ```
+/// use std::time::Duration;
+/// use spandrel_ipc::inet::{Acceptor, Addr, Connector};
+///
+/// let acceptor = Acceptor::open(&Addr::loopback(0))?;
+/// let connector = Connector::new().send_queue(65_536).no_delay(true).timeout(Duration::from_secs(5));
+/// let stream = connector.open(&acceptor.local_addr()?)?;
+/// assert!(stream.no_delay()?);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connector {
+    timeout: Option<Duration>,
+    local: Option<Addr>,
+    send_queue: Option<usize>,
+    recv_queue: Option<usize>,
+    no_delay: bool,
+}
+
+impl Connector {
+    /// Connects to `addr`, for as long as the system keeps trying.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::HostUnreachable`], [`io::ErrorKind::TimedOut`] and others
+    /// of the operating system.
+    pub fn connect(addr: &Addr) -> io::Result<Stream> {
+        Self::new().open(addr)
+    }
+
+    /// Connects to `addr` within `timeout`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out,
+    /// [`io::ErrorKind::InvalidInput`] when it is zero.
+    pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
+        Self::new().timeout(timeout).open(addr)
+    }
+
+    /// A connector without options, as [`connect`](Self::connect) uses.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives up when a connection was not made within this time.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Connects from this address; its port may be 0.
+    #[must_use]
+    pub fn local(mut self, addr: Addr) -> Self {
+        self.local = Some(addr);
+        self
+    }
+
+    /// The size of the send queue in octets (`SO_SNDBUF`), set before connecting.
+    #[must_use]
+    pub fn send_queue(mut self, octets: usize) -> Self {
+        self.send_queue = Some(octets);
+        self
+    }
+
+    /// The size of the receive queue in octets (`SO_RCVBUF`), set before connecting so that it governs the TCP window
+    /// scale.
+    #[must_use]
+    pub fn recv_queue(mut self, octets: usize) -> Self {
+        self.recv_queue = Some(octets);
+        self
+    }
+
+    /// Whether small messages are sent at once instead of being gathered (`TCP_NODELAY`).
+    #[must_use]
+    pub fn no_delay(mut self, on: bool) -> Self {
+        self.no_delay = on;
+        self
+    }
+
+    /// Connects to `addr` with the options set.
+    ///
+    /// # Errors
+    /// As [`connect_timeout`](Self::connect_timeout).
+    pub fn open(&self, addr: &Addr) -> io::Result<Stream> {
+        let target = SocketAddr::from(*addr);
+        let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
+        self.prepare(&socket)?;
+        match self.timeout {
+            Some(timeout) => socket.connect_timeout(&target.into(), timeout)?,
+            None => connect_blocking(&socket, target)?,
+        }
+        let stream = TcpStream::from(socket);
+        if target.ip().is_loopback() && stream.local_addr()? == target {
+            // TCP lets a socket meet itself when no one listens and the port chosen for it happens to be the target.
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        Ok(Stream::from_std(stream))
+    }
+
+    fn prepare(&self, socket: &Socket) -> io::Result<()> {
+        if let Some(octets) = self.send_queue {
+            socket.set_send_buffer_size(octets)?;
+        }
+        if let Some(octets) = self.recv_queue {
+            socket.set_recv_buffer_size(octets)?;
+        }
+        if self.no_delay {
+            socket.set_tcp_nodelay(true)?;
+        }
+        match self.local {
+            Some(local) => socket.bind(&SocketAddr::from(local).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Connects; a signal does not break off the attempt (POSIX: it then goes on asynchronously).
+fn connect_blocking(socket: &Socket, target: SocketAddr) -> io::Result<()> {
+    match socket.connect(&target.into()) {
+        #[cfg(unix)]
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => finish_connecting(socket),
+        result => result,
+    }
+}
+
+/// Waits for the end of an attempt that a signal made asynchronous.
+#[cfg(unix)]
+fn finish_connecting(socket: &Socket) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(socket, PollFlags::OUT)], None))?;
+    socket.take_error()?.map_or(Ok(()), Err)
+}
