@@ -1,0 +1,240 @@
+//! A range of received octets.
+
+use std::fmt;
+use std::ops::{Bound, Deref, RangeBounds};
+
+use bytes::Bytes;
+use spandrel_sync::Arc;
+
+use crate::block::Block;
+use crate::chain::Next;
+
+/// A range of a shared, aligned block of memory, which may be followed by further ones in a chain.
+///
+/// Cloning and cutting share the memory. It dereferences to the octets of its own range; those of the chain behind it
+/// are reached by [`next`](Self::next) and [`links`](Self::links). Two are equal if their chains hold the same octets,
+/// however they are cut.
+///
+/// The memory starts at a multiple of [`ALIGNMENT`](crate::ALIGNMENT); the range starts anywhere in it.
+#[derive(Clone)]
+pub struct MessageBlock {
+    block: Arc<Block>,
+    start: usize,
+    end: usize,
+    pub(crate) next: Next,
+}
+
+/// The message blocks of a chain, in order. Made by [`MessageBlock::links`].
+#[derive(Clone, Debug)]
+pub struct Links<'a>(Option<&'a MessageBlock>);
+
+impl MessageBlock {
+    /// A copy of `data`, with `headroom` octets free before it for [`prepend`](Self::prepend).
+    ///
+    /// `data` is aligned if `headroom` is a multiple of [`ALIGNMENT`](crate::ALIGNMENT).
+    #[must_use]
+    pub fn with_headroom(headroom: usize, data: &[u8]) -> Self {
+        Self::range(Block::copied(headroom, data), headroom, headroom + data.len())
+    }
+
+    /// `block[start..end]`, without a chain.
+    #[inline]
+    pub(crate) fn range(block: Arc<Block>, start: usize, end: usize) -> Self {
+        debug_assert!(start <= end && end <= block.capacity());
+        Self { block, start, end, next: Next(None) }
+    }
+
+    /// This range alone, without the chain behind it.
+    pub(crate) fn first(&self) -> Self {
+        Self::range(Arc::clone(&self.block), self.start, self.end)
+    }
+
+    /// A part of this range, sharing its memory, without the chain behind it.
+    ///
+    /// # Panics
+    /// Panics if `range` does not lie within this one.
+    #[must_use]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
+        let from = match range.start_bound() {
+            Bound::Included(&n) => n,
+            Bound::Excluded(&n) => n.checked_add(1).expect("a range starts within memory"),
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(&n) => n.checked_add(1).expect("a range ends within memory"),
+            Bound::Excluded(&n) => n,
+            Bound::Unbounded => self.len(),
+        };
+        assert!(from <= to && to <= self.len(), "slice {from}..{to} of a message block of {} octets", self.len());
+        Self::range(Arc::clone(&self.block), self.start + from, self.start + to)
+    }
+
+    /// Cuts off and returns the first `n` octets of this range; what remains keeps the chain.
+    ///
+    /// # Panics
+    /// Panics if `n` is more than this range has.
+    #[must_use = "use `advance` to drop octets"]
+    pub fn split_to(&mut self, n: usize) -> Self {
+        let head = self.slice(..n);
+        self.start += n;
+        head
+    }
+
+    /// Cuts off and returns what comes after the first `n` octets of this range, with the chain.
+    ///
+    /// # Panics
+    /// Panics if `n` is more than this range has.
+    #[must_use]
+    pub fn split_off(&mut self, n: usize) -> Self {
+        let mut tail = self.slice(n..);
+        tail.next = std::mem::take(&mut self.next);
+        self.end = self.start + n;
+        tail
+    }
+
+    /// Drops the first `n` octets of this range.
+    ///
+    /// # Panics
+    /// Panics if `n` is more than this range has.
+    pub fn advance(&mut self, n: usize) {
+        assert!(n <= self.len(), "advance by {n} in a message block of {} octets", self.len());
+        self.start += n;
+    }
+
+    /// How many octets [`prepend`](Self::prepend) can place before this range without copying it: none while the
+    /// memory is shared.
+    #[must_use]
+    pub fn headroom(&self) -> usize {
+        if Block::is_unique(&self.block) { self.start } else { 0 }
+    }
+
+    /// Places `data` before this range: in its headroom if that suffices, otherwise by copying both to new memory.
+    pub fn prepend(&mut self, data: &[u8]) {
+        if data.len() > self.headroom() {
+            let total = data.len().checked_add(self.len()).expect("what is prepended fits into memory");
+            let block = Block::copied(data.len(), self);
+            *self = Self { block, start: data.len(), end: total, next: std::mem::take(&mut self.next) };
+        }
+        self.start -= data.len();
+        Block::unique(&mut self.block)[self.start..][..data.len()].copy_from_slice(data);
+    }
+
+    /// Adds `next`, with its own chain, at the end of this chain. Takes as many steps as this chain has links.
+    pub fn append(&mut self, next: Self) {
+        let mut end = &mut self.next;
+        while let Some(ref mut block) = end.0 {
+            end = &mut block.next;
+        }
+        end.0 = Some(Box::new(next));
+    }
+
+    /// What follows in the chain.
+    #[must_use]
+    pub fn next(&self) -> Option<&Self> {
+        self.next.0.as_deref()
+    }
+
+    /// Takes off what follows in the chain.
+    #[must_use]
+    pub fn take_next(&mut self) -> Option<Self> {
+        self.next.0.take().map(|next| *next)
+    }
+
+    /// The number of octets of the whole chain; `len()` is that of this range alone.
+    #[must_use]
+    pub fn total_len(&self) -> usize {
+        self.links().map(|link| link.len()).sum()
+    }
+
+    /// This message block and those that follow in its chain.
+    #[must_use]
+    pub fn links(&self) -> Links<'_> {
+        Links(Some(self))
+    }
+}
+
+impl<'a> Iterator for Links<'a> {
+    type Item = &'a MessageBlock;
+
+    fn next(&mut self) -> Option<&'a MessageBlock> {
+        let link = self.0?;
+        self.0 = link.next();
+        Some(link)
+    }
+}
+
+impl Deref for MessageBlock {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.block.octets()[self.start..self.end]
+    }
+}
+
+impl AsRef<[u8]> for MessageBlock {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Default for MessageBlock {
+    fn default() -> Self {
+        Self::from(&[])
+    }
+}
+
+/// A copy, aligned.
+impl From<&[u8]> for MessageBlock {
+    fn from(data: &[u8]) -> Self {
+        Self::with_headroom(0, data)
+    }
+}
+
+/// A copy, aligned.
+impl<const N: usize> From<&[u8; N]> for MessageBlock {
+    fn from(data: &[u8; N]) -> Self {
+        Self::with_headroom(0, data)
+    }
+}
+
+/// A copy: what lies in `Bytes` is not aligned.
+impl From<Bytes> for MessageBlock {
+    fn from(data: Bytes) -> Self {
+        Self::with_headroom(0, &data)
+    }
+}
+
+/// Shares the memory, unless this is a chain: the octets of a chain of several are copied together.
+impl From<MessageBlock> for Bytes {
+    fn from(block: MessageBlock) -> Self {
+        if block.next().is_none() {
+            return Self::from_owner(block);
+        }
+        let mut octets = Vec::with_capacity(block.total_len());
+        block.links().for_each(|link| octets.extend_from_slice(link));
+        octets.into()
+    }
+}
+
+impl PartialEq for MessageBlock {
+    fn eq(&self, other: &Self) -> bool {
+        if self.next().is_none() && other.next().is_none() {
+            return **self == **other;
+        }
+        self.links().flat_map(|link| &**link).eq(other.links().flat_map(|link| &**link))
+    }
+}
+
+impl Eq for MessageBlock {}
+
+impl fmt::Debug for MessageBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageBlock")
+            .field("len", &self.len())
+            .field("total_len", &self.total_len())
+            .field("links", &self.links().count())
+            .finish()
+    }
+}
