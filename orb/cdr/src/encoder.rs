@@ -286,6 +286,17 @@ impl<'a> Encoder<'a> {
         Hole(self.at - 4)
     }
 
+    /// The place of an `unsigned long` that already stands at `position`, to be filled anew.
+    ///
+    /// # Panics
+    /// If nothing of that size is written there, or something has been lent before it.
+    #[inline]
+    pub fn hole_at(&self, position: usize) -> Hole {
+        let end = position + 4;
+        assert!(end <= self.at && self.lent.first().is_none_or(|lent| lent.after >= end), "four octets stand there");
+        Hole(position)
+    }
+
     /// Writes `value` into `hole`.
     #[inline]
     pub fn fill(&mut self, hole: Hole, value: u32) {

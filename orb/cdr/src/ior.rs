@@ -51,6 +51,52 @@ pub trait Binder: Send + Sync {
     fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError>;
 }
 
+/// A live reference, as generated code holds one; nil is `Option::None` of it.
+pub trait Reference {
+    /// The plain form, which goes on the wire.
+    fn ior(&self) -> &Ior;
+}
+
+/// A [`Reference`] that can be made from what a [`Binder`] returns.
+pub trait FromBound: Reference + Clone {
+    /// The typed form of a bound reference.
+    ///
+    /// # Errors
+    /// [`CdrError::Unbound`] if another ORB's binder made it.
+    fn from_bound(bound: Arc<dyn Any + Send + Sync>) -> Result<Self, CdrError>;
+}
+
+impl<R: Reference + ?Sized> Reference for &R {
+    fn ior(&self) -> &Ior {
+        (**self).ior()
+    }
+}
+
+impl<R: Reference> Encode for Option<R> {
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        match self {
+            Some(reference) => reference.ior().encode(out),
+            None => {
+                out.short_str("")?;
+                out.len(0)
+            }
+        }
+    }
+}
+
+impl<R: FromBound> Decode for Option<R> {
+    const MIN_OCTETS: usize = Ior::MIN_OCTETS;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let ior = Ior::decode(input)?;
+        if ior.is_nil() {
+            return Ok(None);
+        }
+        let binder = input.binder().ok_or(CdrError::Unbound)?;
+        R::from_bound(binder.bind(ior)?).map(Some)
+    }
+}
+
 impl Encode for Ior {
     fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         out.str(&self.type_id)?;

@@ -27,7 +27,7 @@ pub use decoder::Decoder;
 pub use encoder::{Encoder, Hole, LEND_OCTETS};
 pub use error::CdrError;
 pub use fixed::{Fixed, decode_fixed_vec, encode_fixed_slice};
-pub use ior::{Binder, Ior, TaggedComponent, TaggedProfile};
+pub use ior::{Binder, FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
 pub use scalar::{Char, LongDouble, NotLatin1};
 pub use value::{Decode, Encode};
 pub use wire::{ByteOrder, GiopVersion, Limits, Wire};
