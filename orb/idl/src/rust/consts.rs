@@ -1,0 +1,119 @@
+//! Constants and typedefs.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::types::Scope;
+use super::{docs, sizes};
+use crate::model::{Const, ConstValue, Definition, Primitive, Type, Typedef};
+
+/// `pub type`
+pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let doc = docs::attributes(&definition.doc);
+    // An alias of an interface names the reference itself; where it is used it can be nil, as the interface can.
+    let ty = scope.target(&body.ty);
+    sizes::allow_complex(scope.cx, &body.ty, 0);
+    quote! { #doc pub type #ident = #ty; }
+}
+
+/// `pub const`
+pub(super) fn constant(scope: Scope<'_, '_>, definition: &Definition, body: &Const) -> TokenStream {
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let doc = docs::attributes(&definition.doc);
+    let ty = match scope.cx.model.resolve(&body.ty) {
+        Type::String { .. } => quote! { &str },
+        _ => scope.owned(&body.ty),
+    };
+    let value = value(scope, body);
+    quote! { #doc pub const #ident: #ty = #value; }
+}
+
+fn value(scope: Scope<'_, '_>, body: &Const) -> TokenStream {
+    let rt = scope.rt();
+    match &body.value {
+        ConstValue::Integer(value) => signed(*value < 0, &Literal::u128_unsuffixed(value.unsigned_abs())),
+        ConstValue::Float(value) => match scope.cx.model.resolve(&body.ty) {
+            Type::Primitive(Primitive::LongDouble) => {
+                let bits = binary128(*value);
+                quote! { #rt::LongDouble::from_bits(#bits) }
+            }
+            Type::Primitive(Primitive::Float) => {
+                let value = *value as f32;
+                float(scope, value.is_sign_negative(), value.is_finite(), || Literal::f32_unsuffixed(value.abs()))
+            }
+            _ => float(scope, value.is_sign_negative(), value.is_finite(), || Literal::f64_unsuffixed(value.abs())),
+        },
+        ConstValue::Boolean(value) => quote! { #value },
+        ConstValue::Char(octet) => {
+            let octet = Literal::byte_character(*octet);
+            quote! { #rt::Char(#octet) }
+        }
+        ConstValue::WideChar(value) => quote! { #value },
+        ConstValue::String(text) | ConstValue::WideString(text) => quote! { #text },
+        ConstValue::Enumerator(id) => {
+            let variant = &scope.cx.names.place(*id).ident;
+            let ty = scope.target(&body.ty);
+            quote! { #ty::#variant }
+        }
+    }
+}
+
+fn signed(negative: bool, literal: &Literal) -> TokenStream {
+    if negative {
+        quote! { -#literal }
+    } else {
+        quote! { #literal }
+    }
+}
+
+fn float(scope: Scope<'_, '_>, negative: bool, finite: bool, literal: impl Fn() -> Literal) -> TokenStream {
+    // The IDL may say 3.14 and mean just that.
+    scope.cx.allow("clippy::approx_constant");
+    if finite {
+        signed(negative, &literal())
+    } else {
+        // An overflow, which the front end reports; a literal cannot say it.
+        let one = signed(negative, &Literal::f64_unsuffixed(1.0));
+        quote! { #one / 0.0 }
+    }
+}
+
+/// The bits of the IEEE 754 binary128 with the value of a finite `f64`.
+fn binary128(value: f64) -> Literal {
+    const FRACTION: u32 = 52;
+    const MORE_FRACTION: u32 = 112 - FRACTION;
+    const MORE_BIAS: u64 = 16383 - 1023;
+    let bits = value.to_bits();
+    let (exponent, fraction) = ((bits >> FRACTION) & 0x7ff, bits & ((1 << FRACTION) - 1));
+    let (exponent, fraction) = match (exponent, fraction) {
+        (0, 0) => (0, 0),
+        (0, _) => {
+            // Subnormal: the leading one becomes implicit.
+            let shift = fraction.leading_zeros() - (63 - FRACTION);
+            (MORE_BIAS + 1 - u64::from(shift), (fraction << shift) & ((1 << FRACTION) - 1))
+        }
+        _ => (exponent + MORE_BIAS, fraction),
+    };
+    let magnitude = (u128::from(exponent) << 112) | (u128::from(fraction) << MORE_FRACTION);
+    Literal::u128_unsuffixed(u128::from(bits >> 63) << 127 | magnitude)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_double_becomes_the_same_quadruple() {
+        for (value, bits) in [
+            (1.0, 0x3fff_u128 << 112),
+            (-2.0, 0xc000 << 112),
+            (0.0, 0),
+            (0.5, 0x3ffe << 112),
+            (1.5, (0x3fff << 112) | (1 << 111)),
+            (5e-324, (0x3fff_u128 - 1074) << 112),
+        ] {
+            assert_eq!(binary128(value).to_string(), bits.to_string(), "{value}");
+        }
+    }
+}

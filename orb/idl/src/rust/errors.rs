@@ -1,0 +1,67 @@
+//! What an operation may fail with: the exceptions that it raises, and system exceptions.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::method::Method;
+use super::prelude;
+use super::scope;
+use super::types::Scope;
+
+/// The error enum of an operation, in its interface's module.
+pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenStream> {
+    let name = method.error.as_ref()?;
+    let rt = scope.rt();
+    let cx = scope.cx;
+    let mut taken = scope::Scope::reserving(&["System"]);
+    let variants: Vec<Ident> =
+        method.raises.iter().map(|&id| taken.take(prelude::plain(&cx.names.place(id).ident.to_string()))).collect();
+    let types: Vec<TokenStream> = method.raises.iter().map(|&id| scope.path(id)).collect();
+    let ids: Vec<&str> = method.raises.iter().map(|&id| cx.model[id].repository_id.as_str()).collect();
+    let docs = method.raises.iter().map(|&id| format!(" The exception `{}`.", cx.model[id].scoped_name));
+    let doc = format!(" What `{}` may fail with.", method.operation);
+    Some(quote! {
+        #[doc = #doc]
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum #name {
+            #( #[doc = #docs] #variants(#types), )*
+            #[doc = " A system exception: the request failed on its way, or in the ORB."]
+            System(#rt::SystemException),
+        }
+        impl ::std::fmt::Display for #name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                match self {
+                    #( #name::#variants(exception) => ::std::fmt::Display::fmt(exception, f), )*
+                    #name::System(exception) => ::std::fmt::Display::fmt(exception, f),
+                }
+            }
+        }
+        impl ::std::error::Error for #name {}
+        #(
+            impl From<#types> for #name {
+                fn from(exception: #types) -> Self {
+                    #name::#variants(exception)
+                }
+            }
+        )*
+        impl From<#rt::SystemException> for #name {
+            fn from(exception: #rt::SystemException) -> Self {
+                #name::System(exception)
+            }
+        }
+        impl #rt::UserExceptions for #name {
+            fn decode(id: &str, input: &mut #rt::Decoder<'_>) -> Option<Result<Self, #rt::CdrError>> {
+                match id {
+                    #( #ids => Some(<#types as #rt::Decode>::decode(input).map(#name::#variants)), )*
+                    _ => None,
+                }
+            }
+            fn raise(&self, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
+                match self {
+                    #( #name::#variants(exception) => call.user_exception(exception), )*
+                    #name::System(exception) => Err(exception.clone()),
+                }
+            }
+        }
+    })
+}

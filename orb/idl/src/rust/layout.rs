@@ -1,0 +1,219 @@
+//! Where CDR puts the parts of a fixed-size value, computed once here instead of for each value at run time.
+//!
+//! CDR aligns primitives to their own size, counted from the start of the message, and structs not at all (CORBA 3.3 Part 2,
+//! 9.3.1 and 9.3.2.1). So a value that starts at a multiple of its largest alignment always looks the same; that is the
+//! layout computed here. What starts elsewhere is coded member by member at run time.
+
+use crate::model::{DefinitionKind, Model, Primitive, Type};
+
+use proc_macro2::Ident;
+
+/// Above this many primitives straight-line code is no longer worth its size, and a type is coded member by member.
+pub(super) const MAX_LEAVES: u64 = 64;
+
+/// What a fixed-size type is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape<Id> {
+    /// A primitive or an enum of this many octets, aligned to as many.
+    Leaf(usize),
+    /// An array of so many elements.
+    Array(Box<Shape<Id>>, usize),
+    /// A struct, and its members.
+    Struct(Id, Vec<(Ident, Shape<Id>)>),
+}
+
+/// A [`Shape`] whose leaves have found their places.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Placed<Id> {
+    /// `size` octets at `offset`.
+    Leaf { offset: usize, size: usize },
+    /// The elements of an array.
+    Array(Vec<Placed<Id>>),
+    /// A struct, and its members.
+    Struct(Id, Vec<(Ident, Placed<Id>)>),
+}
+
+/// The places of all leaves of a value that starts at a multiple of `align`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Layout<Id> {
+    /// Alignment of the first leaf.
+    pub(super) first_align: usize,
+    /// The largest alignment.
+    pub(super) align: usize,
+    /// From the start to the end of the last leaf.
+    pub(super) size: usize,
+    /// The value.
+    pub(super) root: Placed<Id>,
+}
+
+impl<Id: Clone> Shape<Id> {
+    /// How many leaves there are; saturating, because an array may have 2³² elements.
+    pub(super) fn leaves(&self) -> u64 {
+        match self {
+            Self::Leaf(_) => 1,
+            Self::Array(element, len) => element.leaves().saturating_mul(*len as u64),
+            Self::Struct(_, members) => {
+                members.iter().fold(0, |sum: u64, (_, member)| sum.saturating_add(member.leaves()))
+            }
+        }
+    }
+
+    /// The places of its leaves, unless there are too many or none.
+    pub(super) fn layout(&self) -> Option<Layout<Id>> {
+        if !(1..=MAX_LEAVES).contains(&self.leaves()) {
+            return None;
+        }
+        let mut placing = Placing { end: 0, align: 1, first_align: None };
+        let root = placing.place(self);
+        Some(Layout { first_align: placing.first_align?, align: placing.align, size: placing.end, root })
+    }
+}
+
+struct Placing {
+    end: usize,
+    align: usize,
+    first_align: Option<usize>,
+}
+
+impl Placing {
+    fn place<Id: Clone>(&mut self, shape: &Shape<Id>) -> Placed<Id> {
+        match shape {
+            Shape::Leaf(size) => {
+                let offset = self.end.next_multiple_of(*size);
+                self.end = offset + size;
+                self.align = self.align.max(*size);
+                self.first_align.get_or_insert(*size);
+                Placed::Leaf { offset, size: *size }
+            }
+            Shape::Array(element, len) => Placed::Array((0..*len).map(|_| self.place(element)).collect()),
+            Shape::Struct(id, members) => Placed::Struct(
+                id.clone(),
+                members.iter().map(|(name, member)| (name.clone(), self.place(member))).collect(),
+            ),
+        }
+    }
+}
+
+/// The octets that a primitive takes, for those whose alignment is their size.
+pub(super) fn leaf_size(primitive: Primitive) -> Option<usize> {
+    Some(match primitive {
+        Primitive::Octet | Primitive::Boolean | Primitive::Char => 1,
+        Primitive::Short | Primitive::UnsignedShort => 2,
+        Primitive::Long | Primitive::UnsignedLong | Primitive::Float => 4,
+        Primitive::LongLong | Primitive::UnsignedLongLong | Primitive::Double => 8,
+        // Sixteen octets aligned to eight (table 9.1), and a length in GIOP 1.2: not leaves in this sense.
+        Primitive::LongDouble | Primitive::WChar => return None,
+    })
+}
+
+/// The shape of a type, if all of it is fixed-size; `names` gives a struct's fields their Rust names.
+pub(super) fn shape<Id>(
+    model: &Model,
+    ty: &Type,
+    names: &dyn Fn(crate::model::DefId) -> (Id, Vec<Ident>),
+) -> Option<Shape<Id>> {
+    match model.resolve(ty) {
+        Type::Primitive(primitive) => leaf_size(*primitive).map(Shape::Leaf),
+        Type::Array { element, dimensions } => {
+            let element = shape(model, element, names)?;
+            Some(dimensions.iter().rev().fold(element, |inner, &len| Shape::Array(Box::new(inner), len as usize)))
+        }
+        Type::Named(id) => match &model[*id].kind {
+            DefinitionKind::Enum(_) => Some(Shape::Leaf(4)),
+            DefinitionKind::Struct(body) => {
+                let (name, fields) = names(*id);
+                let members = fields.into_iter().zip(&body.members);
+                let members = members.map(|(field, member)| Some((field, shape(model, &member.ty, names)?)));
+                Some(Shape::Struct(name, members.collect::<Option<_>>()?))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use quote::format_ident;
+
+    use super::*;
+
+    /// Says where leaves go by doing what an encoder does: pad to the leaf's size, then write.
+    fn write(shape: &Shape<()>, message: &mut Vec<Option<usize>>, next_leaf: &mut usize) {
+        match shape {
+            Shape::Leaf(size) => {
+                while !message.len().is_multiple_of(*size) {
+                    message.push(None);
+                }
+                message.extend(std::iter::repeat_n(Some(*next_leaf), *size));
+                *next_leaf += 1;
+            }
+            Shape::Array(element, len) => (0..*len).for_each(|_| write(element, message, next_leaf)),
+            Shape::Struct((), members) => members.iter().for_each(|(_, member)| write(member, message, next_leaf)),
+        }
+    }
+
+    fn leaves(placed: &Placed<()>, found: &mut Vec<(usize, usize)>) {
+        match placed {
+            Placed::Leaf { offset, size } => found.push((*offset, *size)),
+            Placed::Array(elements) => elements.iter().for_each(|element| leaves(element, found)),
+            Placed::Struct((), members) => members.iter().for_each(|(_, member)| leaves(member, found)),
+        }
+    }
+
+    fn shapes() -> impl Strategy<Value = Shape<()>> {
+        let leaf = prop::sample::select(vec![1usize, 2, 4, 8]).prop_map(Shape::Leaf);
+        leaf.prop_recursive(3, 24, 5, |inner| {
+            prop_oneof![
+                (inner.clone(), 1usize..4).prop_map(|(element, len)| Shape::Array(Box::new(element), len)),
+                prop::collection::vec(inner, 1..5).prop_map(|members| {
+                    let named = members.into_iter().map(|member| (format_ident!("m"), member));
+                    Shape::Struct((), named.collect())
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_layout_is_what_an_encoder_writes_from_an_aligned_start(shape in shapes(), blocks in 0usize..3) {
+            let Some(layout) = shape.layout() else {
+                prop_assert!(shape.leaves() > MAX_LEAVES);
+                return Ok(());
+            };
+            let start = blocks * layout.align;
+            let mut message = vec![None; start];
+            write(&shape, &mut message, &mut 0);
+            prop_assert_eq!(message.len() - start, layout.size);
+            let mut placed = Vec::new();
+            leaves(&layout.root, &mut placed);
+            for (leaf, (offset, size)) in placed.iter().enumerate() {
+                let octets: Vec<usize> = (0..message.len()).filter(|&at| message[at] == Some(leaf)).collect();
+                let expected: Vec<usize> = (start + offset..start + offset + size).collect();
+                prop_assert_eq!(octets, expected);
+            }
+            prop_assert_eq!(layout.first_align, placed[0].1);
+            prop_assert_eq!(layout.align, placed.iter().map(|leaf| leaf.1).max().unwrap_or(1));
+        }
+    }
+
+    #[test]
+    fn bin_struct_of_the_papers_takes_24_octets() {
+        let sizes = [2, 1, 4, 1, 8];
+        let members = sizes.map(|size| (format_ident!("m"), Shape::Leaf(size)));
+        let layout = Shape::Struct((), members.to_vec()).layout().expect("five leaves");
+        let mut places = Vec::new();
+        leaves(&layout.root, &mut places);
+        assert_eq!(places, [(0, 2), (2, 1), (4, 4), (8, 1), (16, 8)]);
+        assert_eq!((layout.first_align, layout.align, layout.size), (2, 8, 24));
+    }
+
+    #[test]
+    fn a_type_of_countless_leaves_has_no_layout_and_takes_no_time() {
+        let inner = Shape::Array(Box::new(Shape::<()>::Leaf(1)), u32::MAX as usize);
+        let outer = Shape::Array(Box::new(Shape::Array(Box::new(inner), u32::MAX as usize)), u32::MAX as usize);
+        assert_eq!(outer.leaves(), u64::MAX);
+        assert_eq!(outer.layout(), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Operations and attributes as methods: what the reference, the servant trait and the skeleton have in common.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::scope;
+use super::structs::allow_large_errors;
+use super::types::{Context, Scope};
+use super::{docs, names, sizes};
+use crate::model::{DefId, DefinitionKind, ParameterMode, Type};
+
+/// A method with all that writing it needs. An attribute is one or two of them.
+pub(super) struct Method<'m> {
+    /// The interface that declares it.
+    pub(super) owner: DefId,
+    /// Its name in the servant trait, and in references unless another inherited method came first.
+    pub(super) ident: Ident,
+    /// The operation's name in messages.
+    pub(super) operation: String,
+    pub(super) oneway: bool,
+    pub(super) doc: &'m [String],
+    pub(super) parameters: Vec<Parameter<'m>>,
+    pub(super) result: Option<&'m Type>,
+    pub(super) raises: &'m [DefId],
+    /// The error enum in the owner's module, if it raises anything.
+    pub(super) error: Option<Ident>,
+    /// Gives names to locals that no parameter has.
+    pub(super) locals: scope::Scope,
+}
+
+pub(super) struct Parameter<'m> {
+    pub(super) ident: Ident,
+    pub(super) mode: ParameterMode,
+    pub(super) ty: &'m Type,
+}
+
+impl Parameter<'_> {
+    /// Whether the client sends it.
+    pub(super) fn is_sent(&self) -> bool {
+        self.mode != ParameterMode::Out
+    }
+
+    /// Whether the server sends it back.
+    pub(super) fn is_returned(&self) -> bool {
+        self.mode != ParameterMode::In
+    }
+}
+
+/// What an interface declares itself.
+pub(super) fn own<'m>(cx: &Context<'m>, interface: DefId) -> Vec<Method<'m>> {
+    cx.model.contents(interface).iter().flat_map(|&id| methods(cx, interface, id)).collect()
+}
+
+/// What its objects offer, inherited methods first; each once.
+pub(super) fn flattened<'m>(cx: &Context<'m>, interface: DefId) -> Vec<Method<'m>> {
+    let bases = cx.model[interface].as_interface().map_or(&[][..], |body| &body.all_bases);
+    bases.iter().chain([&interface]).flat_map(|&owner| own(cx, owner)).collect()
+}
+
+fn methods<'m>(cx: &Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
+    let definition = &cx.model[id];
+    if !super::is_method(definition) {
+        return Vec::new();
+    }
+    let names = cx.names.method(id);
+    let blank = |ident: &Ident, operation: String| Method {
+        owner,
+        ident: ident.clone(),
+        operation,
+        oneway: false,
+        doc: &definition.doc,
+        parameters: Vec::new(),
+        result: None,
+        raises: &[],
+        error: None,
+        locals: scope::Scope::default(),
+    };
+    match &definition.kind {
+        DefinitionKind::Operation(body) => {
+            let (idents, locals) = names::parameters(&body.parameters);
+            let parameters = idents.into_iter().zip(&body.parameters);
+            vec![Method {
+                oneway: body.oneway,
+                parameters: parameters
+                    .map(|(ident, parameter)| Parameter { ident, mode: parameter.mode, ty: &parameter.ty })
+                    .collect(),
+                result: body.result.as_ref(),
+                raises: &body.raises,
+                error: names.error.clone(),
+                locals,
+                ..blank(&names.call, definition.name.clone())
+            }]
+        }
+        DefinitionKind::Attribute(body) => {
+            let getter = Method {
+                result: Some(&body.ty),
+                raises: &body.get_raises,
+                error: names.error.clone(),
+                ..blank(&names.call, format!("_get_{}", definition.name))
+            };
+            let setter = names.setter.as_ref().map(|ident| {
+                let mut locals = scope::Scope::default();
+                let value = Parameter { ident: locals.take("value"), mode: ParameterMode::In, ty: &body.ty };
+                Method {
+                    parameters: vec![value],
+                    raises: &body.set_raises,
+                    error: names.setter_error.clone(),
+                    locals,
+                    ..blank(ident, format!("_set_{}", definition.name))
+                }
+            });
+            [getter].into_iter().chain(setter).collect()
+        }
+        other => unreachable!("{} is no method", other.keyword()),
+    }
+}
+
+impl<'m> Method<'m> {
+    /// A name for a local variable.
+    pub(super) fn local(&self, name: &str) -> Ident {
+        self.locals.clone().take(name)
+    }
+
+    /// What the server returns besides the result, in order.
+    pub(super) fn outs(&self) -> impl Iterator<Item = &Parameter<'m>> {
+        self.parameters.iter().filter(|parameter| parameter.mode == ParameterMode::Out)
+    }
+
+    pub(super) fn docs(&self) -> TokenStream {
+        docs::attributes(self.doc)
+    }
+
+    /// `deposit(&self, amount: i64) -> Result<i64, account::DepositError>`, under this name.
+    pub(super) fn signature(&self, scope: Scope<'_, 'm>, ident: &Ident) -> TokenStream {
+        self.allow_lints(scope.cx);
+        let parameters = self.parameters.iter().filter(|parameter| parameter.mode != ParameterMode::Out);
+        let parameters = parameters.map(|Parameter { ident, mode, ty }| {
+            let ty = match mode {
+                ParameterMode::InOut => {
+                    let owned = scope.owned(ty);
+                    quote! { &mut #owned }
+                }
+                _ => scope.argument(ty),
+            };
+            quote! { #ident: #ty }
+        });
+        let (result, error) = (self.result(scope), self.error(scope));
+        quote! { fn #ident(&self, #( #parameters ),*) -> Result<#result, #error> }
+    }
+
+    /// The type of the result: the return value, then the `out`s; a tuple if they are not one.
+    fn result(&self, scope: Scope<'_, 'm>) -> TokenStream {
+        let outs = self.outs().map(|parameter| parameter.ty);
+        let parts: Vec<TokenStream> = self.result.into_iter().chain(outs).map(|ty| scope.owned(ty)).collect();
+        tuple(&parts)
+    }
+
+    /// The type of the error.
+    fn error(&self, scope: Scope<'_, 'm>) -> TokenStream {
+        let rt = scope.rt();
+        match &self.error {
+            Some(error) => scope.within(self.owner, error),
+            None => quote! { #rt::SystemException },
+        }
+    }
+
+    fn allow_lints(&self, cx: &Context<'_>) {
+        if self.parameters.iter().filter(|parameter| parameter.is_sent()).count() > 6 {
+            cx.allow("clippy::too_many_arguments");
+        }
+        let results: Vec<&Type> = self.result.into_iter().chain(self.outs().map(|out| out.ty)).collect();
+        let around = if results.len() > 1 { 2 + results.len() as u32 / 2 } else { 1 };
+        results.iter().for_each(|ty| sizes::allow_complex(cx, ty, around));
+        allow_large_errors(cx, self.raises);
+        let name = self.ident.to_string();
+        if name.starts_with("from_") || name.starts_with("into_") || name.starts_with("to_") {
+            cx.allow("clippy::wrong_self_convention");
+        }
+        match name.as_str() {
+            "new" => cx.allow("clippy::new_ret_no_self"),
+            "len" => cx.allow("clippy::len_without_is_empty"),
+            _ if LIKE_TRAIT_METHODS.contains(&name.as_str()) => cx.allow("clippy::should_implement_trait"),
+            _ => {}
+        }
+    }
+}
+
+/// Methods of standard traits that take `&self`, and that clippy would rather see implemented than imitated.
+const LIKE_TRAIT_METHODS: &[&str] =
+    &["as_mut", "as_ref", "borrow", "borrow_mut", "clone", "cmp", "deref", "eq", "hash", "index"];
+
+/// Nothing, the only one, or a tuple.
+pub(super) fn tuple<T: quote::ToTokens>(parts: &[T]) -> TokenStream {
+    match parts {
+        [only] => quote! { #only },
+        parts => quote! { ( #( #parts ),* ) },
+    }
+}

@@ -1,0 +1,164 @@
+//! The Rust back end: from a checked [`Model`] to one Rust source file.
+//!
+//! [`generate`] decides all names first ([`names`]), then writes each definition by itself: types and constants, the
+//! client's reference ([`reference`]), the server's trait and skeleton ([`servant`]). What it writes names one module of the
+//! runtime and nothing else, adds nothing to a call that the runtime does not need, and is formatted as people would.
+//!
+//! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
+
+mod consts;
+mod docs;
+mod enums;
+mod errors;
+mod fixed;
+mod layout;
+mod method;
+mod names;
+mod output;
+mod prelude;
+mod reference;
+mod scope;
+mod servant;
+mod sizes;
+mod structs;
+mod supported;
+mod traits;
+mod types;
+mod words;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::{DefId, Definition, DefinitionKind, Model};
+use names::ModulePath;
+use types::{Context, Scope};
+
+/// What can be chosen about the generated code.
+#[derive(Clone, Debug)]
+pub struct Options {
+    runtime: String,
+}
+
+impl Default for Options {
+    /// For applications: the runtime is `::spandrel::generated`.
+    fn default() -> Self {
+        Self { runtime: "::spandrel::generated".to_owned() }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the runtime module by another path than `::spandrel::generated`. It must hold wherever the code is included,
+    /// so it begins with `::` or `crate::`.
+    ///
+    /// # Errors
+    /// If `path` is not the path of a module.
+    pub fn runtime(mut self, path: &str) -> Result<Self, BadRuntimePath> {
+        syn::parse_str::<syn::Path>(path).map_err(|_| BadRuntimePath(path.to_owned()))?;
+        self.runtime = path.to_owned();
+        Ok(self)
+    }
+}
+
+/// What was given as the runtime's path is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRuntimePath(String);
+
+impl std::fmt::Display for BadRuntimePath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` is not the path of a Rust module, such as `::spandrel::generated`", self.0)
+    }
+}
+
+impl std::error::Error for BadRuntimePath {}
+
+/// Writes the Rust for a model: definitions of the main file, and of all files that it includes, so that the result
+/// stands by itself.
+///
+/// Modules keep their names in Rust case; what stands at the top level of the IDL stands at the top level of the file. The
+/// file can be included in any module, and several in one if they define different things.
+#[must_use]
+pub fn generate(model: &Model, options: &Options) -> String {
+    let cx = Context::new(model, options);
+    let root = module(&cx, model.roots(), &ModulePath::new());
+    output::file(&cx, root)
+}
+
+fn module(cx: &Context<'_>, contents: &[DefId], path: &ModulePath) -> TokenStream {
+    let scope = Scope { cx, module: path };
+    flatten_structs(cx.model, contents).iter().map(|&id| definition(scope, &cx.model[id])).collect()
+}
+
+fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    let cx = scope.cx;
+    match &definition.kind {
+        DefinitionKind::Module(body) => {
+            let place = cx.names.place(definition.id);
+            let mut path = place.module.clone();
+            path.push(place.ident.clone());
+            let inner = module(cx, &body.contents, &path);
+            output::module(scope, &place.ident, docs::attributes(&definition.doc), inner)
+        }
+        DefinitionKind::Interface(body) => interface(scope, definition, body),
+        _ if cx.left_out.contains(&definition.id) => TokenStream::new(),
+        DefinitionKind::Struct(body) => structs::structure(scope, definition, body),
+        DefinitionKind::Exception(body) => structs::exception(scope, definition, body),
+        DefinitionKind::Enum(body) => enums::enumeration(scope, definition, body),
+        DefinitionKind::Typedef(body) => consts::typedef(scope, definition, body),
+        DefinitionKind::Const(body) => consts::constant(scope, definition, body),
+        // Written by the interface or enum that contains them, or left out.
+        DefinitionKind::Operation(_)
+        | DefinitionKind::Attribute(_)
+        | DefinitionKind::Enumerator(_)
+        | DefinitionKind::Native => TokenStream::new(),
+    }
+}
+
+fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model::Interface) -> TokenStream {
+    let cx = scope.cx;
+    let is_written = !cx.left_out.contains(&definition.id);
+    let written = is_written.then(|| {
+        let reference = reference::reference(scope, definition, body);
+        // Nobody can serve what is only announced.
+        let server = (!body.forward_only).then(|| {
+            let (servant, skeleton) =
+                (servant::servant(scope, definition, body), servant::skeleton(scope, definition, body));
+            quote! { #servant #skeleton }
+        });
+        quote! { #reference #server }
+    });
+    let path = cx.names.interface_module(definition.id);
+    let inside = Scope { cx, module: &path };
+    let nested = module(cx, &body.contents, &path);
+    let errors = is_written.then(|| {
+        method::own(cx, definition.id)
+            .into_iter()
+            .filter_map(|method| errors::error(inside, &method))
+            .collect::<TokenStream>()
+    });
+    let inner = quote! { #nested #errors };
+    let module = (!inner.is_empty()).then(|| {
+        let line =
+            format!(" What is declared inside `{}`, and what its operations may fail with.", definition.scoped_name);
+        output::module(scope, &cx.names.interface(definition.id).module, quote! { #[doc = #line] }, inner)
+    });
+    quote! { #written #module }
+}
+
+/// The definitions, each preceded by those made inside a struct: Rust has them side by side.
+fn flatten_structs(model: &Model, contents: &[DefId]) -> Vec<DefId> {
+    let nested = |id: DefId| match &model[id].kind {
+        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => flatten_structs(model, &body.contents),
+        _ => Vec::new(),
+    };
+    contents.iter().flat_map(|&id| nested(id).into_iter().chain([id])).collect()
+}
+
+fn is_method(definition: &Definition) -> bool {
+    matches!(definition.kind, DefinitionKind::Operation(_) | DefinitionKind::Attribute(_))
+}

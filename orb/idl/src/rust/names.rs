@@ -1,0 +1,262 @@
+//! The Rust name and place of everything that a model defines, decided before anything is written.
+//!
+//! Within one Rust module all names differ, in whatever namespace they live; what the IDL declares is named before what
+//! is generated beside it, so that only the latter gains a `_` where both want a name.
+
+use std::collections::{HashMap, HashSet};
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+use syn::ext::IdentExt as _;
+
+use super::prelude;
+use super::scope::Scope;
+use super::words::{pascal, screaming, snake};
+use crate::model::{DefId, DefinitionKind, Member, Model, Parameter};
+
+/// A Rust module: the names of the modules around it and its own; the file's root has none.
+pub(super) type ModulePath = Vec<Ident>;
+
+/// Modules may not hide Rust's primitive types, which are found by the same names, nor the runtime's.
+const NOT_FOR_MODULES: &[&str] = &[
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "rt", "str", "u8", "u16", "u32", "u64",
+    "u128", "usize",
+];
+
+/// Methods that every reference has.
+const NOT_FOR_METHODS: &[&str] = &["as_object", "narrow", "unchecked_narrow"];
+
+/// Where something is, and what it is called there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) module: ModulePath,
+    pub(super) ident: Ident,
+}
+
+/// What is generated for an interface beside its reference type.
+#[derive(Clone, Debug)]
+pub(super) struct InterfaceNames {
+    pub(super) servant: Ident,
+    pub(super) skeleton: Ident,
+    /// The module with what is declared inside the interface, and its operations' errors.
+    pub(super) module: Ident,
+}
+
+/// The methods of an operation or an attribute.
+#[derive(Clone, Debug)]
+pub(super) struct MethodNames {
+    /// The operation, or the getter.
+    pub(super) call: Ident,
+    pub(super) setter: Option<Ident>,
+    /// The error enum in the interface's module, where exceptions are raised: of the operation, or the getter.
+    pub(super) error: Option<Ident>,
+    pub(super) setter_error: Option<Ident>,
+}
+
+/// All names.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    places: HashMap<DefId, Place>,
+    interfaces: HashMap<DefId, InterfaceNames>,
+    methods: HashMap<DefId, MethodNames>,
+}
+
+impl Names {
+    pub(super) fn new(model: &Model) -> Self {
+        let mut naming = Naming { model, names: Self::default(), done: HashSet::new() };
+        naming.module(model.roots(), &Vec::new());
+        for definition in model.definitions() {
+            naming.methods(definition.id);
+        }
+        naming.names
+    }
+
+    /// Where a module, interface, struct, exception, enum, typedef or constant is. An enumerator's place is its variant.
+    pub(super) fn place(&self, id: DefId) -> &Place {
+        &self.places[&id]
+    }
+
+    pub(super) fn interface(&self, id: DefId) -> &InterfaceNames {
+        &self.interfaces[&id]
+    }
+
+    pub(super) fn method(&self, id: DefId) -> &MethodNames {
+        &self.methods[&id]
+    }
+
+    /// The module of an interface.
+    pub(super) fn interface_module(&self, id: DefId) -> ModulePath {
+        let mut module = self.place(id).module.clone();
+        module.push(self.interface(id).module.clone());
+        module
+    }
+}
+
+/// The way from one module to something in another: only `super` and names, so that it holds wherever the file is
+/// included.
+pub(super) fn path(from: &[Ident], module: &[Ident], ident: &Ident) -> TokenStream {
+    let shared = from.iter().zip(module).take_while(|(ours, theirs)| ours == theirs).count();
+    let up = from[shared..].iter().map(|_| format_ident!("super"));
+    let down = module[shared..].iter().cloned();
+    let steps = up.chain(down);
+    quote! { #( #steps:: )* #ident }
+}
+
+/// The field names of a struct or exception.
+pub(super) fn fields(members: &[Member]) -> Vec<Ident> {
+    let mut scope = Scope::default();
+    members.iter().map(|member| scope.take(&snake(&member.name))).collect()
+}
+
+/// The parameter names of an operation, and the scope for further names beside them.
+pub(super) fn parameters(parameters: &[Parameter]) -> (Vec<Ident>, Scope) {
+    let mut scope = Scope::default();
+    let names = parameters.iter().map(|parameter| scope.take(&snake(&parameter.name))).collect();
+    (names, scope)
+}
+
+struct Naming<'m> {
+    model: &'m Model,
+    names: Names,
+    /// Interfaces whose methods have their names.
+    done: HashSet<DefId>,
+}
+
+impl Naming<'_> {
+    /// Names what is declared directly in a Rust module, then what is generated beside it, then goes into each.
+    fn module(&mut self, contents: &[DefId], path: &ModulePath) {
+        let contents = self.with_nested(contents);
+        let mut scope = Scope::reserving(NOT_FOR_MODULES);
+        for &id in &contents {
+            self.declared(id, path, &mut scope);
+        }
+        for &id in &contents {
+            if self.model[id].as_interface().is_some() {
+                self.interface(id, &mut scope);
+            }
+        }
+        for &id in &contents {
+            match &self.model[id].kind {
+                DefinitionKind::Module(module) => {
+                    let inner = self.inside(path, self.names.place(id).ident.clone());
+                    self.module(&module.contents, &inner);
+                }
+                DefinitionKind::Interface(interface) => {
+                    let inner = self.names.interface_module(id);
+                    self.module(&interface.contents, &inner);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The definitions, each followed by those made inside a struct: Rust has them side by side.
+    fn with_nested(&self, contents: &[DefId]) -> Vec<DefId> {
+        super::flatten_structs(self.model, contents)
+    }
+
+    fn inside(&self, path: &ModulePath, ident: Ident) -> ModulePath {
+        path.iter().cloned().chain([ident]).collect()
+    }
+
+    fn declared(&mut self, id: DefId, path: &ModulePath, scope: &mut Scope) {
+        let name = &self.model[id].name;
+        let ident = match &self.model[id].kind {
+            DefinitionKind::Module(_) => scope.take(&snake(name)),
+            DefinitionKind::Const(_) => scope.take(&screaming(name)),
+            DefinitionKind::Operation(_) | DefinitionKind::Attribute(_) | DefinitionKind::Enumerator(_) => return,
+            DefinitionKind::Enum(body) => {
+                let ident = scope.take(&pascal(name));
+                let mut variants = Scope::default();
+                for &enumerator in &body.enumerators {
+                    let ident = variants.take(&pascal(&self.model[enumerator].name));
+                    self.names.places.insert(enumerator, Place { module: path.clone(), ident });
+                }
+                ident
+            }
+            _ => scope.take(&pascal(name)),
+        };
+        self.names.places.insert(id, Place { module: path.clone(), ident });
+    }
+
+    fn interface(&mut self, id: DefId, scope: &mut Scope) {
+        let name = &self.model[id].name;
+        let names = InterfaceNames {
+            servant: scope.take(&format!("{}Servant", pascal(name))),
+            skeleton: scope.take(&format!("{}Skeleton", pascal(name))),
+            module: scope.take(&snake(name)),
+        };
+        self.names.interfaces.insert(id, names);
+    }
+
+    /// Names the methods of an interface after those of its bases, and the errors in its module.
+    fn methods(&mut self, id: DefId) {
+        let Some(interface) = self.model[id].as_interface() else { return };
+        if !self.done.insert(id) {
+            return;
+        }
+        let mut taken = Scope::reserving(NOT_FOR_METHODS);
+        for &base in &interface.all_bases {
+            self.methods(base);
+            for inherited in self.own_methods(base) {
+                let names = self.names.method(inherited);
+                taken.reserve(&names.call);
+                names.setter.iter().for_each(|setter| taken.reserve(setter));
+            }
+        }
+        let mut errors = self.names_in(id);
+        for method in self.own_methods(id) {
+            let names = self.method(method, &mut taken, &mut errors);
+            self.names.methods.insert(method, names);
+        }
+    }
+
+    fn own_methods(&self, interface: DefId) -> Vec<DefId> {
+        let contents = self.model.contents(interface).iter().copied();
+        contents.filter(|&id| super::is_method(&self.model[id])).collect()
+    }
+
+    /// What is declared inside an interface, and so not to be used for an error.
+    fn names_in(&self, interface: DefId) -> Scope {
+        let mut scope = Scope::default();
+        for id in self.with_nested(self.model.contents(interface)) {
+            if let Some(place) = self.names.places.get(&id) {
+                scope.reserve(&place.ident);
+            }
+        }
+        scope
+    }
+
+    fn method(&self, id: DefId, taken: &mut Scope, errors: &mut Scope) -> MethodNames {
+        let name = &self.model[id].name;
+        let mut error = |prefix: &str, raises: &[DefId]| {
+            (!raises.is_empty()).then(|| errors.take(&format!("{prefix}{}Error", pascal(name))))
+        };
+        match &self.model[id].kind {
+            DefinitionKind::Attribute(attribute) => MethodNames {
+                call: taken.take(&snake(name)),
+                setter: (!attribute.readonly).then(|| taken.take(&format!("set_{}", snake(name)))),
+                error: error("", &attribute.get_raises),
+                setter_error: error("Set", &attribute.set_raises),
+            },
+            DefinitionKind::Operation(operation) => MethodNames {
+                call: taken.take(&snake(name)),
+                setter: None,
+                error: error("", &operation.raises),
+                setter_error: None,
+            },
+            other => unreachable!("{} is no method", other.keyword()),
+        }
+    }
+}
+
+/// The word of an identifier, without `r#` or mark.
+pub(super) fn plain(ident: &Ident) -> String {
+    prelude::plain(&ident.unraw().to_string()).to_owned()
+}
+
+/// An identifier of the generator's own.
+pub(super) fn own(name: &str) -> Ident {
+    Ident::new(name, Span::call_site())
+}

@@ -1,0 +1,121 @@
+//! IDL may define `Result` or `Option`; generated code means Rust's by the same word.
+//!
+//! The rest of the back end writes `Result` for Rust's own and never looks for trouble. What the IDL calls so is
+//! [`marked`] by whoever makes identifiers, and a last pass over the tokens ([`unmark`]) spells Rust's own as a full path in
+//! files where such a mark occurs.
+
+use proc_macro2::{Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+
+/// What generated code takes from the prelude by its short name, and its full path. (Not what it only derives: derive
+/// macros live in a namespace of their own.)
+const USED: &[(&str, &[&str])] = &[
+    ("Err", &["std", "result", "Result", "Err"]),
+    ("From", &["std", "convert", "From"]),
+    ("None", &["std", "option", "Option", "None"]),
+    ("Ok", &["std", "result", "Result", "Ok"]),
+    ("Option", &["std", "option", "Option"]),
+    ("Result", &["std", "result", "Result"]),
+    ("Send", &["std", "marker", "Send"]),
+    ("Some", &["std", "option", "Option", "Some"]),
+    ("String", &["std", "string", "String"]),
+    ("Sync", &["std", "marker", "Sync"]),
+    ("TryFrom", &["std", "convert", "TryFrom"]),
+    ("TryInto", &["std", "convert", "TryInto"]),
+    ("Vec", &["std", "vec", "Vec"]),
+];
+
+const MARK: &str = "__idl_";
+
+/// Whether generated code uses this name of the prelude.
+pub(super) fn is_used(name: &str) -> bool {
+    USED.iter().any(|(used, _)| *used == name)
+}
+
+/// The identifier for a thing in the IDL of that name.
+pub(super) fn marked(name: &str) -> Ident {
+    Ident::new(&format!("{MARK}{name}"), Span::call_site())
+}
+
+/// The name without its mark, if it has one.
+pub(super) fn plain(name: &str) -> &str {
+    name.strip_prefix(MARK).unwrap_or(name)
+}
+
+/// Removes the marks, and spells out what they would have hidden.
+pub(super) fn unmark(tokens: TokenStream) -> TokenStream {
+    if any_mark(tokens.clone()) { rewrite(tokens) } else { tokens }
+}
+
+fn any_mark(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident.to_string().starts_with(MARK),
+        TokenTree::Group(group) => any_mark(group.stream()),
+        _ => false,
+    })
+}
+
+fn rewrite(tokens: TokenStream) -> TokenStream {
+    let mut rewritten = TokenStream::new();
+    let mut in_path = false; // behind `::`, where a name is nobody's short name
+    let mut colon = false;
+    for token in tokens {
+        match &token {
+            TokenTree::Ident(ident) => rewritten.extend(spell(ident, in_path)),
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), rewrite(group.stream()));
+                inner.set_span(group.span());
+                rewritten.extend([TokenTree::Group(inner)]);
+            }
+            _ => rewritten.extend([token.clone()]),
+        }
+        let is_colon = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ':');
+        in_path = colon && is_colon;
+        colon = is_colon;
+    }
+    rewritten
+}
+
+fn spell(ident: &Ident, in_path: bool) -> TokenStream {
+    let name = ident.to_string();
+    if let Some(name) = name.strip_prefix(MARK) {
+        return TokenTree::Ident(Ident::new(name, ident.span())).into();
+    }
+    match USED.iter().find(|(used, _)| *used == name) {
+        Some((_, path)) if !in_path => path.iter().flat_map(|part| segment(part)).collect(),
+        _ => TokenTree::Ident(ident.clone()).into(),
+    }
+}
+
+/// `::part`
+fn segment(part: &str) -> [TokenTree; 3] {
+    [
+        Punct::new(':', Spacing::Joint).into(),
+        Punct::new(':', Spacing::Alone).into(),
+        Ident::new(part, Span::call_site()).into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::*;
+
+    #[test]
+    fn the_short_name_is_kept_where_nothing_hides_it() {
+        let tokens = quote! { fn f(s: String) -> Result<(), E> { Ok(()) } };
+        assert_eq!(unmark(tokens.clone()).to_string(), tokens.to_string());
+    }
+
+    #[test]
+    fn the_full_path_is_spelt_where_the_idl_has_the_name_too() {
+        let result = marked("Result");
+        let tokens =
+            quote! { struct #result; fn f(r: Result<(), ()>) -> Result<super::#result, E> { Ok(super::#result) } };
+        let expected = quote! {
+            struct Result;
+            fn f(r: ::std::result::Result<(), ()>) -> ::std::result::Result<super::Result, E> { ::std::result::Result::Ok(super::Result) }
+        };
+        assert_eq!(unmark(tokens).to_string(), expected.to_string());
+    }
+}

@@ -1,0 +1,167 @@
+//! Client side of an interface: a typed object reference whose methods invoke.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::method::{self, Method, Parameter, tuple};
+use super::scope;
+use super::structs::sequence;
+use super::types::{Passing, Scope};
+use super::{docs, names};
+use crate::model::{Definition, Interface, ParameterMode};
+
+/// The reference type of an interface.
+pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
+    let rt = scope.rt();
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let doc = if definition.doc.iter().all(|line| line.trim().is_empty()) {
+        let line = format!(" A reference to a `{}`.", definition.scoped_name);
+        quote! { #[doc = #line] }
+    } else {
+        docs::attributes(&definition.doc)
+    };
+    let methods = methods(scope, definition);
+    let conversions = conversions(scope, definition, body);
+    let repository_id = &definition.repository_id;
+    quote! {
+        #doc
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct #ident(#rt::ObjectRef);
+        impl #rt::Interface for #ident {
+            const REPOSITORY_ID: &'static str = #repository_id;
+            #[inline]
+            fn from_object(object: #rt::ObjectRef) -> Self {
+                Self(object)
+            }
+            #[inline]
+            fn as_object(&self) -> &#rt::ObjectRef {
+                &self.0
+            }
+        }
+        impl #ident {
+            #[doc = " Makes a typed reference of one to an object that offers this interface, asking the object if that is not yet known."]
+            pub fn narrow(object: &#rt::ObjectRef) -> Result<Self, #rt::SystemException> {
+                object.narrow()
+            }
+            #[doc = " Makes a typed reference without asking whether the object offers this interface."]
+            pub fn unchecked_narrow(object: &#rt::ObjectRef) -> Self {
+                object.unchecked_narrow()
+            }
+            #[doc = " The reference without its type."]
+            #[inline]
+            pub fn as_object(&self) -> &#rt::ObjectRef {
+                &self.0
+            }
+            #methods
+        }
+        #conversions
+    }
+}
+
+/// Upwards: to each base, and to the untyped reference.
+fn conversions(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
+    let rt = scope.rt();
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let bases = body.all_bases.iter().map(|&base| {
+        let base = scope.path(base);
+        quote! {
+            impl From<#ident> for #base {
+                fn from(reference: #ident) -> Self {
+                    #rt::Interface::from_object(reference.0)
+                }
+            }
+        }
+    });
+    quote! {
+        impl From<#ident> for #rt::ObjectRef {
+            fn from(reference: #ident) -> Self {
+                reference.0
+            }
+        }
+        #( #bases )*
+    }
+}
+
+fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    // Two bases that know nothing of each other may have methods of one Rust name.
+    let mut taken = scope::Scope::default();
+    let flattened = method::flattened(scope.cx, definition.id);
+    let methods = flattened.iter().map(|method| {
+        let ident = taken.take_ident(&method.ident);
+        let (doc, signature) = (method.docs(), method.signature(scope, &ident));
+        let body = invocation(scope, method);
+        quote! { #doc pub #signature { #body } }
+    });
+    methods.collect()
+}
+
+fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let operation = &method.operation;
+    let encode = encode(scope, method);
+    if method.oneway {
+        return quote! { self.0.send_oneway(#operation, #encode) };
+    }
+    let decode = decode(scope, method);
+    let store = store(method);
+    quote! { self.0.invoke(#operation, #encode, #decode) #store }
+}
+
+/// The closure that writes the arguments. The ORB may call it again, after a location forward.
+fn encode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let rt = scope.rt();
+    let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
+    let out = method.local(if sent.is_empty() { "_out" } else { "out" });
+    let steps = sequence(&sent, |Parameter { ident, mode, ty }| {
+        let value = match (mode, scope.cx.passing(ty)) {
+            (ParameterMode::InOut, _) => quote! { &*#ident },
+            (_, Passing::Value | Passing::Reference) => quote! { &#ident },
+            (_, Passing::Text | Passing::Slice | Passing::Borrowed) => quote! { #ident },
+        };
+        quote! { #rt::Encode::encode(#value, #out) }
+    });
+    match sent.len() {
+        0 | 1 => quote! { |#out| #steps },
+        _ => quote! { |#out| { #steps } },
+    }
+}
+
+/// The closure that reads the results, in the order in which they are sent.
+fn decode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let rt = scope.rt();
+    let results = usize::from(method.result.is_some());
+    match results + method.parameters.iter().filter(|parameter| parameter.is_returned()).count() {
+        0 => quote! { |_input| Ok(()) },
+        1 => quote! { #rt::Decode::decode },
+        count => {
+            let input = method.local("input");
+            let reads = (0..count).map(|_| quote! { #rt::Decode::decode(#input)? });
+            quote! { |#input| Ok(( #( #reads ),* )) }
+        }
+    }
+}
+
+/// What follows a successful call that has `inout` parameters: they receive their values.
+fn store(method: &Method<'_>) -> Option<TokenStream> {
+    if method.parameters.iter().all(|parameter| parameter.mode != ParameterMode::InOut) {
+        return None;
+    }
+    let mut locals = method.locals.clone();
+    let result = method.result.map(|_| locals.take("result"));
+    let mut received: Vec<Ident> = result.iter().cloned().collect();
+    let mut kept = received.clone();
+    let mut stores = Vec::new();
+    for parameter in method.parameters.iter().filter(|parameter| parameter.is_returned()) {
+        let ident = &parameter.ident;
+        if parameter.mode == ParameterMode::Out {
+            received.push(ident.clone());
+            kept.push(ident.clone());
+        } else {
+            let value = locals.take(&format!("new_{}", names::plain(ident)));
+            stores.push(quote! { *#ident = #value; });
+            received.push(value);
+        }
+    }
+    let received = tuple(&received);
+    let kept = (!kept.is_empty()).then(|| tuple(&kept));
+    Some(quote! { .map(|#received| { #( #stores )* #kept }) })
+}

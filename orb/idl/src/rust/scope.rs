@@ -1,0 +1,77 @@
+//! Names that must differ from each other, and how they are made to.
+
+use std::collections::HashSet;
+
+use proc_macro2::{Ident, Span};
+
+use super::names::plain;
+use super::prelude;
+use super::words::{is_keyword, is_path_keyword};
+
+/// Names in use at one place: a Rust module, a struct's fields, a method's parameters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    used: HashSet<String>,
+}
+
+impl Scope {
+    /// A scope in which these names are taken from the start.
+    pub(super) fn reserving(names: &[&str]) -> Self {
+        Self { used: names.iter().map(|&name| name.to_owned()).collect() }
+    }
+
+    /// Takes `name` as it is or, where that is taken already or is no identifier, with as many `_` behind it as it needs.
+    pub(super) fn take(&mut self, name: &str) -> Ident {
+        let mut name = name.to_owned();
+        while is_path_keyword(&name) || self.used.contains(&name) {
+            name.push('_');
+        }
+        self.used.insert(name.clone());
+        identifier(&name)
+    }
+
+    /// Takes the name of an identifier from another scope, under the same rules.
+    pub(super) fn take_ident(&mut self, ident: &Ident) -> Ident {
+        self.take(&plain(ident))
+    }
+
+    /// Keeps the name of an identifier from another scope from being given here.
+    pub(super) fn reserve(&mut self, ident: &Ident) {
+        self.used.insert(plain(ident));
+    }
+}
+
+/// The identifier of something in the IDL.
+fn identifier(name: &str) -> Ident {
+    if is_keyword(name) {
+        Ident::new_raw(name, Span::call_site())
+    } else if prelude::is_used(name) {
+        prelude::marked(name)
+    } else {
+        Ident::new(name, Span::call_site())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_of_two_equal_names_gains_an_underscore() {
+        let mut scope = Scope::reserving(&["narrow"]);
+        assert_eq!(scope.take("get_foo").to_string(), "get_foo");
+        assert_eq!(scope.take("get_foo").to_string(), "get_foo_");
+        assert_eq!(scope.take("get_foo").to_string(), "get_foo__");
+        assert_eq!(scope.take("narrow").to_string(), "narrow_");
+    }
+
+    #[test]
+    fn keywords_become_raw_where_rust_allows_it() {
+        let mut scope = Scope::default();
+        assert_eq!(scope.take("type").to_string(), "r#type");
+        assert_eq!(scope.take("type").to_string(), "type_");
+        assert_eq!(scope.take("self").to_string(), "self_");
+        assert_eq!(scope.take("Self").to_string(), "Self_");
+        assert_eq!(scope.take("crate").to_string(), "crate_");
+    }
+}

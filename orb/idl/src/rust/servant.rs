@@ -1,0 +1,205 @@
+//! Server side of an interface: the trait that a server implements, and the skeleton that dispatches to it.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::method::{self, Method, Parameter, tuple};
+use super::structs::sequence;
+use super::types::{Passing, Scope};
+use crate::model::{DefId, Definition, Interface, ParameterMode};
+
+/// The repository id that every object answers to (CORBA 3.3 Part 1, 8.3.4).
+const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+
+/// The servant trait, also for servants that the server keeps a share of.
+pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
+    let servant = &scope.cx.names.interface(definition.id).servant;
+    let doc = format!(" What a server implements to offer `{}`.", definition.scoped_name);
+    let bases = body.bases.iter().map(|&base| servant_path(scope, base));
+    let supertraits: Vec<TokenStream> =
+        if body.bases.is_empty() { vec![quote! { Send }, quote! { Sync }] } else { bases.collect() };
+    let methods = method::own(scope.cx, definition.id);
+    let declared = methods.iter().map(|method| {
+        let (doc, signature) = (method.docs(), method.signature(scope, &method.ident));
+        quote! { #doc #signature; }
+    });
+    let forwarded = methods.iter().map(|method| {
+        let (ident, signature) = (&method.ident, method.signature(scope, &method.ident));
+        let arguments = method.parameters.iter().filter(|parameter| parameter.is_sent());
+        let arguments = arguments.map(|parameter| &parameter.ident);
+        quote! {
+            #[inline]
+            #signature { S::#ident(self, #( #arguments ),*) }
+        }
+    });
+    quote! {
+        #[doc = #doc]
+        pub trait #servant: #( #supertraits )+* { #( #declared )* }
+        impl<S: #servant + ?Sized> #servant for ::std::sync::Arc<S> { #( #forwarded )* }
+    }
+}
+
+/// The skeleton: it wraps a servant for an object adapter.
+pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
+    let rt = scope.rt();
+    let names = scope.cx.names.interface(definition.id);
+    let (servant, skeleton) = (&names.servant, &names.skeleton);
+    let doc =
+        format!(" Dispatches requests for `{}` to an implementation of its servant trait.", definition.scoped_name);
+    let new_doc = " Wraps a servant, to be activated in an object adapter.";
+    let repository_id = &definition.repository_id;
+    let bases = body.all_bases.iter().map(|&base| scope.cx.model[base].repository_id.as_str());
+    let ids = std::iter::once(repository_id.as_str()).chain(bases).chain([OBJECT_ID]);
+    let dispatch = dispatch(scope, definition);
+    quote! {
+        #[doc = #doc]
+        #[derive(Debug)]
+        pub struct #skeleton<S>(pub S);
+        impl<S> #skeleton<S> {
+            #[doc = #new_doc]
+            pub fn new(servant: S) -> Self {
+                Self(servant)
+            }
+        }
+        impl<S: #servant> #rt::Servant for #skeleton<S> {
+            fn repository_id(&self) -> &'static str {
+                #repository_id
+            }
+            fn is_a(&self, repository_id: &str) -> bool {
+                matches!(repository_id, #( #ids )|*)
+            }
+            #dispatch
+        }
+    }
+}
+
+fn servant_path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
+    scope.beside(interface, &scope.cx.names.interface(interface).servant)
+}
+
+fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    let rt = scope.rt();
+    let methods = method::flattened(scope.cx, definition.id);
+    let reads = methods.iter().any(|method| method.parameters.iter().any(Parameter::is_sent));
+    let mutable = reads.then(|| quote! { mut });
+    let operation = super::names::own(if methods.is_empty() { "_operation" } else { "operation" });
+    let body = if methods.is_empty() {
+        quote! { call.implicit(self) }
+    } else {
+        let arms = methods.iter().map(|method| arm(scope, method));
+        quote! { match operation { #( #arms )* _ => call.implicit(self), } }
+    };
+    quote! {
+        fn dispatch(
+            &self,
+            #operation: &str,
+            #mutable call: #rt::ServerCall<'_>,
+        ) -> Result<#rt::Replied, #rt::SystemException> {
+            #body
+        }
+    }
+}
+
+/// One operation: read the arguments, call the servant, write what it returns.
+fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let rt = scope.rt();
+    let operation = &method.operation;
+    let (ident, servant) = (&method.ident, servant_path(scope, method.owner));
+    let locals = Locals::new(method);
+    let Locals { call, input, error, .. } = &locals;
+    let renamed = (call != "call").then(|| quote! { let mut #call = call; });
+    let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
+    let open = (!sent.is_empty()).then(|| quote! { let mut #input = #call.arguments()?; });
+    let reads = sent.iter().map(|parameter| read(scope, parameter, input));
+    let passed = sent.iter().map(|parameter| pass(scope, parameter));
+    let upcall = quote! { #servant::#ident(&self.0, #( #passed ),*) };
+    let answer = if method.oneway {
+        quote! { #upcall?; Ok(#call.finish_oneway()) }
+    } else {
+        let (returned, reply) = (locals.returned(method), reply(scope, method, &locals));
+        if method.error.is_none() {
+            match returned {
+                Some(returned) => quote! { let #returned = #upcall?; #reply },
+                None => quote! { #upcall?; #reply },
+            }
+        } else {
+            let returned = returned.unwrap_or_else(|| quote! { () });
+            quote! {
+                match #upcall {
+                    Ok(#returned) => #reply,
+                    Err(#error) => #rt::UserExceptions::raise(&#error, #call),
+                }
+            }
+        }
+    };
+    quote! { #operation => { #renamed #open #( #reads )* #answer } }
+}
+
+/// Locals of one arm, named so that no parameter hides them.
+struct Locals {
+    call: Ident,
+    input: Ident,
+    out: Ident,
+    result: Ident,
+    error: Ident,
+}
+
+impl Locals {
+    fn new(method: &Method<'_>) -> Self {
+        let mut scope = method.locals.clone();
+        let mut take = |name| scope.take(name);
+        Self {
+            call: take("call"),
+            input: take("input"),
+            out: take("out"),
+            result: take("result"),
+            error: take("error"),
+        }
+    }
+
+    /// The pattern for what the servant returns; none for nothing.
+    fn returned(&self, method: &Method<'_>) -> Option<TokenStream> {
+        let result = method.result.map(|_| &self.result);
+        let parts: Vec<&Ident> = result.into_iter().chain(method.outs().map(|out| &out.ident)).collect();
+        (!parts.is_empty()).then(|| tuple(&parts))
+    }
+}
+
+fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Ident) -> TokenStream {
+    let rt = scope.rt();
+    let Parameter { ident, mode, ty } = parameter;
+    let owned = scope.owned(ty);
+    match (mode, scope.cx.passing(ty)) {
+        (ParameterMode::InOut, _) => quote! { let mut #ident: #owned = #rt::Decode::decode(&mut #input)?; },
+        (_, Passing::Text) => quote! { let #ident = #input.str()?; },
+        (_, Passing::Slice) => {
+            let element = scope.element(ty);
+            quote! { let #ident = <#element as #rt::Decode>::lend(&mut #input)?; }
+        }
+        _ => quote! { let #ident: #owned = #rt::Decode::decode(&mut #input)?; },
+    }
+}
+
+fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> TokenStream {
+    match (mode, scope.cx.passing(ty)) {
+        (ParameterMode::InOut, _) => quote! { &mut #ident },
+        (_, Passing::Value) => quote! { #ident },
+        (_, Passing::Reference) => quote! { #ident.as_ref() },
+        (_, Passing::Text | Passing::Slice | Passing::Borrowed) => quote! { &#ident },
+    }
+}
+
+/// The return value, then `inout` and `out` parameters in the order of their declaration (CORBA 3.3 Part 2, 9.4.3).
+fn reply(scope: Scope<'_, '_>, method: &Method<'_>, locals: &Locals) -> TokenStream {
+    let rt = scope.rt();
+    let Locals { call, out, result, .. } = locals;
+    let result = method.result.map(|_| result);
+    let parameters = method.parameters.iter().filter(|parameter| parameter.is_returned());
+    let values: Vec<&Ident> = result.into_iter().chain(parameters.map(|parameter| &parameter.ident)).collect();
+    let steps = sequence(&values, |value| quote! { #rt::Encode::encode(&#value, #out) });
+    match values.len() {
+        0 => quote! { #call.reply(|_out| Ok(())) },
+        1 => quote! { #call.reply(|#out| #steps) },
+        _ => quote! { #call.reply(|#out| { #steps }) },
+    }
+}

@@ -1,0 +1,120 @@
+//! Structs and exceptions: the type, and how it is coded member by member.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::types::{Context, Scope};
+use super::{docs, fixed, names, sizes};
+use crate::model::{Definition, Struct};
+
+/// A struct with its codec.
+pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
+    let derive = scope.cx.traits.of_struct(definition.id).derive();
+    let declared = declaration(scope, definition, body, &derive);
+    let layout = fixed::layout_of_struct(scope, definition.id);
+    let codec = codec(scope, definition, body, layout.is_some());
+    let fixed = layout.map(|layout| fixed::structure(scope, definition, &layout));
+    quote! { #declared #codec #fixed }
+}
+
+/// An exception: a struct that is an error too. Its repository id is not part of its value.
+pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
+    let rt = scope.rt();
+    let derive = scope.cx.traits.of_struct(definition.id).of_exception().derive();
+    let declared = declaration(scope, definition, body, &derive);
+    let codec = codec(scope, definition, body, false);
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let id = &definition.repository_id;
+    let display = display(definition, body);
+    quote! {
+        #declared
+        #codec
+        impl ::std::fmt::Display for #ident {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                #display
+            }
+        }
+        impl ::std::error::Error for #ident {}
+        impl #rt::UserException for #ident {
+            const REPOSITORY_ID: &'static str = #id;
+        }
+    }
+}
+
+fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, derive: &TokenStream) -> TokenStream {
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let doc = docs::attributes(&definition.doc);
+    let fields = names::fields(&body.members);
+    let members = fields.iter().zip(&body.members).map(|(field, member)| {
+        let doc = docs::attributes(&member.doc);
+        let ty = scope.owned(&member.ty);
+        sizes::allow_complex(scope.cx, &member.ty, 0);
+        quote! { #doc pub #field: #ty }
+    });
+    quote! { #doc #derive pub struct #ident { #( #members ),* } }
+}
+
+fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed: bool) -> TokenStream {
+    let rt = scope.rt();
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let fields = names::fields(&body.members);
+    let (out, input) = (names::own("out"), names::own("input"));
+    let encode = sequence(&fields, |field| quote! { #rt::Encode::encode(&self.#field, out) });
+    let (out, input) = if fields.is_empty() { (names::own("_out"), names::own("_input")) } else { (out, input) };
+    let least = body.members.iter().map(|member| {
+        let ty = scope.owned(&member.ty);
+        quote! { <#ty as #rt::Decode>::MIN_OCTETS }
+    });
+    let least = if fields.is_empty() {
+        quote! { 1 }
+    } else {
+        quote! { #( #least )+* }
+    };
+    let (encode_slice, decode_vec) = if is_fixed { fixed::forwards(scope) } else { Default::default() };
+    quote! {
+        impl #rt::Encode for #ident {
+            #[inline]
+            fn encode<'a>(&'a self, #out: &mut #rt::Encoder<'a>) -> Result<(), #rt::CdrError> {
+                #encode
+            }
+            #encode_slice
+        }
+        impl #rt::Decode for #ident {
+            const MIN_OCTETS: usize = #least;
+            #[inline]
+            fn decode(#input: &mut #rt::Decoder<'_>) -> Result<Self, #rt::CdrError> {
+                Ok(Self { #( #fields: #rt::Decode::decode(input)? ),* })
+            }
+            #decode_vec
+        }
+    }
+}
+
+/// One fallible step for each thing; the last one's result is that of the whole.
+pub(super) fn sequence<T>(things: &[T], step: impl Fn(&T) -> TokenStream) -> TokenStream {
+    let Some((last, others)) = things.split_last() else { return quote! { Ok(()) } };
+    let (others, last) = (others.iter().map(&step), step(last));
+    quote! { #( #others?; )* #last }
+}
+
+/// `Bank::Overdrawn { balance: -3 }`
+fn display(definition: &Definition, body: &Struct) -> TokenStream {
+    let name = &definition.scoped_name;
+    if body.members.is_empty() {
+        return quote! { f.write_str(#name) };
+    }
+    let fields: Vec<Ident> = names::fields(&body.members);
+    let members: Vec<String> = body.members.iter().map(|member| format!("{}: {{:?}}", member.name)).collect();
+    let format = format!("{name} {{{{ {} }}}}", members.join(", "));
+    quote! { write!(f, #format, #( self.#fields ),*) }
+}
+
+/// Whether this many octets make an error that clippy would want boxed. Nobody can box what the IDL made large.
+pub(super) fn allow_large_errors(cx: &Context<'_>, raises: &[crate::model::DefId]) {
+    let largest =
+        raises.iter().filter_map(|&id| cx.model[id].as_exception()).map(|body| sizes::estimate(cx, body)).max();
+    if largest.is_some_and(|octets| octets >= sizes::LARGE_ERROR) {
+        cx.allow("clippy::large_enum_variant");
+        cx.allow("clippy::result_large_err");
+    }
+}

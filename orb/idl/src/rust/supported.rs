@@ -1,0 +1,59 @@
+//! What has no Rust form yet: `native` types, local interfaces, wide characters, and whatever is made of those.
+//!
+//! They are left out whole, so that the rest of a file is usable; the first lines of the generated file name them.
+
+use std::collections::HashSet;
+
+use crate::model::{DefId, Definition, DefinitionKind, Model, Primitive, Type};
+
+/// The definitions to leave out.
+pub(super) fn left_out(model: &Model) -> HashSet<DefId> {
+    let mut left_out = HashSet::new();
+    loop {
+        let before = left_out.len();
+        for definition in model.definitions() {
+            if !left_out.contains(&definition.id) && is_unsupported(model, definition, &left_out) {
+                left_out.insert(definition.id);
+            }
+        }
+        if left_out.len() == before {
+            return left_out;
+        }
+    }
+}
+
+fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<DefId>) -> bool {
+    let bad = |ty: &Type| is_unsupported_type(ty, left_out);
+    let gone = |id: &DefId| left_out.contains(id);
+    match &definition.kind {
+        DefinitionKind::Native => true,
+        DefinitionKind::Interface(interface) => {
+            interface.is_local
+                || interface.all_bases.iter().any(gone)
+                || model.flattened(definition.id).iter().any(gone)
+        }
+        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
+            body.members.iter().any(|member| bad(&member.ty))
+        }
+        DefinitionKind::Typedef(typedef) => bad(&typedef.ty),
+        DefinitionKind::Const(constant) => bad(&constant.ty),
+        DefinitionKind::Operation(operation) => {
+            operation.result.as_ref().is_some_and(bad)
+                || operation.parameters.iter().any(|parameter| bad(&parameter.ty))
+                || operation.raises.iter().any(gone)
+        }
+        DefinitionKind::Attribute(attribute) => {
+            bad(&attribute.ty) || attribute.get_raises.iter().chain(&attribute.set_raises).any(gone)
+        }
+        DefinitionKind::Module(_) | DefinitionKind::Enum(_) | DefinitionKind::Enumerator(_) => false,
+    }
+}
+
+fn is_unsupported_type(ty: &Type, left_out: &HashSet<DefId>) -> bool {
+    match ty {
+        Type::Primitive(Primitive::WChar) | Type::WString { .. } => true,
+        Type::Named(id) => left_out.contains(id),
+        Type::Sequence { element, .. } | Type::Array { element, .. } => is_unsupported_type(element, left_out),
+        Type::Primitive(_) | Type::String { .. } | Type::Object => false,
+    }
+}

@@ -1,0 +1,200 @@
+//! IDL types as Rust types, in each position that a type can have.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::quote;
+
+use super::names::{ModulePath, Names, path};
+use super::traits::TraitTable;
+use super::{Options, supported};
+use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
+
+/// All that writing needs to know.
+pub(super) struct Context<'m> {
+    pub(super) model: &'m Model,
+    pub(super) names: Names,
+    pub(super) traits: TraitTable,
+    pub(super) runtime: syn::Path,
+    /// What cannot be said in Rust yet and is left out, with all that needs it.
+    pub(super) left_out: HashSet<DefId>,
+    /// Lints that the code being written would trip, and that nobody can help.
+    pub(super) lints: RefCell<BTreeSet<&'static str>>,
+}
+
+/// One Rust module being written.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'c, 'm> {
+    pub(super) cx: &'c Context<'m>,
+    pub(super) module: &'c ModulePath,
+}
+
+/// How a value of a type is handed over, and kept for the time of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passing {
+    /// By value: primitives and enums.
+    Value,
+    /// `&str`, lent by the message.
+    Text,
+    /// `&[T]`, lent by the message where that is possible.
+    Slice,
+    /// `Option<&I>`
+    Reference,
+    /// `&T`
+    Borrowed,
+}
+
+impl<'m> Context<'m> {
+    pub(super) fn new(model: &'m Model, options: &Options) -> Self {
+        Self {
+            model,
+            names: Names::new(model),
+            traits: TraitTable::new(model),
+            runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
+            left_out: supported::left_out(model),
+            lints: RefCell::default(),
+        }
+    }
+
+    /// Allows a lint in this file.
+    pub(super) fn allow(&self, lint: &'static str) {
+        self.lints.borrow_mut().insert(lint);
+    }
+
+    pub(super) fn passing(&self, ty: &Type) -> Passing {
+        match self.model.resolve(ty) {
+            Type::Primitive(_) => Passing::Value,
+            Type::String { bound: None } => Passing::Text,
+            Type::Sequence { bound: None, .. } => Passing::Slice,
+            Type::Object => Passing::Reference,
+            Type::Named(id) => match &self.model[*id].kind {
+                DefinitionKind::Enum(_) => Passing::Value,
+                DefinitionKind::Interface(_) => Passing::Reference,
+                _ => Passing::Borrowed,
+            },
+            _ => Passing::Borrowed,
+        }
+    }
+}
+
+impl<'c, 'm> Scope<'c, 'm> {
+    /// How this module names the runtime: it imports it as `rt`, but the file's root imports nothing, so that several
+    /// files can be included at one place.
+    pub(super) fn rt(&self) -> TokenStream {
+        if self.module.is_empty() {
+            let runtime = &self.cx.runtime;
+            quote! { #runtime }
+        } else {
+            quote! { rt }
+        }
+    }
+
+    /// What is defined as `id`, as seen from here.
+    pub(super) fn path(&self, id: DefId) -> TokenStream {
+        let place = self.cx.names.place(id);
+        path(self.module, &place.module, &place.ident)
+    }
+
+    /// The name `ident` in the module of `id`, as seen from here.
+    pub(super) fn beside(&self, id: DefId, ident: &Ident) -> TokenStream {
+        path(self.module, &self.cx.names.place(id).module, ident)
+    }
+
+    /// The name `ident` in the module that belongs to the interface `id`, as seen from here.
+    pub(super) fn within(&self, id: DefId, ident: &Ident) -> TokenStream {
+        path(self.module, &self.cx.names.interface_module(id), ident)
+    }
+
+    /// The type as owned: of members, results, elements.
+    pub(super) fn owned(&self, ty: &Type) -> TokenStream {
+        match ty {
+            Type::Named(_) if self.cx.passing(ty) == Passing::Reference => {
+                let target = self.target(ty);
+                quote! { Option<#target> }
+            }
+            Type::Object => {
+                let target = self.target(ty);
+                quote! { Option<#target> }
+            }
+            _ => self.target(ty),
+        }
+    }
+
+    /// The type as an `in` parameter.
+    pub(super) fn argument(&self, ty: &Type) -> TokenStream {
+        match self.cx.passing(ty) {
+            Passing::Value => self.owned(ty),
+            Passing::Text => quote! { &str },
+            Passing::Slice => {
+                let element = self.element(ty);
+                quote! { &[#element] }
+            }
+            Passing::Reference => {
+                let target = self.target(ty);
+                quote! { Option<&#target> }
+            }
+            Passing::Borrowed => {
+                let owned = self.owned(ty);
+                quote! { &#owned }
+            }
+        }
+    }
+
+    /// What a sequence is a sequence of.
+    pub(super) fn element(&self, ty: &Type) -> TokenStream {
+        match self.cx.model.resolve(ty) {
+            Type::Sequence { element, .. } => self.owned(element),
+            other => unreachable!("{other:?} is no sequence"),
+        }
+    }
+
+    /// The type, without the `Option` that lets a reference be nil.
+    pub(super) fn target(&self, ty: &Type) -> TokenStream {
+        let rt = self.rt();
+        match ty {
+            Type::Primitive(primitive) => self.primitive(*primitive),
+            Type::String { bound: None } => quote! { String },
+            Type::String { bound: Some(bound) } => {
+                let bound = Literal::u32_unsuffixed(*bound);
+                quote! { #rt::BoundedString<#bound> }
+            }
+            Type::Sequence { element, bound } => {
+                let element = self.owned(element);
+                match bound.map(Literal::u32_unsuffixed) {
+                    None => quote! { Vec<#element> },
+                    Some(bound) => quote! { #rt::BoundedVec<#element, #bound> },
+                }
+            }
+            Type::Array { element, dimensions } => {
+                let element = self.owned(element);
+                dimensions.iter().rev().fold(element, |inner, &len| {
+                    let len = Literal::u32_unsuffixed(len);
+                    quote! { [#inner; #len] }
+                })
+            }
+            Type::Named(id) => self.path(*id),
+            Type::Object => quote! { #rt::ObjectRef },
+            Type::WString { .. } => unreachable!("wide strings are left out"),
+        }
+    }
+
+    fn primitive(&self, primitive: Primitive) -> TokenStream {
+        let rt = self.rt();
+        match primitive {
+            Primitive::Short => quote! { i16 },
+            Primitive::UnsignedShort => quote! { u16 },
+            Primitive::Long => quote! { i32 },
+            Primitive::UnsignedLong => quote! { u32 },
+            Primitive::LongLong => quote! { i64 },
+            Primitive::UnsignedLongLong => quote! { u64 },
+            Primitive::Float => quote! { f32 },
+            Primitive::Double => quote! { f64 },
+            Primitive::LongDouble => quote! { #rt::LongDouble },
+            Primitive::Boolean => quote! { bool },
+            Primitive::Octet => quote! { u8 },
+            Primitive::Char => quote! { #rt::Char },
+            Primitive::WChar => unreachable!("wide characters are left out"),
+        }
+    }
+}
