@@ -11,6 +11,7 @@ use source::{SourceFile, SourceMap};
 
 pub mod diagnostic;
 pub mod model;
+pub mod rust;
 pub mod source;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
