@@ -1,2 +1,48 @@
-//! The spandrel command.
-fn main() {}
+//! The spandrel command: parses its arguments, hands over to the libraries, and prints what they say.
+//!
+//! Glue only. Experiments live in `spandrel-lab`, the compiler in `spandrel-idl`; this crate knows options, exit codes
+//! and how an error is shown: one line, its causes below. Exit codes: 0 done, 1 failed, 2 wrong usage.
+
+#![forbid(unsafe_code)]
+
+mod common;
+mod peer;
+mod ttcp;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use spandrel_lab::LabError;
+
+/// Distribution middleware in Rust: experiments, diagnosis and the IDL compiler.
+#[derive(Debug, Parser)]
+#[command(name = "spandrel", version, propagate_version = true, arg_required_else_help = true, max_term_width = 110)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure throughput: typed data through raw sockets, typed endpoints and the ORB.
+    Ttcp(ttcp::Args),
+    /// A process of an experiment; started by the experiment itself.
+    #[command(hide = true)]
+    Peer(peer::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Ttcp(args) => args.run(),
+        Command::Peer(args) => args.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            common::print_error(&error);
+            let usage = matches!(error.downcast_ref(), Some(LabError::Settings(_)));
+            ExitCode::from(if usage { 2 } else { 1 })
+        }
+    }
+}

@@ -1,1 +1,28 @@
 //! The laboratory: the papers' experiments, measured against raw sockets.
+//!
+//! [`ttcp`] measures throughput and [`latency`] the time of single calls, each through interchangeable
+//! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]). What an
+//! experiment means (workloads, rounds, ratios) is decided here; parsing the command line and printing errors is the
+//! business of `spandrel-cli`.
+//!
+//! The plain socket calls that everything is compared with are in `raw`, the one module with `unsafe`.
+
+pub mod error;
+pub mod latency;
+pub mod machine;
+pub mod mechanism;
+pub mod output;
+pub mod peer;
+pub mod placement;
+mod plot;
+pub mod progress;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "the plain socket calls that the other mechanisms are measured against")]
+mod raw;
+pub mod stats;
+mod table;
+pub mod ttcp;
+pub mod units;
+pub mod workload;
+
+pub use error::LabError;

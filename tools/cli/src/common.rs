@@ -1,0 +1,78 @@
+//! What several commands share: how output and errors are printed, and options that mean the same everywhere.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use spandrel_lab::output::{Directory, default_directory};
+use spandrel_lab::placement::{Placement, cores};
+use spandrel_lab::units::{Octets, UnitError, parse_sizes};
+
+/// Prints to standard output. A reader that has gone, such as `head`, is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("cannot write to standard output"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints an error in one line, and its causes below it.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    let mut text = format!("error: {error}\n");
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!("  cause: {cause}\n"));
+    }
+    _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Buffer sizes in one item of an option: a size or a range.
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes(pub(crate) Vec<Octets>);
+
+impl FromStr for Sizes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_sizes(text).map(Self)
+    }
+}
+
+/// Where the two processes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlacementArg {
+    /// Both on one core: the pure cost
+    One,
+    /// Each on a core of its own: the realistic case
+    Two,
+    /// As the system likes
+    Free,
+}
+
+impl From<PlacementArg> for Placement {
+    fn from(arg: PlacementArg) -> Self {
+        match arg {
+            PlacementArg::One => Self::One,
+            PlacementArg::Two => Self::Two,
+            PlacementArg::Free => Self::Free,
+        }
+    }
+}
+
+/// The most realistic placement that this machine can pin to.
+pub(crate) fn best_placement() -> Placement {
+    match cores().len() {
+        0 => Placement::Free,
+        1 => Placement::One,
+        _ => Placement::Two,
+    }
+}
+
+/// Opens the folder of results that was asked for, or the default one.
+pub(crate) fn results_directory(asked: Option<&Path>, experiment: &str) -> anyhow::Result<Directory> {
+    let path = asked.map_or_else(|| default_directory(experiment), PathBuf::from);
+    Ok(Directory::create(&path)?)
+}

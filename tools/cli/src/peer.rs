@@ -1,0 +1,53 @@
+//! `spandrel peer`: the child processes of an experiment.
+
+use std::env;
+use std::process::Command;
+
+use clap::Subcommand;
+use spandrel_lab::peer::child::{self, ChildKind, ChildRole};
+
+/// How a child is told what to be.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The core to pin itself to
+    #[arg(long)]
+    core: Option<usize>,
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    /// Listen for control connections
+    Receive { addr: String },
+    /// Carry out jobs that come by standard input
+    Transmit { addr: String },
+}
+
+impl Args {
+    /// Is that child until the parent has gone. Failures are told to the parent, which prints them.
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let kind = match self.kind {
+            Kind::Receive { addr } => ChildKind::Receive(addr),
+            Kind::Transmit { addr } => ChildKind::Transmit(addr),
+        };
+        match child::run(&ChildRole { kind, core: self.core }) {
+            Ok(()) => Ok(()),
+            Err(_) => std::process::exit(1),
+        }
+    }
+}
+
+/// The command line that makes this program the given child.
+pub(crate) fn launch(role: &ChildRole) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap_or_else(|_| "spandrel".into()));
+    command.arg("peer");
+    if let Some(core) = role.core {
+        command.arg("--core").arg(core.to_string());
+    }
+    match &role.kind {
+        ChildKind::Receive(addr) => command.args(["receive", addr]),
+        ChildKind::Transmit(addr) => command.args(["transmit", addr]),
+    };
+    command
+}

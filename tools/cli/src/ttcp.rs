@@ -1,0 +1,163 @@
+//! `spandrel ttcp`: options of the throughput experiment.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use spandrel_lab::mechanism::{MechanismName, SocketOptions};
+use spandrel_lab::peer::receiver::ControlServer;
+use spandrel_lab::placement::{Placement, Role, cores, pin};
+use spandrel_lab::ttcp::{self, Settings};
+use spandrel_lab::units::Octets;
+use spandrel_lab::workload::{CallKind, DataType};
+
+use crate::common::{self, PlacementArg, Sizes};
+use crate::peer::launch;
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel ttcp --quick                       a first impression, within 20 seconds
+  spandrel ttcp                               the whole series of the papers
+  spandrel ttcp --types octet,struct --sizes 8K,64K --placement one
+  spandrel ttcp --queue-size 64K --call both --out results
+
+Between two machines:
+  there$ spandrel ttcp --receive 0.0.0.0:5001
+  here$  spandrel ttcp --transmit there:5001 --quick";
+
+/// Transfers buffers of typed data from a transmitter process to a receiver process and reports Mbit/s by buffer size:
+/// by default between two processes on this machine, each pinned to its own core.
+///
+/// Mechanisms are interleaved and compared round by round, so that a noisy machine treats them alike. The same figures
+/// are written as JSON, CSV and SVG.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Only receive: listen for transmitters at this control address (port 0: any)
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "0.0.0.0:0", conflicts_with = "transmit")]
+    receive: Option<String>,
+    /// Only transmit: run the series against the receiver at this control address
+    #[arg(long, value_name = "HOST:PORT")]
+    transmit: Option<String>,
+    /// Data types [default: all; with --quick: octet, double, struct]
+    #[arg(long, value_name = "TYPE,..", value_delimiter = ',')]
+    types: Vec<DataType>,
+    /// Sizes of the sender's buffers: sizes, or ranges that are doubled through [default: 1K..128K; with --quick: 1K,8K,64K]
+    #[arg(long, value_name = "SIZE,..", value_delimiter = ',')]
+    sizes: Vec<Sizes>,
+    /// User data per run [default: 64M; with --quick: 32M]
+    #[arg(long, value_name = "SIZE")]
+    bytes: Option<Octets>,
+    /// Size of the socket queues: `system`, or octets such as 64K
+    #[arg(long, value_name = "SIZE", default_value = "system", value_parser = queue_size)]
+    queue_size: QueueSize,
+    /// Let the system gather small segments (no TCP_NODELAY)
+    #[arg(long)]
+    delay: bool,
+    /// How often each run is made [default: 10; with --quick: up to 5, as time allows]
+    #[arg(long, value_name = "N")]
+    repetitions: Option<u32>,
+    /// Mechanisms: plain socket calls, typed endpoints, the ORB [default: all]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    mechanisms: Vec<MechanismName>,
+    /// Whether buffers are answered one by one
+    #[arg(long, value_enum, default_value = "oneway")]
+    call: CallArg,
+    /// On which cores the processes run [default: two where there are two cores; with a single role: free]
+    #[arg(long, value_enum)]
+    placement: Option<PlacementArg>,
+    /// Where JSON, CSV and SVG files go [default: target/ttcp in a Cargo workspace, otherwise spandrel-ttcp]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Finish within 20 seconds: fewer types, sizes, rounds and octets
+    #[arg(long)]
+    quick: bool,
+    /// The longest that a single run may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CallArg {
+    /// Buffers follow each other; the last is acknowledged
+    Oneway,
+    /// Each buffer is answered before the next is sent
+    Twoway,
+    /// One series of each
+    Both,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct QueueSize(Option<u32>);
+
+fn queue_size(text: &str) -> Result<QueueSize, String> {
+    if text == "system" {
+        return Ok(QueueSize(None));
+    }
+    let octets: Octets = text.parse().map_err(|error| format!("{error}"))?;
+    match u32::try_from(octets.0) {
+        Ok(octets @ 1..) if i32::try_from(octets).is_ok() => Ok(QueueSize(Some(octets))),
+        _ => Err("a queue has between 1 octet and 2 G".to_owned()),
+    }
+}
+
+/// Seconds after which a quick series begins no further round; the last one, and drawing, fit into what remains of 20.
+const QUICK_BUDGET_SECONDS: u64 = 12;
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(addr) = &self.receive {
+            return self.serve(addr);
+        }
+        let settings = self.settings();
+        settings.check()?;
+        let mut directory = common::results_directory(self.out.as_deref(), "ttcp")?;
+        let results = ttcp::run(&settings, &launch)?;
+        common::print(&ttcp::report::text(&results))?;
+        ttcp::report::write(&results, &mut directory)?;
+        ttcp::plot::write(&results, &mut directory)?;
+        common::print(&format!(
+            "\nWritten to {}: ttcp.json, runs.csv, summary.csv, report.txt and a plot (SVG) per data type\n",
+            directory.path().display()
+        ))
+    }
+
+    fn serve(&self, addr: &str) -> anyhow::Result<()> {
+        let placement = self.placement.map_or(Placement::Free, Placement::from);
+        if let Some(core) = placement.core(Role::Receiver, &cores())? {
+            pin(core)?;
+        }
+        let server = ControlServer::open(addr)?;
+        common::print(&format!("receiving; control address {}\n", server.local_addr()))?;
+        Ok(server.run(|line| eprintln!("{line}"))?)
+    }
+
+    fn settings(&self) -> Settings {
+        let quick = |quick: &[DataType], all: &[DataType]| if self.quick { quick.to_vec() } else { all.to_vec() };
+        let types = quick(&[DataType::Octet, DataType::Double, DataType::Struct], &DataType::ALL);
+        let sizes = if self.quick { "1K 8K 64K" } else { "1K..128K" };
+        let sizes = || sizes.split(' ').map(|item| item.parse::<Sizes>().expect("a constant"));
+        let sizes = if self.sizes.is_empty() { sizes().collect() } else { self.sizes.clone() };
+        let placement = match (self.placement, &self.transmit) {
+            (Some(asked), _) => asked.into(),
+            (None, Some(_)) => Placement::Free,
+            (None, None) => common::best_placement(),
+        };
+        Settings {
+            types: if self.types.is_empty() { types } else { self.types.clone() },
+            sizes: sizes.into_iter().flat_map(|item| item.0).collect(),
+            calls: match self.call {
+                CallArg::Oneway => vec![CallKind::OneWay],
+                CallArg::Twoway => vec![CallKind::TwoWay],
+                CallArg::Both => vec![CallKind::OneWay, CallKind::TwoWay],
+            },
+            mechanisms: if self.mechanisms.is_empty() { MechanismName::ALL.to_vec() } else { self.mechanisms.clone() },
+            bytes: self.bytes.unwrap_or(Octets(if self.quick { 32 << 20 } else { 64 << 20 })),
+            repetitions: self.repetitions.unwrap_or(if self.quick { 5 } else { 10 }),
+            sockets: SocketOptions { queue_octets: self.queue_size.0, no_delay: !self.delay },
+            placement,
+            remote: self.transmit.clone(),
+            limit_seconds: self.timeout,
+            budget_seconds: self.quick.then_some(QUICK_BUDGET_SECONDS),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The loop that takes the times of single calls, the same for every mechanism.
+
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::workload::PingPong;
+
+/// What the times of many calls come to. Times are in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallTimes {
+    /// How many calls were timed.
+    pub calls: u64,
+    /// From the first call to the last answer, in seconds.
+    pub seconds: f64,
+    /// The fastest call.
+    pub min: f64,
+    /// Half of the calls were faster.
+    pub median: f64,
+    /// Nine in ten were faster.
+    pub p90: f64,
+    /// 99 in 100 were faster.
+    pub p99: f64,
+    /// The slowest call.
+    pub max: f64,
+    /// The mean.
+    pub mean: f64,
+}
+
+/// Calls slower than this many nanoseconds count as this slow.
+const SLOWEST: u64 = 60_000_000_000;
+
+impl CallTimes {
+    /// Makes the calls: first those that warm up, then those that are timed, one reading of the clock per call.
+    ///
+    /// # Errors
+    /// The first error of a call.
+    pub fn of<E>(work: &PingPong, call: &mut impl FnMut() -> Result<(), E>) -> Result<Self, E> {
+        for _ in 0..work.warm_up {
+            call()?;
+        }
+        // Written to once before the clock starts, so that no page is touched first while it counts.
+        let mut nanos = vec![1u64; work.calls as usize];
+        let start = Instant::now();
+        let mut before = start;
+        for slot in &mut nanos {
+            call()?;
+            let after = Instant::now();
+            *slot = (after - before).as_nanos() as u64;
+            before = after;
+        }
+        Ok(Self::from_nanos(&nanos, (before - start).as_secs_f64()))
+    }
+
+    fn from_nanos(nanos: &[u64], seconds: f64) -> Self {
+        let mut histogram =
+            Histogram::<u64>::new_with_bounds(1, SLOWEST, 3).expect("the bounds and digits are constants in range");
+        for nanos in nanos {
+            histogram.saturating_record(*nanos);
+        }
+        let micros = |nanos: u64| nanos as f64 / 1000.0;
+        Self {
+            calls: histogram.len(),
+            seconds,
+            min: micros(histogram.min()),
+            median: micros(histogram.value_at_quantile(0.5)),
+            p90: micros(histogram.value_at_quantile(0.9)),
+            p99: micros(histogram.value_at_quantile(0.99)),
+            max: micros(histogram.max()),
+            mean: histogram.mean() / 1000.0,
+        }
+    }
+
+    /// Calls per second, one after the other.
+    #[must_use]
+    pub fn calls_per_second(&self) -> f64 {
+        if self.seconds > 0.0 { self.calls as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::workload::PingCase;
+
+    #[test]
+    fn quantiles_are_those_of_the_calls() {
+        let nanos: Vec<u64> = (1..=1000).map(|micro| micro * 1000).collect();
+        let times = CallTimes::from_nanos(&nanos, 0.5);
+        let near = |value: f64, expected: f64| (value / expected - 1.0).abs() < 0.002; // three significant digits
+        assert!(
+            near(times.min, 1.0) && near(times.median, 500.0) && near(times.p99, 990.0) && near(times.max, 1000.0),
+            "{times:?}"
+        );
+        assert!(near(times.mean, 500.5), "{times:?}");
+        assert_eq!((times.calls, times.calls_per_second()), (1000, 2000.0));
+    }
+
+    #[test]
+    fn warming_up_is_not_counted() {
+        let work = PingPong { case: PingCase::Void, warm_up: 5, calls: 20, request_octets: 1, reply_octets: 1 };
+        let mut made = 0;
+        let times = CallTimes::of::<Infallible>(&work, &mut || {
+            made += 1;
+            Ok(())
+        });
+        assert_eq!((made, times.unwrap().calls), (25, 20));
+    }
+
+    #[test]
+    fn the_first_failure_ends_it() {
+        let work = PingPong { case: PingCase::Void, warm_up: 0, calls: 20, request_octets: 1, reply_octets: 1 };
+        let mut made = 0;
+        let outcome = CallTimes::of(&work, &mut || {
+            made += 1;
+            if made == 3 { Err("gone") } else { Ok(()) }
+        });
+        assert_eq!((made, outcome.unwrap_err()), (3, "gone"));
+    }
+}

@@ -1,0 +1,66 @@
+//! What a result was measured on, as far as the system tells.
+
+use serde::{Deserialize, Serialize};
+
+/// The machine and the program of a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Operating system and architecture: `linux x86_64`.
+    pub system: String,
+    /// The kernel's release, if known.
+    pub kernel: Option<String>,
+    /// The processor's name, if known.
+    pub processor: Option<String>,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// The version of Spandrel, and whether it was built without optimisation.
+    pub program: String,
+}
+
+impl Machine {
+    /// This machine.
+    #[must_use]
+    pub fn here() -> Self {
+        let build = if cfg!(debug_assertions) { " (debug build)" } else { "" };
+        Self {
+            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            kernel: read_first_line("/proc/sys/kernel/osrelease"),
+            processor: std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| processor_name(&text)),
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            program: format!("spandrel {}{build}", env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    /// One line about it.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let processor = self.processor.as_deref().unwrap_or("unknown processor");
+        let kernel = self.kernel.as_deref().unwrap_or("unknown kernel");
+        let cores = if self.cores == 1 { "1 core".to_owned() } else { format!("{} cores", self.cores) };
+        format!("{}, {cores} of {processor}, {}, kernel {kernel}", self.program, self.system)
+    }
+}
+
+fn read_first_line(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+}
+
+fn processor_name(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    line.split_once(':').map(|(_, name)| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_named_as_the_kernel_names_it() {
+        assert_eq!(
+            processor_name("processor\t: 0\nmodel name\t: Example 9000\nflags: x\n").as_deref(),
+            Some("Example 9000")
+        );
+        assert_eq!(processor_name("processor: 0\n"), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! What a series has measured, and what it comes to.
+
+use serde::{Deserialize, Serialize};
+
+use super::series::Settings;
+use crate::machine::Machine;
+use crate::mechanism::MechanismName;
+use crate::peer::Outcome;
+use crate::stats::Summary;
+use crate::workload::{CallKind, DataType, Flood};
+
+/// One flood of one mechanism.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The round; runs of a cell in one round followed each other directly.
+    pub round: u32,
+    /// How the data travelled.
+    pub mechanism: MechanismName,
+    /// Which data.
+    pub flood: Flood,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// The runs of one mechanism with one type and size, summarised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Kind of call.
+    pub call: CallKind,
+    /// Elements' type.
+    pub data: DataType,
+    /// Nominal size of a buffer.
+    pub buffer_octets: usize,
+    /// How the data travelled.
+    pub mechanism: MechanismName,
+    /// Throughput of user data in Mbit/s.
+    pub mbps: Summary,
+    /// The ratio to mechanism `c`, formed within each round; absent if `c` was not run.
+    pub ratio: Option<Summary>,
+    /// Processor time per MiB of user data in milliseconds, both processes together; absent where it is not known.
+    pub cpu_ms_per_mib: Option<Summary>,
+}
+
+/// A whole series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// The summaries.
+    pub cells: Vec<Cell>,
+    /// The single runs, in the order in which they were made.
+    pub runs: Vec<Run>,
+}
+
+impl Results {
+    pub(super) fn of(settings: Settings, runs: Vec<Run>) -> Self {
+        let mut cells = Vec::new();
+        for call in &settings.calls {
+            for data in &settings.types {
+                for size in &settings.sizes {
+                    let here: Vec<&Run> =
+                        runs.iter().filter(|run| key(run) == (*call, *data, size.0 as usize)).collect();
+                    cells.extend(settings.mechanisms.iter().filter_map(|mechanism| summarise(&here, *mechanism)));
+                }
+            }
+        }
+        Self { experiment: "ttcp".to_owned(), machine: Machine::here(), settings, cells, runs }
+    }
+
+    /// The cell of a mechanism, if it was run.
+    #[must_use]
+    pub fn cell(
+        &self,
+        call: CallKind,
+        data: DataType,
+        buffer_octets: usize,
+        mechanism: MechanismName,
+    ) -> Option<&Cell> {
+        let wanted = (call, data, buffer_octets, mechanism);
+        self.cells.iter().find(|cell| (cell.call, cell.data, cell.buffer_octets, cell.mechanism) == wanted)
+    }
+
+    /// How often the least repeated cell was run.
+    #[must_use]
+    pub fn rounds(&self) -> usize {
+        self.cells.iter().map(|cell| cell.mbps.count).min().unwrap_or(0)
+    }
+}
+
+fn key(run: &Run) -> (CallKind, DataType, usize) {
+    (run.flood.call, run.flood.data, run.flood.buffer_octets)
+}
+
+fn summarise(runs: &[&Run], mechanism: MechanismName) -> Option<Cell> {
+    let of = |mechanism| runs.iter().filter(move |run| run.mechanism == mechanism).copied();
+    let rates = |mechanism| of(mechanism).map(|run: &Run| (run.round, run.outcome.mbps())).collect::<Vec<_>>();
+    let (own, base) = (rates(mechanism), rates(MechanismName::C));
+    let (call, data, buffer_octets) = key(of(mechanism).next()?);
+    let cpu = of(mechanism).map(|run| {
+        let mib = run.outcome.octets as f64 / f64::from(1 << 20);
+        (run.outcome.transmitter_cpu + run.outcome.receiver_cpu) * 1000.0 / mib
+    });
+    Some(Cell {
+        call,
+        data,
+        buffer_octets,
+        mechanism,
+        mbps: Summary::of(own.iter().map(|(_, rate)| *rate))?,
+        ratio: Summary::of_ratios(&own, &base),
+        cpu_ms_per_mib: Summary::of(cpu).filter(|cpu| cpu.high > 0.0),
+    })
+}

@@ -1,0 +1,187 @@
+//! Runs the series of floods.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::results::{Results, Run};
+use crate::LabError;
+use crate::mechanism::{Job, MechanismName, SocketOptions, Work};
+use crate::peer::pair::{Launch, Pair};
+use crate::placement::Placement;
+use crate::progress::Progress;
+use crate::units::{Octets, grouped};
+use crate::workload::{CallKind, DataType, Flood, MAX_BUFFER_OCTETS};
+
+/// What the series covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Data types, in the order of the report.
+    pub types: Vec<DataType>,
+    /// Buffer sizes, in the order of the report.
+    pub sizes: Vec<Octets>,
+    /// Kinds of call.
+    pub calls: Vec<CallKind>,
+    /// Mechanisms, in the order of the report.
+    pub mechanisms: Vec<MechanismName>,
+    /// Octets of user data per run.
+    pub bytes: Octets,
+    /// How often each run is made.
+    pub repetitions: u32,
+    /// The data connections' sockets.
+    pub sockets: SocketOptions,
+    /// On which cores.
+    pub placement: Placement,
+    /// The control address of a receiver that runs already, instead of one of our own.
+    pub remote: Option<String>,
+    /// The longest that one run may take, in seconds.
+    pub limit_seconds: u64,
+    /// After this many seconds no further round is begun, and runs of the first become shorter.
+    pub budget_seconds: Option<u64>,
+}
+
+/// Data of the floods that are made once per mechanism before anything counts.
+const WARM_UP_OCTETS: u64 = 4 << 20;
+/// How much shorter runs become when the first round is over its time.
+const SHORTER: u64 = 8;
+
+impl Settings {
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// If a list is empty or a size out of range.
+    pub fn check(&self) -> Result<(), LabError> {
+        let refuse = |why: &str| Err(LabError::Settings(why.to_owned()));
+        if self.types.is_empty() || self.sizes.is_empty() || self.calls.is_empty() || self.mechanisms.is_empty() {
+            return refuse("nothing to run: there must be at least one type, size, kind of call and mechanism");
+        }
+        if self.repetitions == 0 || self.bytes.0 == 0 {
+            return refuse("nothing to run: repetitions and bytes must be above zero");
+        }
+        if let Some(size) = self.sizes.iter().find(|size| size.0 == 0 || size.0 > MAX_BUFFER_OCTETS as u64) {
+            return Err(LabError::Settings(format!(
+                "a buffer of {size} octets cannot be used; sizes go from 1 to {}",
+                Octets(MAX_BUFFER_OCTETS as u64)
+            )));
+        }
+        Ok(())
+    }
+
+    fn cells(&self) -> Vec<(CallKind, DataType, usize)> {
+        let by_type = |call| self.types.iter().map(move |data| (call, *data));
+        let by_size = |(call, data)| self.sizes.iter().map(move |size| (call, data, size.0 as usize));
+        self.calls.iter().copied().flat_map(by_type).flat_map(by_size).collect()
+    }
+}
+
+/// Runs the whole series and summarises it.
+///
+/// # Errors
+/// If the settings cannot be run, or a run fails: a figure that is missing would be mistaken for one that is good.
+pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
+    settings.check()?;
+    let mut pair = Pair::start(launch, settings.placement, settings.remote.as_deref())?;
+    let cells = settings.cells();
+    let runs = cells.len() as u64 * u64::from(settings.repetitions) * settings.mechanisms.len() as u64;
+    let mut series = Series { settings, start: Instant::now(), progress: Progress::begin(runs), runs: Vec::new() };
+    let outcome = series.all_rounds(&mut pair, &cells);
+    series.progress.finish();
+    outcome?;
+    Ok(Results::of(settings.clone(), series.runs))
+}
+
+struct Series<'a> {
+    settings: &'a Settings,
+    start: Instant,
+    progress: Progress,
+    runs: Vec<Run>,
+}
+
+impl Series<'_> {
+    fn all_rounds(&mut self, pair: &mut Pair, cells: &[(CallKind, DataType, usize)]) -> Result<(), LabError> {
+        self.warm_up(pair)?;
+        for round in 0..self.settings.repetitions {
+            for (call, data, buffer_octets) in cells {
+                let overdue = self.is_overdue();
+                if overdue && round > 0 {
+                    return Ok(());
+                }
+                let total = if overdue { self.settings.bytes.0 / SHORTER } else { self.settings.bytes.0 };
+                let flood = Flood::of(*data, *call, *buffer_octets, total);
+                // Who goes first changes from round to round, so that nobody always follows the same neighbour.
+                let mut order = self.settings.mechanisms.clone();
+                let turn = round as usize % order.len();
+                order.rotate_left(turn);
+                for mechanism in order {
+                    self.one(pair, round, mechanism, flood)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.settings.budget_seconds.is_some_and(|budget| self.start.elapsed() >= Duration::from_secs(budget))
+    }
+
+    fn warm_up(&self, pair: &mut Pair) -> Result<(), LabError> {
+        let octets = WARM_UP_OCTETS.min(self.settings.bytes.0);
+        for mechanism in &self.settings.mechanisms {
+            let flood =
+                Flood::of(self.settings.types[0], self.settings.calls[0], self.settings.sizes[0].0 as usize, octets);
+            pair.run(&self.job(*mechanism, flood), Duration::from_secs(self.settings.limit_seconds))?;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, pair: &mut Pair, round: u32, mechanism: MechanismName, flood: Flood) -> Result<(), LabError> {
+        let what = format!("{mechanism} {} {} {}", flood.call, flood.data, Octets(flood.buffer_octets as u64));
+        self.progress.at(&what);
+        let outcome = pair.run(&self.job(mechanism, flood), Duration::from_secs(self.settings.limit_seconds))?;
+        self.progress.step(&what, &format!("{} Mbit/s", grouped(outcome.mbps())));
+        self.runs.push(Run { round, mechanism, flood, outcome });
+        Ok(())
+    }
+
+    fn job(&self, mechanism: MechanismName, flood: Flood) -> Job {
+        Job { mechanism, sockets: self.settings.sockets, work: Work::Flood(flood) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn settings() -> Settings {
+        Settings {
+            types: vec![DataType::Octet, DataType::Struct],
+            sizes: vec![Octets(1024), Octets(2048)],
+            calls: vec![CallKind::OneWay],
+            mechanisms: vec![MechanismName::C, MechanismName::Ipc],
+            bytes: Octets(1 << 20),
+            repetitions: 3,
+            sockets: SocketOptions { queue_octets: None, no_delay: true },
+            placement: Placement::Free,
+            remote: None,
+            limit_seconds: 10,
+            budget_seconds: None,
+        }
+    }
+
+    #[test]
+    fn a_round_visits_every_cell() {
+        let cells = settings().cells();
+        assert_eq!(cells.len(), 4);
+        assert_eq!(cells[0], (CallKind::OneWay, DataType::Octet, 1024));
+        assert_eq!(cells[3], (CallKind::OneWay, DataType::Struct, 2048));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_run_are_refused() {
+        assert!(settings().check().is_ok());
+        assert!(Settings { types: Vec::new(), ..settings() }.check().is_err());
+        assert!(Settings { repetitions: 0, ..settings() }.check().is_err());
+        let error = Settings { sizes: vec![Octets(1 << 40)], ..settings() }.check().unwrap_err();
+        assert!(error.to_string().contains("a buffer of 1024G octets"), "{error}");
+    }
+}
