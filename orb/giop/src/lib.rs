@@ -1,1 +1,47 @@
-//! The General Inter-ORB Protocol over bytes: no socket, no thread, no clock.
+//! The General Inter-ORB Protocol over bytes: messages, framing, references and system exceptions as values.
+//!
+//! Reading goes from the outside in: [`MessageHeader::parse`] says how long a message is, [`Assembler`] joins fragments,
+//! [`Message::decoder`] is handed to [`RequestHeader::decode`] or one of its siblings, which leave it at the body.
+//! Writing goes the other way: [`RequestTemplate::begin`], [`begin_reply`] and the like write everything up to the body
+//! into an empty encoder, and [`Body::end`] closes the message. [`ObjectUrl`] and [`IiopProfile`] say where objects live.
+//!
+//! This crate opens no socket, starts no thread and reads no clock. How values become octets belongs to `spandrel-cdr`;
+//! connections, retries and what an exception means to a caller belong to `spandrel-orb`.
+//!
+//! Source: CORBA 3.3 Part 2, clauses 7.6 (references) and 9 (GIOP).
+#![forbid(unsafe_code)]
+
+mod body;
+pub mod component;
+mod context;
+mod corbaloc;
+mod error;
+mod exception;
+mod header;
+pub mod ids;
+mod ior;
+mod locate;
+mod message;
+pub mod minor;
+mod profile;
+mod reply;
+mod request;
+mod target;
+mod template;
+
+pub use body::Body;
+pub use context::{ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter};
+pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
+pub use error::{GiopError, Reaction, ReferenceError};
+pub use exception::{CompletionStatus, SystemException, SystemExceptionKind};
+pub use header::{HEADER_LEN, MessageHeader, MessageType, bare_message};
+pub use ior::{ior_from_string, ior_to_string};
+pub use locate::{
+    CancelRequest, LocateReplyHeader, LocateRequestHeader, LocateStatus, begin_locate_reply, locate_request,
+};
+pub use message::{Assembler, Message};
+pub use profile::{IiopProfile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
+pub use reply::{ReplyHeader, ReplyStatus, begin_reply};
+pub use request::{RequestHeader, ResponseFlags};
+pub use target::Target;
+pub use template::RequestTemplate;

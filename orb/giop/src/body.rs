@@ -1,0 +1,72 @@
+//! Where the body of a message begins, and what is left to do when it ends.
+
+use spandrel_cdr::{CdrError, Encoder, GiopVersion, Hole};
+
+use crate::{HEADER_LEN, MessageHeader, MessageType};
+
+/// Where `message_size` stands in a message header.
+const SIZE_AT: usize = 8;
+
+/// A message whose headers are written and whose body is being written.
+///
+/// Since GIOP 1.2 the body of a Request or Reply is aligned to 8, but an empty body gets no padding
+/// (CORBA 3.3 Part 2, 9.4.2.2 and 9.4.3.2).
+#[derive(Debug)]
+#[must_use = "a message has no size until its body is ended"]
+pub struct Body {
+    size: Hole,
+    /// Where the headers end.
+    headers_end: usize,
+    /// Where the body begins, after its alignment.
+    start: usize,
+    /// What could not be written before the body.
+    failed: Option<CdrError>,
+}
+
+impl Body {
+    /// The body begins here, at the alignment that version and message type ask for.
+    #[inline]
+    pub(crate) fn begin(out: &mut Encoder<'_>, alignment: usize, headers: Result<(), CdrError>) -> Self {
+        let headers_end = out.position();
+        out.align(alignment);
+        Self { size: out.hole_at(SIZE_AT), headers_end, start: out.position(), failed: headers.err() }
+    }
+
+    /// Closes the message: takes back the padding before an empty body and writes the message's size.
+    ///
+    /// # Errors
+    /// What could not be written of the headers, such as a NUL in an operation's name; [`CdrError::TooLong`] if the
+    /// message is longer than 4 GiB.
+    #[inline]
+    pub fn end(self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if let Some(cause) = self.failed {
+            return Err(cause);
+        }
+        if out.position() == self.start {
+            out.truncate(self.headers_end);
+        }
+        let len = out.position() - HEADER_LEN;
+        out.fill(self.size, u32::try_from(len).map_err(|_| CdrError::TooLong { len })?);
+        Ok(())
+    }
+}
+
+/// What a Request's or Reply's body is aligned to.
+#[inline]
+pub(crate) fn body_alignment(version: GiopVersion) -> usize {
+    if version >= GiopVersion::V1_2 { 8 } else { 1 }
+}
+
+/// Writes a message header, its size still 0, into an empty encoder.
+///
+/// # Panics
+/// If something is written already: alignment counts from a message's first octet.
+pub(crate) fn begin_message(out: &mut Encoder<'_>, message_type: MessageType) {
+    assert_eq!(out.position(), 0, "a message begins in an empty encoder");
+    out.octets(&message_header(out.wire(), message_type));
+}
+
+/// A message header whose size is not known yet.
+pub(crate) fn message_header(wire: spandrel_cdr::Wire, message_type: MessageType) -> [u8; HEADER_LEN] {
+    MessageHeader { version: wire.version, order: wire.order, more_fragments: false, message_type, size: 0 }.to_octets()
+}

@@ -1,0 +1,193 @@
+//! Tagged components with a known meaning (CORBA 3.3 Part 2, 7.6.6): ORB type, code sets, other addresses.
+
+use std::fmt;
+
+use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
+
+use crate::{GiopError, ids};
+
+/// Which ORB made the reference.
+pub const TAG_ORB_TYPE: u32 = 0;
+/// The code sets that the server knows.
+pub const TAG_CODE_SETS: u32 = 1;
+/// Policies that travel with the reference.
+pub const TAG_POLICIES: u32 = 2;
+/// One more address of the same server.
+pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
+
+/// The native code set of a server and those into which it converts.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct CodeSets {
+    /// OSF code set registry number of the code set in which text is held.
+    pub native: u32,
+    /// Those that are also understood.
+    pub conversion: Vec<u32>,
+}
+
+impl CodeSets {
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Ok(Self { native: input.u32()?, conversion: Vec::decode(input)? })
+    }
+}
+
+/// A component whose content has been read.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Component {
+    /// Which ORB made the reference, by its registered number.
+    OrbType(u32),
+    /// The code sets that the server knows.
+    CodeSets {
+        /// For `char` and `string`.
+        char_data: CodeSets,
+        /// For `wchar` and `wstring`.
+        wchar_data: CodeSets,
+    },
+    /// One more address of the same server.
+    AlternateIiopAddress {
+        /// A host name or address.
+        host: String,
+        /// The TCP port.
+        port: u16,
+    },
+}
+
+impl Component {
+    /// Reads a component; `None` if its tag has no typed form here.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`].
+    pub fn decode(component: &TaggedComponent) -> Result<Option<Self>, GiopError> {
+        let read = match component.tag {
+            TAG_ORB_TYPE => Self::orb_type,
+            TAG_CODE_SETS => Self::code_sets,
+            TAG_ALTERNATE_IIOP_ADDRESS => Self::alternate_address,
+            _ => return Ok(None),
+        };
+        let what = tag_name(component.tag).unwrap_or("tagged component");
+        Decoder::of_encapsulation(&component.data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))
+            .and_then(|mut input| read(&mut input))
+            .map(Some)
+            .map_err(|cause| GiopError::Profile { what, cause })
+    }
+
+    fn orb_type(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        input.u32().map(Self::OrbType)
+    }
+
+    fn code_sets(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Ok(Self::CodeSets { char_data: CodeSets::decode(input)?, wchar_data: CodeSets::decode(input)? })
+    }
+
+    fn alternate_address(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Ok(Self::AlternateIiopAddress { host: input.str()?.into_owned(), port: input.u16()? })
+    }
+
+    /// Writes the component in this machine's byte order.
+    ///
+    /// # Errors
+    /// A host that CDR cannot say.
+    pub fn encode(&self) -> Result<TaggedComponent, CdrError> {
+        let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
+        out.u8(ByteOrder::NATIVE.flag());
+        let tag = match self {
+            Self::OrbType(orb) => {
+                out.u32(*orb);
+                TAG_ORB_TYPE
+            }
+            Self::CodeSets { char_data, wchar_data } => {
+                for sets in [char_data, wchar_data] {
+                    out.u32(sets.native);
+                    out.len(sets.conversion.len())?;
+                    sets.conversion.iter().for_each(|set| out.u32(*set));
+                }
+                TAG_CODE_SETS
+            }
+            Self::AlternateIiopAddress { host, port } => {
+                out.short_str(host)?;
+                out.u16(*port);
+                TAG_ALTERNATE_IIOP_ADDRESS
+            }
+        };
+        Ok(TaggedComponent { tag, data: out.to_vec() })
+    }
+}
+
+/// The standard name of a component's tag (CORBA 3.3 Part 2, 7.6.6.1 and the registry that it names).
+#[must_use]
+pub fn tag_name(tag: u32) -> Option<&'static str> {
+    Some(match tag {
+        TAG_ORB_TYPE => "TAG_ORB_TYPE",
+        TAG_CODE_SETS => "TAG_CODE_SETS",
+        TAG_POLICIES => "TAG_POLICIES",
+        TAG_ALTERNATE_IIOP_ADDRESS => "TAG_ALTERNATE_IIOP_ADDRESS",
+        _ => return None,
+    })
+}
+
+/// The name of an ORB in `TAG_ORB_TYPE`, where it is known.
+#[must_use]
+pub fn orb_type_name(orb_type: u32) -> Option<&'static str> {
+    Some(match orb_type {
+        ids::ORB_TYPE => "Spandrel",
+        0x4154_5400 => "omniORB",
+        0x5441_4f00 => "TAO",
+        0x4a41_4300 => "JacORB",
+        _ => return None,
+    })
+}
+
+/// The name of a code set in the OSF registry, where it is one that ORBs use.
+#[must_use]
+pub fn code_set_name(code_set: u32) -> Option<&'static str> {
+    Some(match code_set {
+        0x0001_0001 => "ISO 8859-1",
+        0x0001_000f => "ISO 8859-15",
+        0x0001_0020 => "ISO 646 (ASCII)",
+        0x0001_0100 => "UCS-2 level 1",
+        0x0001_0109 => "UTF-16",
+        0x0501_0001 => "UTF-8",
+        _ => return None,
+    })
+}
+
+impl fmt::Display for CodeSets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut write_set = |prefix: &str, set: u32| match code_set_name(set) {
+            Some(name) => write!(f, "{prefix}{name}"),
+            None => write!(f, "{prefix}{set:#010x}"),
+        };
+        write_set("", self.native)?;
+        self.conversion.iter().try_for_each(|set| write_set(" or ", *set))
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OrbType(orb) => match orb_type_name(*orb) {
+                Some(name) => write!(f, "ORB type {name}"),
+                None => write!(f, "ORB type {orb:#010x}"),
+            },
+            Self::CodeSets { char_data, wchar_data } => write!(f, "code sets char {char_data}; wchar {wchar_data}"),
+            Self::AlternateIiopAddress { host, port } if host.contains(':') => write!(f, "also at [{host}]:{port}"),
+            Self::AlternateIiopAddress { host, port } => write!(f, "also at {host}:{port}"),
+        }
+    }
+}
+
+/// Prints any component: read where it can be, otherwise its tag and length.
+#[derive(Clone, Copy, Debug)]
+pub struct ComponentDisplay<'a>(pub &'a TaggedComponent);
+
+impl fmt::Display for ComponentDisplay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TaggedComponent { tag, data } = self.0;
+        match (Component::decode(self.0), tag_name(*tag)) {
+            (Ok(Some(component)), _) => component.fmt(f),
+            (Err(_), Some(name)) => write!(f, "malformed {name} of {} octets", data.len()),
+            (_, Some(name)) => write!(f, "{name} of {} octets", data.len()),
+            (_, None) => write!(f, "component {tag:#x} of {} octets", data.len()),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Service contexts: what ORB services add to requests and replies (CORBA 3.3 Part 2, 9.8.1).
+//!
+//! A received list is validated once and then read from where it lies; what a context means belongs to the service.
+
+use std::fmt;
+
+use spandrel_cdr::{CdrError, Decoder, Encoder};
+
+/// A context to be sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ServiceContext {
+    /// Whose it is.
+    pub id: u32,
+    /// Its content, most often an encapsulation.
+    pub data: Vec<u8>,
+}
+
+/// A context as it lies in a received message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ServiceContextRef<'m> {
+    /// Whose it is.
+    pub id: u32,
+    /// Its content, most often an encapsulation.
+    pub data: &'m [u8],
+}
+
+/// The contexts of a request or reply.
+#[derive(Clone)]
+pub struct ServiceContexts<'m>(Source<'m>);
+
+#[derive(Clone)]
+enum Source<'m> {
+    /// Validated octets, after the length.
+    Received { input: Decoder<'m>, count: usize },
+    /// Values to be sent.
+    Given(&'m [ServiceContext]),
+}
+
+impl<'m> ServiceContexts<'m> {
+    /// No contexts.
+    pub const NONE: Self = Self(Source::Given(&[]));
+
+    /// Reads a list and checks that all of it is there.
+    pub(crate) fn decode(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
+        let count = input.sequence_len(8)?;
+        if count == 0 {
+            return Ok(Self::NONE);
+        }
+        let start = input.clone();
+        for _ in 0..count {
+            read(input)?;
+        }
+        Ok(Self(Source::Received { input: start, count }))
+    }
+
+    pub(crate) fn encode(&self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+        out.len(self.len())?;
+        self.iter().try_for_each(|context| write(context, out))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Source::Received { count, .. } => *count,
+            Source::Given(contexts) => contexts.len(),
+        }
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The contexts in the order in which they stand.
+    #[must_use]
+    pub fn iter(&self) -> ServiceContextsIter<'m> {
+        ServiceContextsIter(self.0.clone())
+    }
+
+    /// The content of the first context with this id.
+    #[must_use]
+    pub fn find(&self, id: u32) -> Option<&'m [u8]> {
+        self.iter().find(|context| context.id == id).map(|context| context.data)
+    }
+}
+
+fn read<'m>(input: &mut Decoder<'m>) -> Result<ServiceContextRef<'m>, CdrError> {
+    Ok(ServiceContextRef { id: input.u32()?, data: input.octet_sequence()? })
+}
+
+fn write(context: ServiceContextRef<'_>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    out.u32(context.id);
+    out.octet_sequence(context.data)
+}
+
+/// Writes a list that is to be sent.
+#[inline]
+pub(crate) fn encode_contexts(contexts: &[ServiceContext], out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    ServiceContexts::from(contexts).encode(out)
+}
+
+impl<'m> From<&'m [ServiceContext]> for ServiceContexts<'m> {
+    fn from(contexts: &'m [ServiceContext]) -> Self {
+        Self(Source::Given(contexts))
+    }
+}
+
+impl Default for ServiceContexts<'_> {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl PartialEq for ServiceContexts<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for ServiceContexts<'_> {}
+
+impl fmt::Debug for ServiceContexts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Display for ServiceContexts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (at, context) in self.iter().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{context}")?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl fmt::Display for ServiceContextRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}: {} octets", self.id, self.data.len())
+    }
+}
+
+impl<'m> IntoIterator for &ServiceContexts<'m> {
+    type Item = ServiceContextRef<'m>;
+    type IntoIter = ServiceContextsIter<'m>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Goes through the contexts of a request or reply.
+#[derive(Clone)]
+pub struct ServiceContextsIter<'m>(Source<'m>);
+
+impl fmt::Debug for ServiceContextsIter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+impl<'m> Iterator for ServiceContextsIter<'m> {
+    type Item = ServiceContextRef<'m>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            Source::Received { input, count } => {
+                *count = count.checked_sub(1)?;
+                Some(read(input).expect("the list was validated when it was read"))
+            }
+            Source::Given(contexts) => {
+                let (first, others) = contexts.split_first()?;
+                *contexts = others;
+                Some(ServiceContextRef { id: first.id, data: &first.data })
+            }
+        }
+    }
+}

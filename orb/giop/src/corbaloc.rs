@@ -1,0 +1,239 @@
+//! References that people can write: `corbaloc:` (CORBA 3.3 Part 2, 7.6.10).
+//!
+//! `corbaloc:` *address* {`,` *address*} [`/` *key*], where an address is `rir:`, or `iiop:` or just `:` and
+//! [*major*`.`*minor*`@`] *host* [`:` *port*]. The key is any octets, with `%` and two digits for those that a URL cannot say.
+//! What `rir:` resolves to, and `corbaname:`, belong to `spandrel-orb`.
+
+use std::{fmt, str::FromStr};
+
+use spandrel_cdr::{GiopVersion, Ior};
+
+use crate::{IiopProfile, ReferenceError, ior::ior_from_string};
+
+/// The port of an address that names none (7.6.10.3).
+pub const DEFAULT_PORT: u16 = 2809;
+
+const SCHEME: &str = "corbaloc:";
+
+/// A reference in one of its text forms.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ObjectUrl {
+    /// From `IOR:`.
+    Ior(Ior),
+    /// From `corbaloc:`.
+    Corbaloc(Corbaloc),
+}
+
+impl FromStr for ObjectUrl {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        if has_scheme(text.trim()) { text.parse().map(Self::Corbaloc) } else { ior_from_string(text).map(Self::Ior) }
+    }
+}
+
+impl fmt::Display for ObjectUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ior(ior) => f.write_str(&crate::ior_to_string(ior)),
+            Self::Corbaloc(corbaloc) => corbaloc.fmt(f),
+        }
+    }
+}
+
+fn has_scheme(text: &str) -> bool {
+    text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+}
+
+/// Where to look for an object, and its key there.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Corbaloc {
+    /// The addresses, in order of preference; never empty when parsed.
+    pub addresses: Vec<Address>,
+    /// The object key; for `rir:` the name of an initial reference.
+    pub key: Vec<u8>,
+}
+
+/// One address of a `corbaloc:`.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Address {
+    /// By TCP.
+    Iiop {
+        /// The highest protocol version to use; 1.0 unless it is said.
+        version: GiopVersion,
+        /// A name or an address, IPv6 without brackets; `localhost` where it is empty.
+        host: String,
+        /// [`DEFAULT_PORT`] unless it is said.
+        port: u16,
+    },
+    /// An initial reference of this ORB, named by the key.
+    Rir,
+    /// A protocol that is not known here, with its address, as written.
+    Other(String),
+}
+
+impl FromStr for Corbaloc {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        let start = text.len() - text.trim_start().len();
+        let text = text.trim();
+        if !has_scheme(text) {
+            return Err(ReferenceError::UnknownScheme(text.chars().take(16).collect()));
+        }
+        let (list, key) = match text[SCHEME.len()..].split_once('/') {
+            Some((list, key)) => (list, key),
+            None => (&text[SCHEME.len()..], ""),
+        };
+        let mut position = start + SCHEME.len();
+        let mut addresses = Vec::new();
+        for address in list.split(',') {
+            addresses.push(parse_address(address, position)?);
+            position += address.len() + 1;
+        }
+        if addresses.len() > 1 && addresses.contains(&Address::Rir) {
+            return Err(ReferenceError::RirNotAlone(start + SCHEME.len()));
+        }
+        let mut key = unescape(key, position)?;
+        if key.is_empty() && addresses == [Address::Rir] {
+            key = b"NameService".to_vec();
+        }
+        Ok(Self { addresses, key })
+    }
+}
+
+fn parse_address(text: &str, position: usize) -> Result<Address, ReferenceError> {
+    if text.is_empty() {
+        return Err(ReferenceError::NoAddress(position));
+    }
+    let Some((protocol, rest)) = text.split_once(':') else {
+        return Err(ReferenceError::NoProtocol { position, text: text.to_owned() });
+    };
+    let after = position + protocol.len() + 1;
+    match protocol {
+        "" | "iiop" => parse_iiop(rest, after),
+        "rir" if rest.is_empty() => Ok(Address::Rir),
+        "rir" => Err(ReferenceError::RirNotAlone(position)),
+        _ => Ok(Address::Other(text.to_owned())),
+    }
+}
+
+fn parse_iiop(text: &str, position: usize) -> Result<Address, ReferenceError> {
+    let (version, rest, position) = match text.split_once('@') {
+        Some((version, rest)) => (parse_version(version, position)?, rest, position + version.len() + 1),
+        None => (GiopVersion::V1_0, text, position),
+    };
+    let bad_host = || ReferenceError::BadHost { position, text: rest.to_owned() };
+    let (host, port) = match rest.strip_prefix('[') {
+        Some(bracketed) => match bracketed.split_once(']') {
+            Some((host, after)) if !host.is_empty() => {
+                (host, after.strip_prefix(':').or(after.is_empty().then_some("")))
+            }
+            _ => return Err(bad_host()),
+        },
+        None => match rest.split_once(':') {
+            Some((_, port)) if port.contains(':') => return Err(bad_host()),
+            Some((host, port)) => (host, Some(port)),
+            None => (rest, Some("")),
+        },
+    };
+    let port = parse_port(port.ok_or_else(bad_host)?, position + rest.len())?;
+    let host = if host.is_empty() { "localhost" } else { host };
+    Ok(Address::Iiop { version, host: host.to_owned(), port })
+}
+
+fn parse_version(text: &str, position: usize) -> Result<GiopVersion, ReferenceError> {
+    let bad = || ReferenceError::BadVersion { position, text: text.to_owned() };
+    let (major, minor) = text.split_once('.').ok_or_else(bad)?;
+    match (decimal(major), decimal(minor)) {
+        (Some(1), Some(minor)) => Ok(GiopVersion { major: 1, minor }),
+        _ => Err(bad()),
+    }
+}
+
+/// `end` is the position after the port.
+fn parse_port(text: &str, end: usize) -> Result<u16, ReferenceError> {
+    if text.is_empty() {
+        return Ok(DEFAULT_PORT);
+    }
+    decimal(text).ok_or_else(|| ReferenceError::BadPort { position: end - text.len(), text: text.to_owned() })
+}
+
+/// A number of digits only; `parse` alone would take a sign.
+fn decimal<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+fn unescape(text: &str, start: usize) -> Result<Vec<u8>, ReferenceError> {
+    let mut key = Vec::with_capacity(text.len());
+    let mut octets = text.bytes().enumerate();
+    while let Some((at, octet)) = octets.next() {
+        if octet != b'%' {
+            key.push(octet);
+            continue;
+        }
+        let mut digit = || char::from(octets.next()?.1).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let (Some(high), Some(low)) = (digit(), digit()) else { return Err(ReferenceError::BadEscape(start + at)) };
+        key.push(high << 4 | low);
+    }
+    Ok(key)
+}
+
+impl Corbaloc {
+    /// A reference with one IIOP profile per IIOP address, and no type.
+    ///
+    /// # Errors
+    /// [`ReferenceError::NoProfile`] if there is no IIOP address, as for `rir:`.
+    pub fn to_ior(&self) -> Result<Ior, ReferenceError> {
+        let no_profile = || ReferenceError::NoProfile(self.to_string());
+        let profile = |address: &Address| match address {
+            Address::Iiop { version, host, port } => Some(
+                IiopProfile {
+                    version: *version,
+                    host: host.clone(),
+                    port: *port,
+                    object_key: self.key.clone(),
+                    components: Vec::new(),
+                }
+                .encode()
+                .map_err(|_| no_profile()),
+            ),
+            Address::Rir | Address::Other(_) => None,
+        };
+        let profiles: Vec<_> = self.addresses.iter().filter_map(profile).collect::<Result<_, _>>()?;
+        if profiles.is_empty() { Err(no_profile()) } else { Ok(Ior { type_id: String::new(), profiles }) }
+    }
+}
+
+impl fmt::Display for Corbaloc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SCHEME)?;
+        for (at, address) in self.addresses.iter().enumerate() {
+            let separator = if at == 0 { "" } else { "," };
+            write!(f, "{separator}{address}")?;
+        }
+        if self.key.is_empty() {
+            return Ok(());
+        }
+        f.write_str("/")?;
+        self.key.iter().try_for_each(|octet| match octet {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => write!(f, "{}", char::from(*octet)),
+            octet if UNESCAPED.contains(octet) => write!(f, "{}", char::from(*octet)),
+            octet => write!(f, "%{octet:02x}"),
+        })
+    }
+}
+
+/// What a key may hold as it is besides letters and digits (7.6.10.4).
+const UNESCAPED: &[u8] = b";/:?@&=+$,-_.!~*'()";
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iiop { version, host, port } if host.contains(':') => write!(f, "iiop:{version}@[{host}]:{port}"),
+            Self::Iiop { version, host, port } => write!(f, "iiop:{version}@{host}:{port}"),
+            Self::Rir => f.write_str("rir:"),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! System exceptions as values (CORBA 3.3 Part 1, Annex A; on the wire Part 2, 9.4.3.2).
+//!
+//! When one is raised, and how far the operation got by then, is the business of whoever raises it.
+
+use std::{error::Error, fmt, sync::Arc};
+
+use spandrel_cdr::{CdrError, Decoder, Encoder};
+
+use crate::{GiopError, ReferenceError, ids, minor};
+
+macro_rules! kinds {
+    ($($kind:ident $constructor:ident $name:literal $doc:literal;)*) => {
+        /// What went wrong, in the standard's own list.
+        #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+        pub enum SystemExceptionKind {
+            $(#[doc = concat!("`", $name, "`: ", $doc, ".")] $kind,)*
+        }
+
+        impl SystemExceptionKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// The exception's IDL name, such as `COMM_FAILURE`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// The exception's repository id.
+            #[must_use]
+            pub const fn repository_id(self) -> &'static str {
+                match self { $(Self::$kind => concat!("IDL:omg.org/CORBA/", $name, ":1.0"),)* }
+            }
+        }
+
+        impl SystemException {
+            $(
+                #[doc = concat!("`", $name, "`: ", $doc, ".")]
+                #[must_use]
+                pub const fn $constructor(minor: u32, completed: CompletionStatus) -> Self {
+                    Self::new(SystemExceptionKind::$kind, minor, completed)
+                }
+            )*
+        }
+    };
+}
+
+kinds! {
+    Unknown unknown "UNKNOWN" "an exception that has no other name";
+    BadParam bad_param "BAD_PARAM" "a parameter that cannot be accepted";
+    NoMemory no_memory "NO_MEMORY" "memory ran out";
+    ImpLimit imp_limit "IMP_LIMIT" "a limit of the implementation was exceeded";
+    CommFailure comm_failure "COMM_FAILURE" "communication failed during the request";
+    InvObjref inv_objref "INV_OBJREF" "a reference that is malformed or cannot be invoked";
+    NoPermission no_permission "NO_PERMISSION" "the caller lacks a privilege";
+    Internal internal "INTERNAL" "a fault inside the ORB";
+    Marshal marshal "MARSHAL" "octets that are not the expected value, or a value that cannot be sent";
+    Initialize initialize "INITIALIZE" "the ORB could not be initialised";
+    NoImplement no_implement "NO_IMPLEMENT" "the operation exists and is not implemented";
+    BadTypecode bad_typecode "BAD_TYPECODE" "a malformed TypeCode";
+    BadOperation bad_operation "BAD_OPERATION" "the object has no such operation";
+    NoResources no_resources "NO_RESOURCES" "a resource ran out";
+    NoResponse no_response "NO_RESPONSE" "the reply is not there yet";
+    PersistStore persist_store "PERSIST_STORE" "persistent storage failed";
+    BadInvOrder bad_inv_order "BAD_INV_ORDER" "operations were called in the wrong order";
+    Transient transient "TRANSIENT" "the request was not delivered and may be tried again";
+    FreeMem free_mem "FREE_MEM" "memory could not be freed";
+    InvIdent inv_ident "INV_IDENT" "a malformed identifier";
+    InvFlag inv_flag "INV_FLAG" "an invalid flag";
+    IntfRepos intf_repos "INTF_REPOS" "the interface repository failed";
+    BadContext bad_context "BAD_CONTEXT" "a context lacks what the operation needs";
+    ObjAdapter obj_adapter "OBJ_ADAPTER" "the object adapter failed";
+    DataConversion data_conversion "DATA_CONVERSION" "a value does not exist in the peer's representation";
+    ObjectNotExist object_not_exist "OBJECT_NOT_EXIST" "the object has been destroyed";
+    TransactionRequired transaction_required "TRANSACTION_REQUIRED" "the operation needs a transaction";
+    TransactionRolledback transaction_rolledback "TRANSACTION_ROLLEDBACK" "the transaction was rolled back";
+    InvalidTransaction invalid_transaction "INVALID_TRANSACTION" "the transaction context is invalid";
+    InvPolicy inv_policy "INV_POLICY" "policies contradict each other";
+    CodesetIncompatible codeset_incompatible "CODESET_INCOMPATIBLE" "client and server share no code set";
+    Rebind rebind "REBIND" "the request would rebind, and a policy forbids it";
+    Timeout timeout "TIMEOUT" "the request's time has passed";
+    TransactionUnavailable transaction_unavailable "TRANSACTION_UNAVAILABLE" "no transaction service can be reached";
+    TransactionMode transaction_mode "TRANSACTION_MODE" "the transaction policy does not fit the request";
+    BadQos bad_qos "BAD_QOS" "the quality of service cannot be had";
+    InvalidActivity invalid_activity "INVALID_ACTIVITY" "the activity context is invalid";
+    ActivityCompleted activity_completed "ACTIVITY_COMPLETED" "the activity has ended";
+    ActivityRequired activity_required "ACTIVITY_REQUIRED" "the operation needs an activity";
+    ThreadCancelled thread_cancelled "THREAD_CANCELLED" "the thread was cancelled";
+}
+
+impl SystemExceptionKind {
+    /// The kind with this repository id.
+    #[must_use]
+    pub fn from_repository_id(repository_id: &str) -> Option<Self> {
+        let name = repository_id.strip_prefix("IDL:omg.org/CORBA/")?.strip_suffix(":1.0")?;
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+/// How far the operation got before the exception.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[repr(u32)]
+pub enum CompletionStatus {
+    /// It was carried out.
+    Yes = 0,
+    /// It was not begun.
+    No = 1,
+    /// Nobody on this side knows.
+    Maybe = 2,
+}
+
+impl fmt::Display for CompletionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Yes => "COMPLETED_YES",
+            Self::No => "COMPLETED_NO",
+            Self::Maybe => "COMPLETED_MAYBE",
+        })
+    }
+}
+
+/// A standard exception that any operation may raise.
+///
+/// Detail is for people on this side: it is not sent, and equality ignores it.
+#[derive(Clone, Debug)]
+pub struct SystemException {
+    kind: SystemExceptionKind,
+    completed: CompletionStatus,
+    minor: u32,
+    detail: Option<Box<Detail>>,
+}
+
+// It is the error of every invocation: larger, and each result would pay for it.
+const _: () = assert!(size_of::<SystemException>() <= 24);
+
+#[derive(Clone, Debug, Default)]
+struct Detail {
+    text: Option<String>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl SystemException {
+    /// An exception without detail.
+    #[must_use]
+    pub const fn new(kind: SystemExceptionKind, minor: u32, completed: CompletionStatus) -> Self {
+        Self { kind, completed, minor, detail: None }
+    }
+
+    /// The same with an explanation.
+    #[must_use]
+    pub fn with_detail(mut self, text: impl Into<String>) -> Self {
+        self.detail.get_or_insert_default().text = Some(text.into());
+        self
+    }
+
+    /// The same with the error that caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.detail.get_or_insert_default().source = Some(Arc::new(source));
+        self
+    }
+
+    /// The same with another completion status.
+    #[must_use]
+    pub const fn with_completed(mut self, completed: CompletionStatus) -> Self {
+        self.completed = completed;
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub const fn kind(&self) -> SystemExceptionKind {
+        self.kind
+    }
+
+    /// The minor code: vendor in the upper 20 bits, reason below; see [`minor`] and [`ids`].
+    #[must_use]
+    pub const fn minor(&self) -> u32 {
+        self.minor
+    }
+
+    /// How far the operation got.
+    #[must_use]
+    pub const fn completed(&self) -> CompletionStatus {
+        self.completed
+    }
+
+    /// The explanation, if there is one on this side.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_ref()?.text.as_deref()
+    }
+
+    /// Writes the body of a Reply with status SYSTEM_EXCEPTION: repository id, minor code, completion status.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn encode(&self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+        out.short_str(self.kind.repository_id())?;
+        out.u32(self.minor);
+        out.u32(self.completed as u32);
+        Ok(())
+    }
+
+    /// Reads what follows the repository id. An unknown id becomes UNKNOWN with the minor code and status sent along.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`]; [`CdrError::BadEnum`] for an unknown completion status.
+    pub fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let minor = input.u32()?;
+        let completed = match input.u32()? {
+            0 => CompletionStatus::Yes,
+            1 => CompletionStatus::No,
+            2 => CompletionStatus::Maybe,
+            value => return Err(CdrError::BadEnum { name: "CompletionStatus", value }),
+        };
+        Ok(match SystemExceptionKind::from_repository_id(repository_id) {
+            Some(kind) => Self::new(kind, minor, completed),
+            None => Self::unknown(minor, completed).with_detail(format!("the peer raised {repository_id}")),
+        })
+    }
+}
+
+impl PartialEq for SystemException {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.minor, self.completed) == (other.kind, other.minor, other.completed)
+    }
+}
+
+impl Eq for SystemException {}
+
+impl fmt::Display for SystemException {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CORBA::{} (minor {:#010x}", self.kind.name(), self.minor)?;
+        if let Some(meaning) = minor::describe(self.kind, self.minor).or_else(|| ids::describe(self.minor)) {
+            write!(f, ": {meaning}")?;
+        }
+        write!(f, ", {})", self.completed)?;
+        match self.detail() {
+            Some(text) => write!(f, ": {text}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for SystemException {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let source = self.detail.as_ref()?.source.as_ref()?;
+        Some(&**source)
+    }
+}
+
+impl From<CdrError> for SystemException {
+    /// MARSHAL, or BAD_PARAM and DATA_CONVERSION where the caller's value is at fault; COMPLETED_NO.
+    fn from(cause: CdrError) -> Self {
+        let (kind, minor) = match &cause {
+            CdrError::NotRepresentable(_) => (SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET),
+            CdrError::NulInString => (SystemExceptionKind::BadParam, ids::BAD_PARAM_NUL_IN_STRING),
+            CdrError::Truncated { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED),
+            CdrError::LengthBeyondInput { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_LENGTH),
+            CdrError::OverBound { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_OVER_BOUND),
+            CdrError::TooLong { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TOO_LONG),
+            CdrError::BadBoolean(_) | CdrError::BadEnum { .. } => {
+                (SystemExceptionKind::Marshal, ids::MARSHAL_BAD_VALUE)
+            }
+            CdrError::UnterminatedString => (SystemExceptionKind::Marshal, ids::MARSHAL_BAD_STRING),
+            CdrError::TooDeep { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TOO_DEEP),
+            _ => (SystemExceptionKind::Marshal, ids::MARSHAL_OTHER),
+        };
+        Self::new(kind, minor, CompletionStatus::No).with_detail(cause.to_string()).with_source(cause)
+    }
+}
+
+impl From<GiopError> for SystemException {
+    /// MARSHAL for a body that cannot be read, INV_OBJREF for a profile, COMM_FAILURE for a stream that makes no sense;
+    /// COMPLETED_MAYBE, since the peer may have acted before it said what cannot be understood.
+    fn from(cause: GiopError) -> Self {
+        let (kind, minor) = match &cause {
+            GiopError::Body { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_HEADER),
+            GiopError::Profile { .. } => (SystemExceptionKind::InvObjref, ids::INV_OBJREF_PROFILE),
+            GiopError::TooLarge { .. } => (SystemExceptionKind::ImpLimit, ids::IMP_LIMIT_MESSAGE),
+            _ => (SystemExceptionKind::CommFailure, ids::COMM_FAILURE_PROTOCOL),
+        };
+        Self::new(kind, minor, CompletionStatus::Maybe).with_detail(cause.to_string()).with_source(cause)
+    }
+}
+
+impl From<ReferenceError> for SystemException {
+    /// BAD_PARAM with the standard's minor codes 7 to 10; COMPLETED_NO.
+    fn from(cause: ReferenceError) -> Self {
+        let minor = match &cause {
+            ReferenceError::UnknownScheme(_) => minor::BAD_SCHEME_NAME,
+            ReferenceError::NoAddress(_)
+            | ReferenceError::NoProtocol { .. }
+            | ReferenceError::BadVersion { .. }
+            | ReferenceError::BadHost { .. }
+            | ReferenceError::BadPort { .. } => minor::BAD_ADDRESS,
+            ReferenceError::NoProfile(_) => minor::BAD_URL_OTHER,
+            _ => minor::BAD_SCHEME_SPECIFIC_PART,
+        };
+        Self::bad_param(minor, CompletionStatus::No).with_detail(cause.to_string()).with_source(cause)
+    }
+}

@@ -1,0 +1,49 @@
+//! Every number that this ORB took for itself: minor codes, the ORB type, components and service contexts.
+//!
+//! None is registered with the OMG yet; all share the prefix `SP`, so that a trace shows whose they are.
+
+/// Our vendor minor codeset id: the upper 20 bits of minor codes that the standard does not define.
+pub const VMCID: u32 = 0x5350_5000;
+
+macro_rules! own_minor_codes {
+    ($($name:ident = $number:literal, $text:literal;)*) => {
+        $(#[doc = concat!($text, ".")] pub const $name: u32 = VMCID | $number;)*
+
+        /// What one of our own minor codes means.
+        #[must_use]
+        pub fn describe(minor: u32) -> Option<&'static str> {
+            match minor {
+                $($name => Some($text),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+own_minor_codes! {
+    MARSHAL_OTHER = 1, "octets that are well formed but mean nothing acceptable";
+    MARSHAL_TRUNCATED = 2, "the message ended inside a value";
+    MARSHAL_LENGTH = 3, "a length says more than the message holds";
+    MARSHAL_OVER_BOUND = 4, "a bounded string or sequence is too long";
+    MARSHAL_TOO_LONG = 5, "a sequence or message is longer than 4 GiB";
+    MARSHAL_BAD_VALUE = 6, "a boolean or enumerator that does not exist";
+    MARSHAL_BAD_STRING = 7, "a string does not end with NUL";
+    MARSHAL_TOO_DEEP = 8, "values nest deeper than the limit";
+    MARSHAL_HEADER = 9, "the header of a request or reply is malformed";
+    BAD_PARAM_NUL_IN_STRING = 16, "a string contains NUL";
+    INV_OBJREF_PROFILE = 17, "a profile of the reference is malformed";
+    IMP_LIMIT_MESSAGE = 18, "a message is longer than this side accepts";
+    COMM_FAILURE_PROTOCOL = 19, "the peer broke the protocol";
+}
+
+/// What `TAG_ORB_TYPE` says in references that this ORB makes: `SPDR`.
+pub const ORB_TYPE: u32 = 0x5350_4452;
+
+/// A component that offers operation lookup by index; its data is an encapsulation with the table's fingerprint.
+pub const TAG_OPERATION_INDEX: u32 = 0x5350_4401;
+
+/// The service context in which a client sends an operation's index.
+pub const CONTEXT_OPERATION_INDEX: u32 = 0x5350_4401;
+
+/// The service context in which a deadline travels as remaining time.
+pub const CONTEXT_REMAINING_TIME: u32 = 0x5350_4402;

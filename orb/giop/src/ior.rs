@@ -1,0 +1,69 @@
+//! References as text: `IOR:` and hexadecimal digits (CORBA 3.3 Part 2, 7.6.9).
+
+use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encoder, GiopVersion, Ior, Wire};
+
+use crate::ReferenceError;
+
+const PREFIX: &str = "IOR:";
+
+/// Writes a reference without lending from it, so that it need not outlive the encoder.
+pub(crate) fn write_ior(ior: &Ior, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    out.short_str(&ior.type_id)?;
+    out.len(ior.profiles.len())?;
+    for profile in &ior.profiles {
+        out.u32(profile.tag);
+        out.octet_sequence(&profile.data)?;
+    }
+    Ok(())
+}
+
+/// The reference as `IOR:` and hexadecimal digits, in this machine's byte order.
+///
+/// # Panics
+/// If the type id holds a character that ISO 8859-1 does not have or a NUL, which no IDL type and no peer can produce.
+#[must_use]
+pub fn ior_to_string(ior: &Ior) -> String {
+    let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
+    out.u8(ByteOrder::NATIVE.flag());
+    write_ior(ior, &mut out).expect("a type id is a repository id, which is Latin-1 without NUL");
+    let octets = out.to_vec();
+    let mut text = String::with_capacity(PREFIX.len() + 2 * octets.len());
+    text.push_str(PREFIX);
+    for octet in octets {
+        for nibble in [octet >> 4, octet & 15] {
+            text.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+        }
+    }
+    text
+}
+
+/// Reads `IOR:` (in any case) and hexadecimal digits. White space around it is ignored.
+///
+/// # Errors
+/// [`ReferenceError`] says what is wrong, and where.
+pub fn ior_from_string(text: &str) -> Result<Ior, ReferenceError> {
+    let start = text.len() - text.trim_start().len();
+    let text = text.trim();
+    let digits = match text.get(..PREFIX.len()) {
+        Some(prefix) if prefix.eq_ignore_ascii_case(PREFIX) => &text[PREFIX.len()..],
+        _ => return Err(ReferenceError::UnknownScheme(text.chars().take(16).collect())),
+    };
+    let octets = from_hex(digits, start + PREFIX.len())?;
+    let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_0);
+    let at = |octet| move |cause| ReferenceError::Malformed { octet, cause };
+    let mut input = Decoder::of_encapsulation(&octets, wire).map_err(at(0))?;
+    Ior::decode(&mut input).map_err(|cause| at(input.position())(cause))
+}
+
+fn from_hex(digits: &str, start: usize) -> Result<Vec<u8>, ReferenceError> {
+    let value = |(position, found): (usize, char)| {
+        let digit = found.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        digit.ok_or(ReferenceError::NotHex { position: start + position, found })
+    };
+    let nibbles: Vec<u8> = digits.char_indices().map(value).collect::<Result<_, _>>()?;
+    let (pairs, rest) = nibbles.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(ReferenceError::OddDigits(nibbles.len()));
+    }
+    Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}

@@ -1,0 +1,217 @@
+//! Whole messages, and how fragments become one (CORBA 3.3 Part 2, 9.4.9).
+//!
+//! The body of a Fragment is a bare header in GIOP 1.1, where fragments follow in order, and begins with the request id
+//! in 1.2, where those of several messages may alternate. What remains is appended to the first message as if it had never
+//! been cut. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-orb`.
+
+use std::fmt;
+
+use spandrel_cdr::{ByteOrder, Decoder, GiopVersion, Limits, Wire};
+use spandrel_message::MessageBlock;
+
+use crate::{GiopError, HEADER_LEN, MessageHeader, MessageType};
+
+/// Octets of a request id, the whole of a fragment header in GIOP 1.2.
+const ID_LEN: usize = 4;
+
+/// One whole message, its fragments joined.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Message {
+    /// What its first twelve octets say; after joining, of the whole.
+    pub header: MessageHeader,
+    octets: MessageBlock,
+}
+
+impl Message {
+    /// All octets, header included.
+    #[inline]
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// The block that holds the octets, for those who keep parts of it.
+    #[inline]
+    #[must_use]
+    pub fn block(&self) -> &MessageBlock {
+        &self.octets
+    }
+
+    /// A decoder that stands behind the message header and aligns from the message's first octet.
+    #[inline]
+    #[must_use]
+    pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
+        let wire = Wire { order: self.header.order, version: self.header.version, limits };
+        Decoder::new(&self.octets, wire).skipping(HEADER_LEN).expect("a message is at least its header")
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.header.fmt(f)
+    }
+}
+
+/// Joins fragments. A message that comes whole passes through untouched.
+#[derive(Debug)]
+pub struct Assembler {
+    max_message: usize,
+    max_unfinished: usize,
+    unfinished: Vec<Unfinished>,
+    /// Octets of all unfinished messages.
+    held: usize,
+}
+
+#[derive(Debug)]
+struct Unfinished {
+    /// `None` in GIOP 1.1.
+    request_id: Option<u32>,
+    header: MessageHeader,
+    octets: Vec<u8>,
+}
+
+impl Assembler {
+    /// An assembler that holds at most `max_message` octets, in one or several unfinished messages, and at most
+    /// `max_unfinished` messages; a joined message has at most `max_message` octets too, message header included.
+    #[must_use]
+    pub fn new(max_message: usize, max_unfinished: usize) -> Self {
+        Self { max_message, max_unfinished, unfinished: Vec::new(), held: 0 }
+    }
+
+    /// Takes the next message from the stream: `octets` are all of it, header included.
+    ///
+    /// Gives the message if it is whole now, nothing if more fragments are awaited.
+    ///
+    /// # Errors
+    /// [`GiopError::LengthMismatch`], [`GiopError::TooLarge`], [`GiopError::TooManyUnfinished`],
+    /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`], [`GiopError::Body`] for a
+    /// fragment too short for its request id. The connection is lost after any of them.
+    #[inline]
+    pub fn accept(&mut self, header: MessageHeader, octets: MessageBlock) -> Result<Option<Message>, GiopError> {
+        if octets.len() != header.total_len() {
+            return Err(GiopError::LengthMismatch { announced: header.total_len(), found: octets.len() });
+        }
+        header.check(self.max_message)?;
+        if header.message_type != MessageType::Fragment && !header.more_fragments {
+            return Ok(Some(Message { header, octets }));
+        }
+        self.accept_part(header, &octets)
+    }
+
+    #[cold]
+    fn accept_part(&mut self, header: MessageHeader, octets: &[u8]) -> Result<Option<Message>, GiopError> {
+        let MessageHeader { version, message_type, .. } = header;
+        if !message_type.is_fragmentable(version) {
+            return Err(GiopError::NotFragmentable { version, message_type });
+        }
+        let request_id = request_id(&header, octets)?;
+        let at = self.unfinished.iter().position(|unfinished| unfinished.request_id == request_id);
+        match (message_type, at) {
+            (MessageType::Fragment, Some(at)) => self.go_on(at, header, octets),
+            (MessageType::Fragment, None) => Err(GiopError::StrayFragment(request_id)),
+            (_, Some(_)) => Err(GiopError::Interleaved(request_id)),
+            (_, None) => self.begin(request_id, header, octets).map(|()| None),
+        }
+    }
+
+    fn begin(&mut self, request_id: Option<u32>, header: MessageHeader, octets: &[u8]) -> Result<(), GiopError> {
+        if self.unfinished.len() >= self.max_unfinished {
+            return Err(GiopError::TooManyUnfinished { limit: self.max_unfinished });
+        }
+        self.hold(octets.len())?;
+        self.unfinished.push(Unfinished { request_id, header, octets: octets.to_vec() });
+        Ok(())
+    }
+
+    fn go_on(&mut self, at: usize, header: MessageHeader, octets: &[u8]) -> Result<Option<Message>, GiopError> {
+        let unfinished = &self.unfinished[at];
+        let request_id = unfinished.request_id;
+        if (unfinished.header.version, unfinished.header.order) != (header.version, header.order) {
+            return Err(GiopError::StrayFragment(request_id));
+        }
+        let skipped = HEADER_LEN + request_id.map_or(0, |_| ID_LEN);
+        let more = &octets[skipped..];
+        self.hold(more.len())?;
+        self.unfinished[at].octets.extend_from_slice(more);
+        if header.more_fragments {
+            return Ok(None);
+        }
+        let unfinished = self.remove(at);
+        unfinished.finish().map(Some)
+    }
+
+    /// Counts `more` octets that are about to be held.
+    fn hold(&mut self, more: usize) -> Result<(), GiopError> {
+        let len = self.held + more;
+        if len > self.max_message {
+            return Err(GiopError::TooLarge { len, limit: self.max_message });
+        }
+        self.held = len;
+        Ok(())
+    }
+
+    fn remove(&mut self, at: usize) -> Unfinished {
+        let unfinished = self.unfinished.remove(at);
+        self.held -= unfinished.octets.len();
+        unfinished
+    }
+
+    /// Drops the unfinished Request or LocateRequest with this id, if there is one: the client cancelled it and will not
+    /// send the rest.
+    pub fn cancel(&mut self, request_id: u32) {
+        let cancelled = |unfinished: &Unfinished| {
+            matches!(unfinished.header.message_type, MessageType::Request | MessageType::LocateRequest)
+                && unfinished.names(request_id)
+        };
+        if let Some(at) = self.unfinished.iter().position(cancelled) {
+            self.remove(at);
+        }
+    }
+
+    /// How many messages are unfinished.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.unfinished.len()
+    }
+}
+
+/// The id that joins the fragments of a message; none in GIOP 1.1.
+fn request_id(header: &MessageHeader, octets: &[u8]) -> Result<Option<u32>, GiopError> {
+    if header.version < GiopVersion::V1_2 {
+        return Ok(None);
+    }
+    let id = octets.get(HEADER_LEN..).and_then(|rest| rest.first_chunk::<ID_LEN>()).ok_or_else(|| GiopError::Body {
+        message: header.message_type,
+        cause: spandrel_cdr::CdrError::Truncated { needed: ID_LEN, remaining: octets.len() - HEADER_LEN },
+    })?;
+    Ok(Some(match header.order {
+        ByteOrder::Big => u32::from_be_bytes(*id),
+        ByteOrder::Little => u32::from_le_bytes(*id),
+    }))
+}
+
+impl Unfinished {
+    /// True if this is the request with this id. In GIOP 1.1 it has to be read: contexts and the id come first.
+    fn names(&self, request_id: u32) -> bool {
+        if let Some(own) = self.request_id {
+            return own == request_id;
+        }
+        let wire = Wire::new(self.header.order, self.header.version);
+        let read = || {
+            let mut input = Decoder::new(&self.octets, wire).skipping(HEADER_LEN)?;
+            crate::ServiceContexts::decode(&mut input)?;
+            input.u32()
+        };
+        read() == Ok(request_id)
+    }
+
+    fn finish(self) -> Result<Message, GiopError> {
+        let Self { mut header, mut octets, .. } = self;
+        let len = octets.len();
+        header.more_fragments = false;
+        header.size =
+            u32::try_from(len - HEADER_LEN).map_err(|_| GiopError::TooLarge { len, limit: u32::MAX as usize })?;
+        octets[..HEADER_LEN].copy_from_slice(&header.to_octets());
+        Ok(Message { header, octets: MessageBlock::from(octets.as_slice()) })
+    }
+}

@@ -1,0 +1,119 @@
+//! The standard minor codes (OMG document omg/2003-01-04, the table behind CORBA 3.3 Part 1, Annex A).
+//!
+//! A minor code means something only together with the exception that carries it. Codes of our own are in [`crate::ids`].
+
+use crate::SystemExceptionKind;
+
+/// The vendor minor codeset id of the OMG: the upper 20 bits of every code here.
+pub const OMGVMCID: u32 = 0x4f4d_0000;
+
+macro_rules! standard {
+    ($($kind:ident { $($name:ident = $number:literal, $text:literal;)* })*) => {
+        $($(
+            #[doc = concat!("`", stringify!($kind), "` ", stringify!($number), ": ", $text, ".")]
+            pub const $name: u32 = OMGVMCID | $number;
+        )*)*
+
+        /// What a standard minor code means in an exception of this kind.
+        #[must_use]
+        pub fn describe(kind: SystemExceptionKind, minor: u32) -> Option<&'static str> {
+            match kind {
+                $(SystemExceptionKind::$kind => match minor {
+                    $($name => Some($text),)*
+                    _ => None,
+                },)*
+                _ => None,
+            }
+        }
+    };
+}
+
+standard! {
+    Unknown {
+        UNLISTED_USER_EXCEPTION = 1, "an unlisted user exception was raised";
+        UNSUPPORTED_SYSTEM_EXCEPTION = 2, "a system exception that this ORB does not know was raised";
+    }
+    BadParam {
+        VALUE_FACTORY_REGISTRATION = 1, "a value factory could not be registered, unregistered or found";
+        BAD_SCHEME_NAME = 7, "the scheme of a reference in text form is unknown";
+        BAD_ADDRESS = 8, "the address of a reference in text form is malformed";
+        BAD_SCHEME_SPECIFIC_PART = 9, "what follows the scheme of a reference in text form is malformed";
+        BAD_URL_OTHER = 10, "a reference in text form cannot be used";
+        INVALID_OBJECT_ID = 14, "an object id does not have the form that its text needs";
+        NAME_BOUND_TO_ANOTHER_REPOSITORY_ID = 16, "the name is already in use with another repository id";
+        INVALID_MEMBER_NAME = 17, "the name of a member is not an identifier";
+        ENUM_OUT_OF_RANGE = 25, "an enum value is out of range";
+        UNKNOWN_SERVICE_CONTEXT = 26, "the request has no service context with this id";
+        REGISTER_NIL = 27, "a nil reference was registered as an initial reference";
+        NO_SUCH_COMPONENT = 28, "the reference has no component with this id";
+        NO_SUCH_PROFILE = 29, "the reference has no profile with this id";
+        DUPLICATE_POLICY = 30, "two policies of the same type were given";
+    }
+    ImpLimit {
+        NO_USABLE_PROFILE_IN_IOR = 1, "no profile of the reference can be used";
+    }
+    InvObjref {
+        WCHAR_NOT_SUPPORTED = 1, "the server names no code set for wide characters";
+        CODE_SETS_REQUIRED = 2, "wide characters need a code sets component";
+    }
+    Marshal {
+        NO_VALUE_FACTORY = 1, "no value factory was found";
+        LOCAL_OBJECT = 4, "a local object cannot be sent";
+        WCHAR_BY_GIOP_1_0_CLIENT = 5, "a GIOP 1.0 client sent wide characters";
+        WCHAR_BY_GIOP_1_0_SERVER = 6, "a GIOP 1.0 server sent wide characters";
+    }
+    NoImplement {
+        NO_LOCAL_VALUE = 1, "the value has no local implementation";
+        INCOMPATIBLE_VALUE = 2, "the value's implementation has another version";
+        NO_USABLE_PROFILE_FOR_TYPE = 3, "no profile of the reference can be used";
+        DII_ON_LOCAL_OBJECT = 4, "a local object takes no dynamic invocations";
+    }
+    BadInvOrder {
+        OPERATION_WOULD_DEADLOCK = 3, "the operation would deadlock";
+        ORB_HAS_SHUTDOWN = 4, "the ORB has been shut down";
+        REQUEST_ALREADY_SENT = 10, "the request has already been sent";
+        REQUEST_NOT_SENT = 11, "the request has not been sent yet";
+        RESULT_ALREADY_RECEIVED = 12, "the result has already been received";
+        POA_BEING_DESTROYED = 17, "the adapter is being destroyed";
+    }
+    BadOperation {
+        BAD_SERVANT_TYPE = 1, "the servant manager returned a servant of another type";
+        UNKNOWN_OPERATION = 2, "the servant does not know the operation or attribute";
+    }
+    NoResources {
+        PORTABLE_INTERCEPTOR_UNSUPPORTED = 1, "the binding does not offer this information to interceptors";
+    }
+    NoResponse {
+        REPLY_NOT_AVAILABLE = 1, "the reply is not available yet";
+    }
+    Transient {
+        REQUEST_DISCARDED = 1, "the adapter discarded the request for want of resources, or is in the discarding state";
+        NO_USABLE_PROFILE = 2, "no profile of the reference leads to its object";
+        REQUEST_CANCELLED = 3, "the request was cancelled";
+        POA_DESTROYED = 4, "the adapter has been destroyed";
+    }
+    ObjAdapter {
+        UNKNOWN_ADAPTER_FAILED = 1, "the adapter activator raised a system exception";
+        SERVANT_NOT_FOUND = 2, "the servant manager returned no servant of the right type";
+        NO_DEFAULT_SERVANT = 3, "the adapter has no default servant";
+        NO_SERVANT_MANAGER = 4, "the adapter has no servant manager";
+        INCARNATE_VIOLATED_POLICY = 5, "the servant activator violated a policy of the adapter";
+    }
+    DataConversion {
+        CHARACTER_NOT_IN_CODE_SET = 1, "a character does not exist in the transmission code set";
+    }
+    ObjectNotExist {
+        UNREGISTERED_VALUE = 1, "a value was passed as a reference before it was activated";
+        NO_SUCH_ADAPTER = 2, "the object's adapter does not exist and could not be made";
+    }
+    InvPolicy {
+        POLICY_CONFLICT = 1, "the reference's policies contradict those in force";
+        UNKNOWN_POLICY_TYPE = 2, "no policy has this type";
+        NO_POLICY_FACTORY = 3, "no factory makes policies of this type";
+    }
+    Timeout {
+        NO_REPLY_IN_TIME = 1, "no reply came in the time that the poller was given";
+        ROUND_TRIP_EXPIRED = 2, "the time for the reply to the request has passed";
+        REPLY_EXPIRED = 3, "the end time for the reply has passed";
+    }
+}

@@ -1,0 +1,107 @@
+//! IIOP profiles: the part of a reference that says where an object lives.
+//!
+//! A profile is plain data; this module reads, writes and prints it. Opening a connection to one belongs to
+//! `spandrel-orb`.
+//!
+//! Layout, inside a CDR encapsulation (CORBA 3.3 Part 2, 9.7.2):
+//! `octet major, minor | string host | ushort port | octets object_key | components (1.1 and later)`
+
+use std::fmt;
+
+use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encoder, GiopVersion, TaggedComponent, TaggedProfile, Wire};
+
+use crate::{GiopError, component::ComponentDisplay};
+
+/// The tag of an IIOP profile.
+pub const TAG_INTERNET_IOP: u32 = 0;
+/// The tag of a profile that is nothing but components.
+pub const TAG_MULTIPLE_COMPONENTS: u32 = 1;
+
+/// Where an object can be reached by IIOP.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct IiopProfile {
+    /// The highest protocol version that the server speaks there.
+    pub version: GiopVersion,
+    /// A host name or an IP address in its text form (IPv6 without brackets).
+    pub host: String,
+    /// The TCP port; 0 where only a component says how to reach the server.
+    pub port: u16,
+    /// Which object, in the server's own terms.
+    pub object_key: Vec<u8>,
+    /// Code sets, other addresses and the like; none in IIOP 1.0.
+    pub components: Vec<TaggedComponent>,
+}
+
+impl IiopProfile {
+    /// Reads a profile; `None` if it is not IIOP, or of a major version other than 1.
+    ///
+    /// Octets after the last known member are ignored, as 9.7.2 asks for minor versions to come.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`].
+    pub fn decode(profile: &TaggedProfile) -> Result<Option<Self>, GiopError> {
+        let read = |cause| GiopError::Profile { what: "IIOP profile", cause };
+        let Some((version, mut input)) = open(profile).map_err(read)? else { return Ok(None) };
+        Self::read(version, &mut input).map(Some).map_err(read)
+    }
+
+    fn read(version: GiopVersion, input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let host = input.str()?.into_owned();
+        let port = input.u16()?;
+        let object_key = input.octet_sequence()?.to_vec();
+        let components = if version > GiopVersion::V1_0 { Vec::decode(input)? } else { Vec::new() };
+        Ok(Self { version, host, port, object_key, components })
+    }
+
+    /// Writes the profile in this machine's byte order. Components are left out in version 1.0.
+    ///
+    /// # Errors
+    /// A host that CDR cannot say.
+    pub fn encode(&self) -> Result<TaggedProfile, CdrError> {
+        let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, self.version));
+        out.octets(&[ByteOrder::NATIVE.flag(), self.version.major, self.version.minor]);
+        out.short_str(&self.host)?;
+        out.u16(self.port);
+        out.octet_sequence(&self.object_key)?;
+        if self.version > GiopVersion::V1_0 {
+            out.len(self.components.len())?;
+            for component in &self.components {
+                out.u32(component.tag);
+                out.octet_sequence(&component.data)?;
+            }
+        }
+        Ok(TaggedProfile { tag: TAG_INTERNET_IOP, data: out.to_vec() })
+    }
+
+    /// The content of the first component with this tag.
+    #[must_use]
+    pub fn component(&self, tag: u32) -> Option<&[u8]> {
+        self.components.iter().find(|component| component.tag == tag).map(|component| component.data.as_slice())
+    }
+}
+
+/// The version and a decoder at the host, if the profile is IIOP 1.x.
+fn open(profile: &TaggedProfile) -> Result<Option<(GiopVersion, Decoder<'_>)>, CdrError> {
+    if profile.tag != TAG_INTERNET_IOP {
+        return Ok(None);
+    }
+    let mut input = Decoder::of_encapsulation(&profile.data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))?;
+    let version = GiopVersion { major: input.u8()?, minor: input.u8()? };
+    Ok((version.major == 1).then_some((version, input)))
+}
+
+/// The object key of an IIOP profile, without reading the rest.
+pub(crate) fn object_key(profile: &TaggedProfile) -> Option<&[u8]> {
+    let (_, mut input) = open(profile).ok()??;
+    input.latin1().ok()?;
+    input.u16().ok()?;
+    input.octet_sequence().ok()
+}
+
+impl fmt::Display for IiopProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        write!(f, "IIOP {} {host}:{} key \"{}\"", self.version, self.port, self.object_key.escape_ascii())?;
+        self.components.iter().try_for_each(|component| write!(f, ", {}", ComponentDisplay(component)))
+    }
+}

@@ -1,0 +1,164 @@
+//! The header of a Request (CORBA 3.3 Part 2, 9.4.2.1).
+//!
+//! 1.0 and 1.1: `contexts | ulong request_id | boolean response_expected | (1.1: octet reserved[3]) | key | operation |
+//! sequence<octet> requesting_principal`
+//! 1.2: `ulong request_id | octet response_flags | octet reserved[3] | target | operation | contexts`, and the body, if
+//! there is one, aligned to 8.
+
+use std::{borrow::Cow, fmt};
+
+use spandrel_cdr::{CdrError, Decoder, Encoder, GiopVersion};
+
+use crate::{
+    Body, GiopError, MessageType, ServiceContexts, Target,
+    body::{begin_message, body_alignment},
+};
+
+/// What the client waits for. Before GIOP 1.2 only whether it waits at all can be said.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ResponseFlags(u8);
+
+impl ResponseFlags {
+    /// Nothing: a one-way with sync scope NONE or WITH_TRANSPORT.
+    pub const NONE: Self = Self(0);
+    /// A reply before the servant is called: a one-way with sync scope WITH_SERVER.
+    pub const WITH_SERVER: Self = Self(1);
+    /// A reply after the servant was called: a one-way with sync scope WITH_TARGET.
+    pub const WITH_TARGET: Self = Self(3);
+    /// A reply with the results of a two-way operation.
+    pub const TWO_WAY: Self = Self::WITH_TARGET;
+
+    /// True if the client waits for a reply.
+    #[inline]
+    #[must_use]
+    pub fn is_expected(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// The two bits that mean something in GIOP 1.2.
+    #[inline]
+    #[must_use]
+    pub fn from_octet(octet: u8) -> Self {
+        Self(octet & 3)
+    }
+
+    /// The octet for GIOP 1.2.
+    #[inline]
+    #[must_use]
+    pub fn to_octet(self) -> u8 {
+        self.0
+    }
+
+    /// The octet in this version: a boolean before 1.2.
+    #[inline]
+    pub(crate) fn octet_in(self, version: GiopVersion) -> u8 {
+        if version >= GiopVersion::V1_2 { self.0 } else { self.0 & 1 }
+    }
+}
+
+impl fmt::Display for ResponseFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::NONE => "no response",
+            Self::WITH_SERVER => "response from the server",
+            Self::WITH_TARGET => "response from the target",
+            _ => "response flags 2",
+        })
+    }
+}
+
+/// Everything of a Request between the message header and the body.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RequestHeader<'m> {
+    /// What the reply will name; unique on its connection while it is awaited.
+    pub request_id: u32,
+    /// What the client waits for.
+    pub response: ResponseFlags,
+    /// Whom the request is for.
+    pub target: Target<'m>,
+    /// The operation's IDL name; attributes are `_get_` and `_set_` with their name.
+    pub operation: Cow<'m, str>,
+    /// What services added.
+    pub service_contexts: ServiceContexts<'m>,
+}
+
+impl<'m> RequestHeader<'m> {
+    /// Reads the header in the version that the decoder carries, and leaves the decoder at the body.
+    ///
+    /// Nothing is allocated if the target is a key and the operation's name is ASCII.
+    ///
+    /// # Errors
+    /// [`GiopError::Body`].
+    pub fn decode(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
+        Self::read(input).map_err(|cause| GiopError::Body { message: MessageType::Request, cause })
+    }
+
+    fn read(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
+        if input.wire().version >= GiopVersion::V1_2 { Self::read_1_2(input) } else { Self::read_1_0(input) }
+    }
+
+    fn read_1_2(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
+        let request_id = input.u32()?;
+        let response = ResponseFlags::from_octet(input.u8()?);
+        input.take(3)?;
+        let target = Target::decode(input)?;
+        let operation = input.str()?;
+        let service_contexts = ServiceContexts::decode(input)?;
+        align_to_body(input)?;
+        Ok(Self { request_id, response, target, operation, service_contexts })
+    }
+
+    fn read_1_0(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
+        let service_contexts = ServiceContexts::decode(input)?;
+        let request_id = input.u32()?;
+        let response = if input.bool()? { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+        if input.wire().version >= GiopVersion::V1_1 {
+            input.take(3)?;
+        }
+        let target = Target::decode(input)?;
+        let operation = input.str()?;
+        // The requesting principal is obsolete; nobody reads it.
+        input.octet_sequence()?;
+        Ok(Self { request_id, response, target, operation, service_contexts })
+    }
+
+    /// Writes message header and request header into an empty encoder whose `Wire` says version and order.
+    ///
+    /// For requests that are sent often, [`crate::RequestTemplate`] does the same in a few copies.
+    ///
+    /// # Errors
+    /// A name that CDR cannot say; before 1.2, a target without an object key.
+    pub fn encode(&self, out: &mut Encoder<'_>) -> Result<Body, CdrError> {
+        begin_message(out, MessageType::Request);
+        let version = out.wire().version;
+        if version >= GiopVersion::V1_2 {
+            out.u32(self.request_id);
+            out.octets(&[self.response.octet_in(version), 0, 0, 0]);
+            self.target.encode(out)?;
+            out.short_str(&self.operation)?;
+            self.service_contexts.encode(out)?;
+        } else {
+            self.service_contexts.encode(out)?;
+            out.u32(self.request_id);
+            // In 1.1 three reserved octets, in 1.0 the alignment of the key's length: the same zeros.
+            out.octets(&[self.response.octet_in(version), 0, 0, 0]);
+            self.target.encode(out)?;
+            out.short_str(&self.operation)?;
+            out.len(0)?;
+        }
+        Ok(Body::begin(out, body_alignment(version), Ok(())))
+    }
+}
+
+/// Passes over the padding before a body; an empty body has none.
+#[inline]
+pub(crate) fn align_to_body(input: &mut Decoder<'_>) -> Result<(), CdrError> {
+    if input.remaining() > 0 { input.align(body_alignment(input.wire().version)) } else { Ok(()) }
+}
+
+impl fmt::Display for RequestHeader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request_id, response, target, operation, service_contexts } = self;
+        write!(f, "request {request_id}: {operation:?} on {target}, {response}, contexts {service_contexts}")
+    }
+}

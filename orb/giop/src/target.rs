@@ -1,0 +1,91 @@
+//! Whom a request is for: an object key, a profile, or a whole reference (CORBA 3.3 Part 2, 9.4.2.1, `TargetAddress`).
+
+use std::{borrow::Cow, fmt};
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, GiopVersion, Ior, TaggedProfile};
+
+use crate::{ior::write_ior, profile};
+
+const KEY_ADDR: i16 = 0;
+const PROFILE_ADDR: i16 = 1;
+const REFERENCE_ADDR: i16 = 2;
+
+/// The target of a request. Before GIOP 1.2 only a key can be said.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Target<'m> {
+    /// The object key alone.
+    Key(&'m [u8]),
+    /// The profile that the client chose.
+    Profile(TaggedProfile),
+    /// The whole reference.
+    Reference {
+        /// The reference.
+        ior: Ior,
+        /// Which of its profiles the client chose.
+        selected: u32,
+    },
+}
+
+impl<'m> Target<'m> {
+    /// The object key: as it stands, or from the IIOP profile. `None` if there is no such profile or it is malformed.
+    #[must_use]
+    pub fn object_key(&self) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::Key(key) => Some(Cow::Borrowed(key)),
+            Self::Profile(profile) => profile::object_key(profile).map(Cow::Borrowed),
+            Self::Reference { ior, selected } => {
+                profile::object_key(ior.profiles.get(*selected as usize)?).map(Cow::Borrowed)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn decode(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
+        if input.wire().version < GiopVersion::V1_2 {
+            return input.octet_sequence().map(Self::Key);
+        }
+        match input.i16()? {
+            KEY_ADDR => input.octet_sequence().map(Self::Key),
+            PROFILE_ADDR => TaggedProfile::decode(input).map(Self::Profile),
+            REFERENCE_ADDR => Ok(Self::Reference { selected: input.u32()?, ior: Ior::decode(input)? }),
+            _ => Err(CdrError::Malformed("an addressing disposition other than 0, 1 or 2")),
+        }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if out.wire().version < GiopVersion::V1_2 {
+            let key = self.object_key().ok_or(CdrError::Malformed("a target without an object key before GIOP 1.2"))?;
+            return out.octet_sequence(&key);
+        }
+        match self {
+            Self::Key(key) => {
+                out.i16(KEY_ADDR);
+                out.octet_sequence(key)
+            }
+            Self::Profile(profile) => {
+                out.i16(PROFILE_ADDR);
+                out.u32(profile.tag);
+                out.octet_sequence(&profile.data)
+            }
+            Self::Reference { ior, selected } => {
+                out.i16(REFERENCE_ADDR);
+                out.u32(*selected);
+                write_ior(ior, out)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Target<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(_) => f.write_str("key ")?,
+            Self::Profile(profile) => write!(f, "profile {} with key ", profile.tag)?,
+            Self::Reference { ior, selected } => write!(f, "profile {selected} of {:?} with key ", ior.type_id)?,
+        }
+        match self.object_key() {
+            Some(key) => write!(f, "\"{}\"", key.escape_ascii()),
+            None => f.write_str("unknown"),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Request headers made once per reference and connection version, and completed for each call.
+
+use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Wire};
+
+use crate::{
+    Body, HEADER_LEN, MessageType, ResponseFlags, ServiceContext,
+    body::{body_alignment, message_header},
+    context::encode_contexts,
+};
+
+/// Where the request id stands in the prefix: after the header, and before 1.2 after an empty context list.
+const ID_AT_1_2: usize = HEADER_LEN;
+const ID_AT_1_0: usize = HEADER_LEN + 4;
+/// From the request id to the response flags.
+const FLAGS_AFTER_ID: usize = 4;
+
+/// The part of a request's header that does not change from call to call: message header and object key.
+///
+/// One copy of a prefix, two patches, then the operation's name: what a call pays for its header.
+#[derive(Clone, Debug)]
+pub struct RequestTemplate {
+    wire: Wire,
+    /// From the message header to the object key, with id and flags 0 and, before 1.2, no contexts.
+    prefix: Box<[u8]>,
+}
+
+impl RequestTemplate {
+    /// A template for requests to the object with this key, under this agreement.
+    ///
+    /// # Panics
+    /// If the key is longer than 4 GiB, which no reference can say.
+    #[must_use]
+    pub fn new(wire: Wire, object_key: &[u8]) -> Self {
+        let mut out = Encoder::new(wire);
+        out.octets(&message_header(wire, MessageType::Request));
+        if wire.version < GiopVersion::V1_2 {
+            out.u32(0);
+        }
+        out.u32(0);
+        out.octets(&[0; 4]);
+        if wire.version >= GiopVersion::V1_2 {
+            out.i16(0);
+        }
+        out.octet_sequence(object_key).expect("an object key came from a sequence, whose length fits");
+        Self { wire, prefix: out.to_vec().into() }
+    }
+
+    /// The agreement under which the requests are written.
+    #[inline]
+    #[must_use]
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Writes everything up to the body. An operation name that CDR cannot say is reported by [`Body::end`].
+    ///
+    /// # Panics
+    /// If `out` is not empty.
+    #[inline]
+    pub fn begin(
+        &self,
+        out: &mut Encoder<'_>,
+        request_id: u32,
+        response: ResponseFlags,
+        operation: &str,
+        contexts: &[ServiceContext],
+    ) -> Body {
+        assert_eq!(out.position(), 0, "a message begins in an empty encoder");
+        let headers = if self.wire.version >= GiopVersion::V1_2 {
+            self.put_prefix(out, ID_AT_1_2, request_id, response);
+            out.short_str(operation).and_then(|()| encode_contexts(contexts, out))
+        } else {
+            self.begin_1_0(out, request_id, response, operation, contexts)
+        };
+        Body::begin(out, body_alignment(self.wire.version), headers)
+    }
+
+    fn begin_1_0(
+        &self,
+        out: &mut Encoder<'_>,
+        request_id: u32,
+        response: ResponseFlags,
+        operation: &str,
+        contexts: &[ServiceContext],
+    ) -> Result<(), CdrError> {
+        if contexts.is_empty() {
+            self.put_prefix(out, ID_AT_1_0, request_id, response);
+        } else {
+            // The contexts stand before everything else, and end where they end.
+            out.octets(&self.prefix[..HEADER_LEN]);
+            encode_contexts(contexts, out)?;
+            out.u32(request_id);
+            out.u8(response.octet_in(self.wire.version));
+            out.octets(&self.prefix[ID_AT_1_0 + FLAGS_AFTER_ID + 1..]);
+        }
+        out.short_str(operation)?;
+        out.len(0)
+    }
+
+    #[inline]
+    fn put_prefix(&self, out: &mut Encoder<'_>, id_at: usize, request_id: u32, response: ResponseFlags) {
+        let id = match self.wire.order {
+            ByteOrder::Big => request_id.to_be_bytes(),
+            ByteOrder::Little => request_id.to_le_bytes(),
+        };
+        let room = out.room(self.prefix.len());
+        room.copy_from_slice(&self.prefix);
+        room[id_at..id_at + 4].copy_from_slice(&id);
+        room[id_at + FLAGS_AFTER_ID] = response.octet_in(self.wire.version);
+    }
+}
