@@ -44,8 +44,7 @@ impl Connector {
     /// Connects to `addr` within `timeout`.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out,
-    /// [`io::ErrorKind::InvalidInput`] when it is zero.
+    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out, at once when it is zero.
     pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
         Self::new().timeout(timeout).open(addr)
     }
