@@ -9,197 +9,24 @@ Some messages are written by this script because omniORB on this machine would n
 nonsense); then omniORB's answer shows that it understood, and the file says so.
 
 File format: `#` comments; then per message one line of `name=value` words (its expected fields) and lines of hex.
-tests/interop/README.md lists the fields.
+The README in that folder lists the fields.
 """
 
 import argparse
 import os
 import re
 import select
-import shutil
 import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-TYPES = ["Request", "Reply", "CancelRequest", "LocateRequest", "LocateReply", "CloseConnection", "MessageError",
-         "Fragment"]
-REPLY_STATUS = ["NO_EXCEPTION", "USER_EXCEPTION", "SYSTEM_EXCEPTION", "LOCATION_FORWARD", "LOCATION_FORWARD_PERM",
-                "NEEDS_ADDRESSING_MODE"]
-LOCATE_STATUS = ["UNKNOWN_OBJECT", "OBJECT_HERE", "OBJECT_FORWARD", "OBJECT_FORWARD_PERM",
-                 "LOC_SYSTEM_EXCEPTION", "LOC_NEEDS_ADDRESSING_MODE"]
+from giop import Reader, quote, reference, split
+from tshark import compare
+
 LIMIT = 20  # seconds that any single step may take
-
-
-# ---- taking messages apart ------------------------------------------------------------------------------------
-
-class Reader:
-    """CDR as far as GIOP headers need it (CORBA 3.3 Part 2, 9.3)."""
-
-    def __init__(self, octets, order, at=0):
-        self.octets, self.at = octets, at
-        self.sign = "<" if order == "little" else ">"
-
-    def number(self, letter, size):
-        self.at += -self.at % size
-        value, = struct.unpack_from(self.sign + letter, self.octets, self.at)
-        self.at += size
-        return value
-
-    def octet(self):
-        return self.number("B", 1)
-
-    def ushort(self):
-        return self.number("H", 2)
-
-    def ulong(self):
-        return self.number("I", 4)
-
-    def take(self, n):
-        if self.at + n > len(self.octets):
-            raise ValueError("past the end")
-        self.at += n
-        return self.octets[self.at - n:self.at]
-
-    def sequence(self):
-        return self.take(self.ulong())
-
-    def string(self):
-        return self.sequence()[:-1].decode("latin-1")
-
-
-def contexts(reader):
-    found = []
-    for _ in range(reader.ulong()):
-        kind = reader.ulong()
-        found.append(f"{kind:#x}:{reader.sequence().hex()}")
-    return ",".join(found) or "none"
-
-
-def target(reader, version, fields):
-    if version < (1, 2):
-        fields["key"] = reader.sequence().hex()
-        return
-    disposition = reader.ushort()
-    fields["target"] = ["key", "profile", "reference"][disposition]
-    if disposition == 0:
-        fields["key"] = reader.sequence().hex()
-    elif disposition == 1:
-        fields["profile_tag"] = reader.ulong()
-        fields["profile"] = reader.sequence().hex()
-    else:
-        fields["profile_index"] = reader.ulong()
-        reference(reader, fields)
-
-
-def reference(reader, fields):
-    fields["ior_type"] = reader.string()
-    profiles = []
-    for _ in range(reader.ulong()):
-        tag = reader.ulong()
-        profiles.append(f"{tag:#x}:{reader.sequence().hex()}")
-    fields["ior_profiles"] = ",".join(profiles) or "none"
-
-
-def system_exception(reader, fields):
-    fields["exception"] = reader.string()
-    fields["minor"] = f"{reader.ulong():#x}"
-    fields["completed"] = ["YES", "NO", "MAYBE"][reader.ulong()]
-
-
-def dissect(octets):
-    """The fields of one message, `body` being where what the IDL declares begins."""
-    version = (octets[4], octets[5])
-    order = "little" if octets[6] & 1 else "big"
-    kind = TYPES[octets[7]] if octets[7] < len(TYPES) else str(octets[7])
-    fields = {"type": kind, "version": f"{version[0]}.{version[1]}", "order": order}
-    if version >= (1, 1):
-        fields["more"] = "true" if octets[6] & 2 else "false"
-    reader = Reader(octets, order, 8)
-    fields["size"] = reader.ulong()
-    fields["octets"] = len(octets)
-    if kind in ("Request", "LocateRequest", "Reply", "LocateReply", "CancelRequest"):
-        if kind in ("Request", "Reply") and version < (1, 2):
-            fields["contexts"] = contexts(reader)
-        fields["id"] = reader.ulong()
-    if kind == "Fragment" and version >= (1, 2):
-        fields["id"] = reader.ulong()
-    if kind == "Request":
-        if version < (1, 2):
-            fields["response"] = "true" if reader.octet() else "false"
-            if version == (1, 1):
-                reader.take(3)
-        else:
-            flags = reader.octet()
-            fields["flags"] = f"{flags:#x}"
-            fields["response"] = "true" if flags & 1 else "false"
-            reader.take(3)
-        target(reader, version, fields)
-        fields["operation"] = reader.string()
-        if version < (1, 2):
-            fields["principal"] = reader.sequence().hex() or "none"
-        else:
-            fields["contexts"] = contexts(reader)
-    elif kind == "LocateRequest":
-        target(reader, version, fields)
-    elif kind == "Reply":
-        status = REPLY_STATUS[reader.ulong()]
-        fields["status"] = status
-        if version >= (1, 2):
-            fields["contexts"] = contexts(reader)
-        if version >= (1, 2) and reader.at < len(octets):
-            reader.at += -reader.at % 8
-        fields["body"] = reader.at
-        if status == "USER_EXCEPTION":
-            fields["exception"] = reader.string()
-        elif status == "SYSTEM_EXCEPTION":
-            system_exception(reader, fields)
-        elif status.startswith("LOCATION_FORWARD"):
-            reference(reader, fields)
-    elif kind == "LocateReply":
-        status = LOCATE_STATUS[reader.ulong()]
-        fields["status"] = status
-        if "FORWARD" in status:
-            reference(reader, fields)
-        elif status == "LOC_SYSTEM_EXCEPTION":
-            system_exception(reader, fields)
-    if kind == "Request":
-        if version >= (1, 2) and reader.at < len(octets):
-            reader.at += -reader.at % 8
-        fields["body"] = reader.at
-    return fields
-
-
-class Message:
-    def __init__(self, octets, sender):
-        self.octets, self.sender = octets, sender
-        self.fields = dissect(octets)
-
-    def __getattr__(self, name):
-        return self.fields.get(name)
-
-    def line(self):
-        words = {"from": self.sender, **self.fields}
-        return " ".join(f"{name}={quote(str(value))}" for name, value in words.items())
-
-
-def quote(text):
-    return "".join(c if c.isascii() and c.isprintable() and c not in " %\"" else f"%{ord(c):02x}" for c in text)
-
-
-def split(octets, sender):
-    """The whole messages in a stream, and what remains."""
-    found = []
-    while len(octets) >= 12 and octets[:4] == b"GIOP":
-        size, = struct.unpack("<I" if octets[6] & 1 else ">I", octets[8:12])
-        if len(octets) < 12 + size:
-            break
-        found.append(Message(octets[:12 + size], sender))
-        octets = octets[12 + size:]
-    return found, octets
 
 
 # ---- the relay ------------------------------------------------------------------------------------------------
@@ -459,6 +286,11 @@ def record_version(session, version, store):
     keep("oneway", "A one-way call", exchange_of(messages, operation="ping")[:1])
     if version != "1.0":
         messages = session.client("bulk/octets") if version == "1.2" else session.client("bulk/doubles")
+        if version == "1.1":
+            structs = session.client("bulk/structs")
+            first = next(m for m in structs if m.more == "true" and m.type == "Request")
+            keep("fragments-structs", "A request in fragments, the second aligned by its own header",
+                 [m for m in exchange_of(structs, type="Request", id=first.id) if m.sender == "client"])
         split_up = min((m for m in messages if m.more == "true" and m.type == "Request"),
                        key=lambda m: sum(len(x.octets) for x in exchange_of(messages, id=m.id, type="Request")))
         keep("fragments-request", "A request in fragments",
@@ -570,80 +402,6 @@ def record_closing(session, version, store):
                 raise SystemExit("the server closed an idle connection without CloseConnection")
 
 
-# ---- a second opinion -----------------------------------------------------------------------------------------
-
-def compare_with_tshark(store):
-    """Asks tshark's GIOP dissector about each message and compares type, sizes, ids, operations and statuses."""
-    if not shutil.which("tshark"):
-        print("tshark is not installed: its opinion is missing", file=sys.stderr)
-        return
-    names = ["giop.type", "giop.len", "giop.request_id", "giop.request_op", "giop.replystatus",
-             "giop.locale_status", "giop.exceptionid", "giop.minor_code_value", "giop.completion_status",
-             "_ws.malformed"]
-    asked = [(n, i, m) for n, i, m in store.kept if m.octets[5] <= 2 and m.octets[7] <= 7]
-    with tempfile.TemporaryDirectory() as folder:
-        hexes, pcap = os.path.join(folder, "messages.txt"), os.path.join(folder, "messages.pcap")
-        text = []
-        for n, (_, _, m) in enumerate(asked):
-            # One connection per message, each in pieces that fit a packet.
-            for at in range(0, len(m.octets), 1400):
-                piece = m.octets[at:at + 1400]
-                text.append(packet(piece, 20000 + n, at))
-        with open(pcap, "wb") as f:
-            f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 101))
-            for p in text:
-                f.write(struct.pack("<IIII", 0, 0, len(p), len(p)) + p)
-        command = ["tshark", "-r", pcap, "-d", "tcp.port==3999,giop", "-T", "fields", "-E", "occurrence=f",
-                   "-e", "tcp.srcport"]
-        for name in names:
-            command += ["-e", name]
-        out = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    seen = {}
-    for line in out.stdout.splitlines():
-        values = line.split("\t")
-        if values[1]:
-            seen[int(values[0]) - 20000] = dict(zip(names, values[1:]))
-    if not seen:
-        raise SystemExit(f"tshark said nothing: {out.stderr}")
-    differences = 0
-    for n, (name, i, m) in enumerate(asked):
-        opinion = seen.get(n)
-        if opinion is None:
-            print(f"tshark: {name}[{i}] {m.type}: not dissected as GIOP")
-            differences += 1
-            continue
-        expected = {"giop.type": str(TYPES.index(m.type)), "giop.len": str(m.size)}
-        if m.id is not None and m.type != "Fragment":
-            expected["giop.request_id"] = str(m.id)
-        if m.operation:
-            expected["giop.request_op"] = m.operation
-        if m.type == "Reply":
-            expected["giop.replystatus"] = str(REPLY_STATUS.index(m.status))
-        if m.type == "LocateReply":
-            expected["giop.locale_status"] = str(LOCATE_STATUS.index(m.status))
-        if m.exception:
-            expected["giop.exceptionid"] = m.exception
-        if opinion["_ws.malformed"]:
-            print(f"tshark: {name}[{i}] {m.type}: malformed")
-            differences += 1
-        for field, value in expected.items():
-            got = opinion[field]
-            if field == "giop.type" or "status" in field:
-                got = str(int(got, 0)) if got else got
-            if got != value:
-                print(f"tshark: {name}[{i}] {m.type}: {field} is {got!r}, not {value!r}")
-                differences += 1
-    print(f"tshark read {len(seen)} of {len(asked)} messages; {differences} differences")
-
-
-def packet(payload, port, sequence):
-    """An IPv4 packet with one TCP segment."""
-    tcp = struct.pack(">HHIIBBHHH", port, 3999, 1 + sequence, 1, 5 << 4, 0x18, 65535, 0, 0) + payload
-    header = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, bytes([127, 0, 0, 1]),
-                         bytes([127, 0, 0, 1]))
-    return header + tcp
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     here = os.path.dirname(os.path.abspath(__file__))
@@ -655,7 +413,7 @@ def main():
     store = Store(options.out, re.sub(r"\s", "", omniorb.stdout) or "4.2")
     record(options.peers, store)
     print(f"{len(store.kept)} messages in {options.out}")
-    compare_with_tshark(store)
+    compare(store.kept)
 
 
 if __name__ == "__main__":
