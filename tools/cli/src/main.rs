@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod latency;
 mod peer;
 mod ttcp;
 
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Measure throughput: typed data through raw sockets, typed endpoints and the ORB.
     Ttcp(ttcp::Args),
+    /// Measure how long calls take, beside raw sockets and omniORB.
+    Latency(latency::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(peer::Args),
@@ -35,6 +38,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Ttcp(args) => args.run(),
+        Command::Latency(args) => args.run(),
         Command::Peer(args) => args.run(),
     };
     match outcome {

@@ -1,5 +1,15 @@
 //! The latency experiment: how long one call takes, from its start to its answer.
+//!
+//! Contenders are the mechanisms of this program and, where its peer programs have been built, omniORB. In each round
+//! every contender makes the same number of calls, one after the other, and ratios to `c` are formed within the round.
+//! The socket mechanisms send and answer as many octets as the ORB does, which is measured, not assumed.
 
+pub mod omniorb;
+pub mod report;
+mod results;
+mod series;
 mod times;
 
+pub use results::{Contender, Measured, Results, Row};
+pub use series::{Settings, run};
 pub use times::CallTimes;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 use crate::latency::CallTimes;
-use crate::workload::{Flood, PingPong};
+use crate::workload::{Flood, PingCase, PingPong};
 
 /// The names of the mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,6 +41,14 @@ impl MechanismName {
         match self {
             Self::C => "c",
             Self::Ipc => "ipc",
+        }
+    }
+
+    /// Whether it puts octets of its own around the data, so that the others must be told how many.
+    #[must_use]
+    pub fn counts_octets(self) -> bool {
+        match self {
+            Self::C | Self::Ipc => false,
         }
     }
 
@@ -96,6 +104,8 @@ pub enum Work {
     Flood(Flood),
     /// Latency: calls that wait for their answers.
     PingPong(PingPong),
+    /// How many octets such a call takes on the wire.
+    Wire(PingCase),
 }
 
 /// One measurement: a mechanism, its sockets and its work.
@@ -149,4 +159,12 @@ pub trait Transmitter {
     /// # Errors
     /// If a call failed.
     fn ping_pong(&mut self, work: &PingPong) -> Result<CallTimes, LabError>;
+
+    /// How many octets a request and its reply take on the wire; nothing if the mechanism sends what it is told to.
+    ///
+    /// # Errors
+    /// If a call failed.
+    fn wire_octets(&mut self, _case: PingCase) -> Result<Option<(u64, u64)>, LabError> {
+        Ok(None)
+    }
 }

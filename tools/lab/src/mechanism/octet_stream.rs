@@ -121,6 +121,7 @@ fn serve<S: OctetStream>(listener: &S::Listener, job: &Job) -> io::Result<u64> {
         Work::Flood(flood) if flood.call == CallKind::OneWay => absorb(&stream, flood.sent_octets()),
         Work::Flood(flood) => answer(&stream, flood.sent_octets(), ANSWER_OCTETS),
         Work::PingPong(work) => answer(&stream, work.request_octets, work.reply_octets),
+        Work::Wire(_) => Ok(0),
     }
 }
 

@@ -92,6 +92,7 @@ fn transmit(endpoint: &str, job: &Job) -> Result<Outcome, LabError> {
             outcome.seconds = times.seconds;
             outcome.times = Some(times);
         }
+        Work::Wire(case) => outcome.wire = transmitter.wire_octets(*case)?,
     }
     outcome.transmitter_cpu = cpu_seconds() - before;
     Ok(outcome)

@@ -1,0 +1,173 @@
+//! What the latency experiment has measured, and what it comes to.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::series::Settings;
+use super::times::CallTimes;
+use crate::machine::Machine;
+use crate::mechanism::MechanismName;
+use crate::placement::Placement;
+use crate::stats::Summary;
+use crate::workload::PingCase;
+
+/// Whoever makes calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
+#[non_exhaustive]
+pub enum Contender {
+    /// A mechanism of this program.
+    Mechanism(MechanismName),
+    /// omniORB's client and server.
+    OmniOrb,
+}
+
+impl Contender {
+    /// What ratios are formed to.
+    pub const BASE: Self = Self::Mechanism(MechanismName::C);
+
+    /// All of them, the base first.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        MechanismName::ALL.into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()
+    }
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mechanism(mechanism) => mechanism.name(),
+            Self::OmniOrb => "omniorb",
+        }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl From<Contender> for &'static str {
+    fn from(contender: Contender) -> Self {
+        contender.name()
+    }
+}
+
+impl TryFrom<String> for Contender {
+    type Error = crate::LabError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Contender {
+    type Err = crate::LabError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == Self::OmniOrb.name() { Ok(Self::OmniOrb) } else { text.parse().map(Self::Mechanism) }
+    }
+}
+
+/// The calls of one contender in one round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// On which cores.
+    pub placement: Placement,
+    /// What a call carried.
+    pub case: PingCase,
+    /// The round; runs of a case in one round followed each other directly.
+    pub round: u32,
+    /// Who called.
+    pub contender: Contender,
+    /// The times.
+    pub times: CallTimes,
+    /// Octets of a request and of a reply, where they are known.
+    pub wire: Option<(usize, usize)>,
+}
+
+/// The rounds of one contender in one placement and case, summarised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// On which cores.
+    pub placement: Placement,
+    /// What a call carried.
+    pub case: PingCase,
+    /// Who called.
+    pub contender: Contender,
+    /// The rounds' median times in microseconds; absent if the contender is.
+    pub median_us: Option<Summary>,
+    /// The rounds' 99th percentiles in microseconds.
+    pub p99_us: Option<Summary>,
+    /// Calls per second.
+    pub calls_per_second: Option<Summary>,
+    /// The ratio of the median to that of `c` in the same round.
+    pub ratio: Option<Summary>,
+    /// Octets of a request and of a reply, where they are known.
+    pub wire: Option<(usize, usize)>,
+    /// Why there are no figures, if there are none.
+    pub absent: Option<String>,
+}
+
+/// A whole series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// The summaries.
+    pub rows: Vec<Row>,
+    /// The single rounds, in the order in which they were run.
+    pub measured: Vec<Measured>,
+}
+
+impl Results {
+    pub(super) fn of(settings: Settings, measured: Vec<Measured>, absent: &[(Contender, String)]) -> Self {
+        let mut rows = Vec::new();
+        for placement in &settings.placements {
+            for case in &settings.cases {
+                let here = |m: &&Measured| m.placement == *placement && m.case == *case;
+                let here: Vec<&Measured> = measured.iter().filter(here).collect();
+                for contender in &settings.contenders {
+                    let absent = absent.iter().find(|(who, _)| who == contender).map(|(_, why)| why.clone());
+                    let row = Row { placement: *placement, case: *case, contender: *contender, absent, ..Row::EMPTY };
+                    rows.push(row.filled(&here));
+                }
+            }
+        }
+        Self { experiment: "latency".to_owned(), machine: Machine::here(), settings, rows, measured }
+    }
+}
+
+impl Row {
+    const EMPTY: Self = Self {
+        placement: Placement::Free,
+        case: PingCase::Void,
+        contender: Contender::BASE,
+        median_us: None,
+        p99_us: None,
+        calls_per_second: None,
+        ratio: None,
+        wire: None,
+        absent: None,
+    };
+
+    fn filled(self, measured: &[&Measured]) -> Self {
+        let of = |contender| measured.iter().filter(move |m| m.contender == contender);
+        let medians = |contender| of(contender).map(|m| (m.round, m.times.median)).collect::<Vec<_>>();
+        let own = medians(self.contender);
+        Self {
+            median_us: Summary::of(own.iter().map(|(_, median)| *median)),
+            p99_us: Summary::of(of(self.contender).map(|m| m.times.p99)),
+            calls_per_second: Summary::of(of(self.contender).map(|m| m.times.calls_per_second())),
+            ratio: Summary::of_ratios(&own, &medians(Contender::BASE)),
+            wire: of(self.contender).find_map(|m| m.wire),
+            ..self
+        }
+    }
+}

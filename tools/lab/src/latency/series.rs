@@ -1,0 +1,268 @@
+//! Runs the rounds of calls.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::omniorb::{self, OmniOrb};
+use super::results::{Contender, Measured, Results};
+use crate::LabError;
+use crate::mechanism::{Job, MechanismName, SocketOptions, Work};
+use crate::peer::pair::{Launch, Pair};
+use crate::placement::Placement;
+use crate::progress::Progress;
+use crate::workload::{BIN_STRUCT_OCTETS, PING_STRUCTS, PingCase, PingPong};
+
+/// What the series covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// On which cores, one series each.
+    pub placements: Vec<Placement>,
+    /// What calls carry.
+    pub cases: Vec<PingCase>,
+    /// Who calls, in the order of the report.
+    pub contenders: Vec<Contender>,
+    /// Timed calls per round; as many are a twentieth before it, to warm up.
+    pub calls: u32,
+    /// How often each contender is run.
+    pub rounds: u32,
+    /// The control address of a receiver that runs already, instead of one of our own.
+    pub remote: Option<String>,
+    /// The folder with omniORB's programs, if it is not where the source tree builds them.
+    pub omniorb: Option<PathBuf>,
+    /// The longest that one run may take, in seconds.
+    pub limit_seconds: u64,
+    /// After this many seconds no further round is begun.
+    pub budget_seconds: Option<u64>,
+}
+
+/// What an ORB's message has around a call's data, if there is no ORB in the series to measure it from.
+const USUAL_REQUEST_OCTETS: usize = 64;
+const USUAL_REPLY_OCTETS: usize = 24;
+
+impl Settings {
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// If a list is empty or a number zero.
+    pub fn check(&self) -> Result<(), LabError> {
+        if self.placements.is_empty() || self.cases.is_empty() || self.contenders.is_empty() {
+            return Err(LabError::Settings(
+                "nothing to run: there must be a placement, a case and a mechanism".to_owned(),
+            ));
+        }
+        if self.rounds == 0 || self.calls == 0 {
+            return Err(LabError::Settings("nothing to run: rounds and calls must be above zero".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn warm_up(&self) -> u32 {
+        self.calls / 20
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_secs(self.limit_seconds)
+    }
+}
+
+/// Runs the whole series and summarises it. A contender that is not here keeps its row, with the reason.
+///
+/// # Errors
+/// If the settings cannot be run, or a run fails.
+pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
+    settings.check()?;
+    let (present, absent) = who_is_here(settings);
+    let runs = present.len() * settings.placements.len() * settings.cases.len() * settings.rounds as usize;
+    let progress = Progress::begin(runs as u64);
+    let mut series = Series { settings, start: Instant::now(), progress, present, measured: Vec::new() };
+    let mut outcome = Ok(());
+    for (index, placement) in settings.placements.iter().enumerate() {
+        outcome = outcome.and_then(|()| series.placed(launch, *placement, index + 1));
+    }
+    series.progress.finish();
+    outcome?;
+    Ok(Results::of(settings.clone(), series.measured, &absent))
+}
+
+/// Those who can be run, and those who cannot, with the reason.
+fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<(Contender, String)>) {
+    let (mut present, mut absent) = (Vec::new(), Vec::new());
+    for contender in &settings.contenders {
+        let found = match contender {
+            Contender::Mechanism(name) => {
+                name.mechanism().map(|_| Present::Mechanism(*name)).map_err(|error| error.to_string())
+            }
+            Contender::OmniOrb if settings.remote.is_some() => Err("it is run on this machine only".to_owned()),
+            Contender::OmniOrb => omniorb::find(settings.omniorb.as_deref()).map(Present::OmniOrb),
+        };
+        match found {
+            Ok(found) => present.push(found),
+            Err(why) => absent.push((*contender, why)),
+        }
+    }
+    (present, absent)
+}
+
+#[derive(Clone, Debug)]
+enum Present {
+    Mechanism(MechanismName),
+    OmniOrb(PathBuf),
+}
+
+struct Series<'a> {
+    settings: &'a Settings,
+    start: Instant,
+    progress: Progress,
+    present: Vec<Present>,
+    measured: Vec<Measured>,
+}
+
+/// The processes of one placement.
+struct Stage {
+    placement: Placement,
+    pair: Pair,
+    omniorb: Option<OmniOrb>,
+    wire: Vec<(PingCase, usize, usize)>,
+}
+
+impl Series<'_> {
+    fn placed(&mut self, launch: Launch<'_>, placement: Placement, number: usize) -> Result<(), LabError> {
+        let mut stage = Stage {
+            placement,
+            pair: Pair::start(launch, placement, self.settings.remote.as_deref())?,
+            omniorb: None,
+            wire: Vec::new(),
+        };
+        for contender in &self.present {
+            if let Present::OmniOrb(folder) = contender {
+                stage.omniorb = Some(OmniOrb::start(folder, placement)?);
+            }
+        }
+        for case in &self.settings.cases {
+            let (request, reply) = self.octets(&mut stage, *case)?;
+            stage.wire.push((*case, request, reply));
+        }
+        for round in 0..self.settings.rounds {
+            if round > 0 && self.is_overdue(number) {
+                break;
+            }
+            for (case, request, reply) in stage.wire.clone() {
+                let work = PingPong {
+                    case,
+                    warm_up: self.settings.warm_up(),
+                    calls: self.settings.calls,
+                    request_octets: request,
+                    reply_octets: reply,
+                };
+                let mut order = self.present.clone();
+                let turn = round as usize % order.len().max(1);
+                order.rotate_left(turn);
+                for contender in &order {
+                    self.one(&mut stage, round, contender, &work)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Each placement has its share of the time.
+    fn is_overdue(&self, number: usize) -> bool {
+        let share =
+            |budget: u64| Duration::from_secs(budget).mul_f64(number as f64 / self.settings.placements.len() as f64);
+        self.settings.budget_seconds.is_some_and(|budget| self.start.elapsed() >= share(budget))
+    }
+
+    /// How many octets a request and a reply of the ORB take.
+    fn octets(&self, stage: &mut Stage, case: PingCase) -> Result<(usize, usize), LabError> {
+        for contender in &self.present {
+            let Present::Mechanism(mechanism) = contender else { continue };
+            if mechanism.counts_octets() {
+                let job = Job { mechanism: *mechanism, sockets: SOCKETS, work: Work::Wire(case) };
+                if let Some((request, reply)) = stage.pair.run(&job, self.settings.limit())?.wire {
+                    return Ok((request as usize, reply as usize));
+                }
+            }
+        }
+        let data = match case {
+            PingCase::Void => 0,
+            PingCase::Structs => PING_STRUCTS * BIN_STRUCT_OCTETS,
+        };
+        Ok((USUAL_REQUEST_OCTETS + data, USUAL_REPLY_OCTETS))
+    }
+
+    fn one(&mut self, stage: &mut Stage, round: u32, contender: &Present, work: &PingPong) -> Result<(), LabError> {
+        let limit = self.settings.limit();
+        let name = match contender {
+            Present::Mechanism(mechanism) => Contender::Mechanism(*mechanism),
+            Present::OmniOrb(_) => Contender::OmniOrb,
+        };
+        let what = format!("{name} {} ({})", work.case, stage.placement.description());
+        self.progress.at(&what);
+        let (times, wire) = match (contender, &mut stage.omniorb) {
+            (Present::Mechanism(mechanism), _) => {
+                let job = Job { mechanism: *mechanism, sockets: SOCKETS, work: Work::PingPong(*work) };
+                (stage.pair.run(&job, limit)?.times, Some((work.request_octets, work.reply_octets)))
+            }
+            (Present::OmniOrb(_), Some(omniorb)) => {
+                (Some(omniorb.run(work.case, work.warm_up, work.calls, limit)?), None)
+            }
+            (Present::OmniOrb(_), None) => (None, None),
+        };
+        let missing =
+            || LabError::Protocol { role: "transmitter".to_owned(), found: "an outcome without times".to_owned() };
+        let times = times.ok_or_else(missing)?;
+        self.progress.step(&what, &format!("{:.2} µs", times.median));
+        self.measured.push(Measured {
+            placement: stage.placement,
+            case: work.case,
+            round,
+            contender: name,
+            times,
+            wire,
+        });
+        Ok(())
+    }
+}
+
+/// Latency is measured with the options that ORBs use.
+const SOCKETS: SocketOptions = SocketOptions { queue_octets: None, no_delay: true };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            placements: vec![Placement::Free],
+            cases: vec![PingCase::Void],
+            contenders: Contender::all(),
+            calls: 100,
+            rounds: 3,
+            remote: None,
+            omniorb: None,
+            limit_seconds: 10,
+            budget_seconds: None,
+        }
+    }
+
+    #[test]
+    fn who_is_absent_is_named_with_the_reason() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let settings = Settings { omniorb: Some(nowhere.path().to_owned()), ..settings() };
+        let (present, absent) = who_is_here(&settings);
+        assert_eq!(present.len() + absent.len(), Contender::all().len());
+        let (_, why) = absent.iter().find(|(who, _)| *who == Contender::OmniOrb).expect("nothing is there");
+        assert!(why.contains("has no latency-server"), "{why}");
+        let results = Results::of(settings, Vec::new(), &absent);
+        assert!(results.rows.iter().any(|row| row.contender == Contender::OmniOrb && row.absent.is_some()));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_run_are_refused() {
+        assert!(settings().check().is_ok());
+        assert!(Settings { calls: 0, ..settings() }.check().is_err());
+        assert!(Settings { cases: Vec::new(), ..settings() }.check().is_err());
+    }
+}
