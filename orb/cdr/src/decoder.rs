@@ -42,13 +42,12 @@ impl<'m> Decoder<'m> {
         self
     }
 
-    /// The same decoder with the first `octets` passed over.
-    ///
-    /// # Errors
-    /// [`CdrError::Truncated`].
-    pub fn skipping(mut self, octets: usize) -> Result<Self, CdrError> {
-        self.take(octets)?;
-        Ok(self)
+    /// The same decoder, `position` octets from its start, or at its end if that is nearer.
+    #[inline]
+    #[must_use]
+    pub fn at(mut self, position: usize) -> Self {
+        self.at = position.min(self.input.len());
+        self
     }
 
     /// A decoder of an encapsulation's octets, whose first octet is its byte order (9.3.3).

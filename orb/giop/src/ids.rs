@@ -34,6 +34,8 @@ own_minor_codes! {
     INV_OBJREF_PROFILE = 17, "a profile of the reference is malformed";
     IMP_LIMIT_MESSAGE = 18, "a message is longer than this side accepts";
     COMM_FAILURE_PROTOCOL = 19, "the peer broke the protocol";
+    TRANSIENT_FORWARD_LOOP = 20, "the object was forwarded too many times in a row";
+    BAD_PARAM_NARROW = 21, "the object does not support the interface that it was narrowed to";
 }
 
 /// What `TAG_ORB_TYPE` says in references that this ORB makes: `SPDR`.

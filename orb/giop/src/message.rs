@@ -42,7 +42,7 @@ impl Message {
     #[must_use]
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
         let wire = Wire { order: self.header.order, version: self.header.version, limits };
-        Decoder::new(&self.octets, wire).skipping(HEADER_LEN).expect("a message is at least its header")
+        Decoder::new(&self.octets, wire).at(HEADER_LEN)
     }
 }
 
@@ -198,7 +198,7 @@ impl Unfinished {
         }
         let wire = Wire::new(self.header.order, self.header.version);
         let read = || {
-            let mut input = Decoder::new(&self.octets, wire).skipping(HEADER_LEN)?;
+            let mut input = Decoder::new(&self.octets, wire).at(HEADER_LEN);
             crate::ServiceContexts::decode(&mut input)?;
             input.u32()
         };
