@@ -72,6 +72,13 @@ impl Names {
         naming.names
     }
 
+    /// A name for a type parameter that no definition has.
+    pub(super) fn type_parameter(&self) -> Ident {
+        let mut scope = Scope::default();
+        self.places.values().for_each(|place| scope.reserve(&place.ident));
+        scope.take("S")
+    }
+
     /// Where a module, interface, struct, exception, enum, typedef or constant is. An enumerator's place is its variant.
     pub(super) fn place(&self, id: DefId) -> &Place {
         &self.places[&id]

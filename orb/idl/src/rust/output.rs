@@ -1,10 +1,10 @@
 //! The frame around generated code: modules, the attributes at the top, the first line, and formatting.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::{Attribute, Item, parse_quote};
 
-use super::prelude;
+use super::prelude::{self, OutsideModules};
 use super::types::{Context, Scope};
 use crate::model::DefinitionKind;
 
@@ -16,24 +16,31 @@ const ALLOWED: &[&str] = &["dead_code", "missing_docs", "unreachable_pub"];
 pub(super) fn module(scope: Scope<'_, '_>, ident: &Ident, doc: TokenStream, inner: TokenStream) -> TokenStream {
     let runtime = &scope.cx.runtime;
     let import = uses_runtime(inner.clone()).then(|| quote! { use #runtime as rt; });
-    if scope.module.last().is_some_and(|around| around == ident) {
+    // A root module too: `mod bank { include_idl!("bank"); }` is what people write.
+    if scope.module.last().is_none_or(|around| around == ident) {
         scope.cx.allow("clippy::module_inception");
     }
+    let inner = prelude::unmark(inner);
     quote! { #doc pub mod #ident { #import #inner } }
 }
 
 /// Whether tokens begin a path with `rt`, not counting modules inside, which have their own import.
 fn uses_runtime(tokens: TokenStream) -> bool {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let is = |at: usize, word: &str| {
-        let token = tokens.get(at).map(ToString::to_string);
-        token.as_deref() == Some(word)
-    };
-    (0..tokens.len()).any(|at| match &tokens[at] {
-        TokenTree::Ident(ident) => ident == "rt" && is(at + 1, ":") && is(at + 2, ":"),
-        TokenTree::Group(group) => !(at >= 2 && is(at - 2, "mod")) && uses_runtime(group.stream()),
-        _ => false,
-    })
+    let mut groups = OutsideModules::default();
+    let mut behind_rt = false;
+    for token in tokens {
+        let uses = match &token {
+            TokenTree::Punct(punct) => behind_rt && punct.as_char() == ':' && punct.spacing() == Spacing::Joint,
+            TokenTree::Group(group) => groups.is_outside() && uses_runtime(group.stream()),
+            _ => false,
+        };
+        if uses {
+            return true;
+        }
+        behind_rt = matches!(&token, TokenTree::Ident(ident) if ident == "rt");
+        groups.pass(&token);
+    }
+    false
 }
 
 /// The file's text.
@@ -52,7 +59,27 @@ pub(super) fn file(cx: &Context<'_>, tokens: TokenStream) -> String {
             attributes.insert(behind_docs, allow);
         }
     }
-    format!("{}{}", header(cx), prettyplease::unparse(&file))
+    format!("{}{}", header(cx), spaced(&prettyplease::unparse(&file)))
+}
+
+/// With a blank line between items, which the formatter does not leave.
+fn spaced(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len() + text.len() / 8);
+    let mut before = "";
+    for line in text.lines() {
+        let line_start = line.trim_start();
+        let begins = ["///", "#[", "pub ", "impl", "fn "].iter().any(|start| line_start.starts_with(start));
+        let one_liners =
+            before.ends_with(';') && !["///", "#[", "fn "].iter().any(|start| line_start.starts_with(start));
+        let ended = before.ends_with('}') || (before.ends_with(';') && !before.trim_start().starts_with("out"));
+        if begins && ended && !(one_liners && line.ends_with(';')) {
+            spaced.push('\n');
+        }
+        spaced.push_str(line);
+        spaced.push('\n');
+        before = line;
+    }
+    spaced
 }
 
 /// The attributes of items that define something; not those of trait implementations.

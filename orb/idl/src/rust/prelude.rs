@@ -1,8 +1,10 @@
 //! IDL may define `Result` or `Option`; generated code means Rust's by the same word.
 //!
 //! The rest of the back end writes `Result` for Rust's own and never looks for trouble. What the IDL calls so is
-//! [`marked`] by whoever makes identifiers, and a last pass over the tokens ([`unmark`]) spells Rust's own as a full path in
-//! files where such a mark occurs.
+//! [`marked`] by whoever makes identifiers, and a last pass over the tokens of each module ([`unmark`]) spells Rust's own as
+//! a full path where such a mark occurs.
+
+use std::collections::HashSet;
 
 use proc_macro2::{Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 
@@ -41,29 +43,36 @@ pub(super) fn plain(name: &str) -> &str {
     name.strip_prefix(MARK).unwrap_or(name)
 }
 
-/// Removes the marks, and spells out what they would have hidden.
+/// Removes the marks from what one Rust module contains, and spells out what they would have hidden there. Modules inside
+/// are left alone: names of the module around them are not seen in them.
 pub(super) fn unmark(tokens: TokenStream) -> TokenStream {
-    if any_mark(tokens.clone()) { rewrite(tokens) } else { tokens }
+    let mut hidden = HashSet::new();
+    marks(tokens.clone(), &mut hidden);
+    if hidden.is_empty() { tokens } else { rewrite(tokens, &hidden) }
 }
 
-fn any_mark(tokens: TokenStream) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident.to_string().starts_with(MARK),
-        TokenTree::Group(group) => any_mark(group.stream()),
-        _ => false,
-    })
+fn marks(tokens: TokenStream, found: &mut HashSet<String>) {
+    let mut groups = OutsideModules::default();
+    for token in tokens {
+        match &token {
+            TokenTree::Ident(ident) => found.extend(ident.to_string().strip_prefix(MARK).map(str::to_owned)),
+            TokenTree::Group(group) if groups.is_outside() => marks(group.stream(), found),
+            _ => {}
+        }
+        groups.pass(&token);
+    }
 }
 
-fn rewrite(tokens: TokenStream) -> TokenStream {
+fn rewrite(tokens: TokenStream, hidden: &HashSet<String>) -> TokenStream {
     let mut rewritten = TokenStream::new();
+    let mut groups = OutsideModules::default();
     let mut in_path = false; // behind `::`, where a name is nobody's short name
     let mut colon = false;
     for token in tokens {
         match &token {
-            TokenTree::Ident(ident) => rewritten.extend(spell(ident, in_path)),
-            TokenTree::Group(group) => {
-                let mut inner = Group::new(group.delimiter(), rewrite(group.stream()));
-                inner.set_span(group.span());
+            TokenTree::Ident(ident) => rewritten.extend(spell(ident, in_path, hidden)),
+            TokenTree::Group(group) if groups.is_outside() => {
+                let inner = Group::new(group.delimiter(), rewrite(group.stream(), hidden));
                 rewritten.extend([TokenTree::Group(inner)]);
             }
             _ => rewritten.extend([token.clone()]),
@@ -71,17 +80,40 @@ fn rewrite(tokens: TokenStream) -> TokenStream {
         let is_colon = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ':');
         in_path = colon && is_colon;
         colon = is_colon;
+        groups.pass(&token);
     }
     rewritten
 }
 
-fn spell(ident: &Ident, in_path: bool) -> TokenStream {
+/// Tells the braces of `mod name { … }` from all others, as tokens pass by.
+#[derive(Debug, Default)]
+pub(super) struct OutsideModules {
+    /// Tokens since `mod`: 1 behind it, 2 behind the name.
+    since_mod: usize,
+}
+
+impl OutsideModules {
+    /// Whether a group that comes next is anything but a module's contents.
+    pub(super) fn is_outside(&self) -> bool {
+        self.since_mod != 2
+    }
+
+    pub(super) fn pass(&mut self, token: &TokenTree) {
+        self.since_mod = match token {
+            TokenTree::Ident(ident) if ident == "mod" => 1,
+            TokenTree::Ident(_) if self.since_mod == 1 => 2,
+            _ => 0,
+        };
+    }
+}
+
+fn spell(ident: &Ident, in_path: bool, hidden: &HashSet<String>) -> TokenStream {
     let name = ident.to_string();
     if let Some(name) = name.strip_prefix(MARK) {
         return TokenTree::Ident(Ident::new(name, ident.span())).into();
     }
     match USED.iter().find(|(used, _)| *used == name) {
-        Some((_, path)) if !in_path => path.iter().flat_map(|part| segment(part)).collect(),
+        Some((_, path)) if !in_path && hidden.contains(&name) => path.iter().flat_map(|part| segment(part)).collect(),
         _ => TokenTree::Ident(ident.clone()).into(),
     }
 }
@@ -110,11 +142,15 @@ mod tests {
     #[test]
     fn the_full_path_is_spelt_where_the_idl_has_the_name_too() {
         let result = marked("Result");
-        let tokens =
-            quote! { struct #result; fn f(r: Result<(), ()>) -> Result<super::#result, E> { Ok(super::#result) } };
+        let tokens = quote! {
+            struct #result;
+            fn f(r: Result<(), ()>) -> Result<super::#result, E> { Ok(super::#result) }
+            mod inner { fn f() -> Result<(), E> { Ok(()) } }
+        };
         let expected = quote! {
             struct Result;
-            fn f(r: ::std::result::Result<(), ()>) -> ::std::result::Result<super::Result, E> { ::std::result::Result::Ok(super::Result) }
+            fn f(r: ::std::result::Result<(), ()>) -> ::std::result::Result<super::Result, E> { Ok(super::Result) }
+            mod inner { fn f() -> Result<(), E> { Ok(()) } }
         };
         assert_eq!(unmark(tokens).to_string(), expected.to_string());
     }

@@ -25,7 +25,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     let repository_id = &definition.repository_id;
     quote! {
         #doc
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct #ident(#rt::ObjectRef);
         impl #rt::Interface for #ident {
             const REPOSITORY_ID: &'static str = #repository_id;
@@ -38,12 +38,23 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
                 &self.0
             }
         }
+        impl #rt::Reference for #ident {
+            #[inline]
+            fn ior(&self) -> &#rt::Ior {
+                #rt::Reference::ior(&self.0)
+            }
+        }
+        impl #rt::FromBound for #ident {
+            fn from_bound(bound: #rt::Arc<dyn #rt::Any + Send + Sync>) -> Result<Self, #rt::CdrError> {
+                #rt::FromBound::from_bound(bound).map(Self)
+            }
+        }
         impl #ident {
-            #[doc = " Makes a typed reference of one to an object that offers this interface, asking the object if that is not yet known."]
+            #[doc = " Types a reference, asking the object unless the reference says; BAD_PARAM if it does not offer this interface."]
             pub fn narrow(object: &#rt::ObjectRef) -> Result<Self, #rt::SystemException> {
                 object.narrow()
             }
-            #[doc = " Makes a typed reference without asking whether the object offers this interface."]
+            #[doc = " Types a reference without asking whether the object offers this interface."]
             pub fn unchecked_narrow(object: &#rt::ObjectRef) -> Self {
                 object.unchecked_narrow()
             }

@@ -14,6 +14,7 @@ const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 /// The servant trait, also for servants that the server keeps a share of.
 pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let servant = &scope.cx.names.interface(definition.id).servant;
+    let implementation = &scope.cx.implementation;
     let doc = format!(" What a server implements to offer `{}`.", definition.scoped_name);
     let bases = body.bases.iter().map(|&base| servant_path(scope, base));
     let supertraits: Vec<TokenStream> =
@@ -29,13 +30,13 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
         let arguments = arguments.map(|parameter| &parameter.ident);
         quote! {
             #[inline]
-            #signature { S::#ident(self, #( #arguments ),*) }
+            #signature { #implementation::#ident(self, #( #arguments ),*) }
         }
     });
     quote! {
         #[doc = #doc]
         pub trait #servant: #( #supertraits )+* { #( #declared )* }
-        impl<S: #servant + ?Sized> #servant for ::std::sync::Arc<S> { #( #forwarded )* }
+        impl<#implementation: #servant + ?Sized> #servant for ::std::sync::Arc<#implementation> { #( #forwarded )* }
     }
 }
 
@@ -44,6 +45,7 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
     let rt = scope.rt();
     let names = scope.cx.names.interface(definition.id);
     let (servant, skeleton) = (&names.servant, &names.skeleton);
+    let implementation = &scope.cx.implementation;
     let doc =
         format!(" Dispatches requests for `{}` to an implementation of its servant trait.", definition.scoped_name);
     let new_doc = " Wraps a servant, to be activated in an object adapter.";
@@ -54,14 +56,14 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
     quote! {
         #[doc = #doc]
         #[derive(Debug)]
-        pub struct #skeleton<S>(pub S);
-        impl<S> #skeleton<S> {
+        pub struct #skeleton<#implementation>(pub #implementation);
+        impl<#implementation> #skeleton<#implementation> {
             #[doc = #new_doc]
-            pub fn new(servant: S) -> Self {
+            pub fn new(servant: #implementation) -> Self {
                 Self(servant)
             }
         }
-        impl<S: #servant> #rt::Servant for #skeleton<S> {
+        impl<#implementation: #servant> #rt::Servant for #skeleton<#implementation> {
             fn repository_id(&self) -> &'static str {
                 #repository_id
             }

@@ -7,6 +7,9 @@ use super::types::{Context, Scope};
 use super::{docs, fixed, names, sizes};
 use crate::model::{Definition, Struct};
 
+/// Structs with more members than this are coded by a call.
+const MAX_INLINE: usize = 12;
+
 /// A struct with its codec.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let derive = scope.cx.traits.of_struct(definition.id).derive();
@@ -70,10 +73,11 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     } else {
         quote! { #( #least )+* }
     };
+    let inline = (is_fixed || fields.len() <= MAX_INLINE).then(|| quote! { #[inline] });
     let (encode_slice, decode_vec) = if is_fixed { fixed::forwards(scope) } else { Default::default() };
     quote! {
         impl #rt::Encode for #ident {
-            #[inline]
+            #inline
             fn encode<'a>(&'a self, #out: &mut #rt::Encoder<'a>) -> Result<(), #rt::CdrError> {
                 #encode
             }
@@ -81,7 +85,7 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
         }
         impl #rt::Decode for #ident {
             const MIN_OCTETS: usize = #least;
-            #[inline]
+            #inline
             fn decode(#input: &mut #rt::Decoder<'_>) -> Result<Self, #rt::CdrError> {
                 Ok(Self { #( #fields: #rt::Decode::decode(input)? ),* })
             }

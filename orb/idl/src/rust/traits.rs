@@ -25,7 +25,7 @@ impl Traits {
     const ALL: Self = Self { copy: true, default: true, eq: true, hash: true, partial_ord: true, ord: true };
     const FLOAT: Self = Self { eq: false, hash: false, ord: false, ..Self::ALL };
     const LONG_DOUBLE: Self = Self { partial_ord: false, ord: false, ..Self::ALL };
-    const REFERENCE: Self = Self { copy: false, default: true, eq: false, hash: false, partial_ord: false, ord: false };
+    const REFERENCE: Self = Self { copy: false, default: true, eq: true, hash: false, partial_ord: false, ord: false };
 
     fn and(self, other: Self) -> Self {
         Self {

@@ -17,6 +17,8 @@ pub(super) struct Context<'m> {
     pub(super) names: Names,
     pub(super) traits: TraitTable,
     pub(super) runtime: syn::Path,
+    /// The type parameter of skeletons: what implements the servant trait.
+    pub(super) implementation: Ident,
     /// What cannot be said in Rust yet and is left out, with all that needs it.
     pub(super) left_out: HashSet<DefId>,
     /// Lints that the code being written would trip, and that nobody can help.
@@ -47,9 +49,11 @@ pub(super) enum Passing {
 
 impl<'m> Context<'m> {
     pub(super) fn new(model: &'m Model, options: &Options) -> Self {
+        let names = Names::new(model);
         Self {
             model,
-            names: Names::new(model),
+            implementation: names.type_parameter(),
+            names,
             traits: TraitTable::new(model),
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             left_out: supported::left_out(model),
