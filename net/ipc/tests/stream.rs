@@ -9,7 +9,7 @@ use std::net::{Shutdown, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet, Stream};
+use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet};
 use spandrel_ipc::{Family, Pollable, Transfer, is_timeout};
 use support::{LONG, pair, pair_from, pair_over, pattern, within_time};
 
@@ -288,7 +288,7 @@ fn a_handle_goes_out_and_comes_back() {
     use std::os::fd::{AsFd, AsRawFd, OwnedFd};
     let (client, server) = pair();
     assert_eq!(client.handle().as_raw_fd(), client.as_fd().as_raw_fd());
-    let client = Stream::from(OwnedFd::from(client));
+    let client = spandrel_ipc::inet::Stream::from(OwnedFd::from(client));
     client.send_n(b"still there").unwrap();
     let mut octets = [0; 11];
     server.recv_n(&mut octets).unwrap();

@@ -86,10 +86,11 @@ impl ReceiveBuffer {
     pub fn spare(&mut self, min: usize) -> &mut [u8] {
         let min = min.max(1);
         let unique = Block::is_unique(&self.block);
-        if self.start == self.end && unique {
+        let large = self.block.capacity() > self.normal;
+        if self.start == self.end && unique && !large {
             (self.start, self.end) = (0, 0);
         }
-        if !unique || self.block.capacity() - self.end < min || self.block.capacity() > self.normal {
+        if !unique || large || self.block.capacity() - self.end < min {
             self.make_room(min, unique);
         }
         &mut Block::unique(&mut self.block)[self.end..]
@@ -147,17 +148,17 @@ impl ReceiveBuffer {
     /// Panics if there is no memory for `total` octets.
     pub fn reserve_message(&mut self, total: usize) {
         if total > self.normal {
-            self.working = self.working.max(total.min(LARGEST_KEPT));
+            self.working = self.working.max(total.min(LARGEST_KEPT).next_multiple_of(ALIGNMENT));
             self.quiet = 0;
         }
         let filled = self.end - self.start;
-        let complete = total <= filled;
-        let aligned = self.start.is_multiple_of(ALIGNMENT);
-        if aligned && complete {
-            return;
-        }
         let unique = Block::is_unique(&self.block);
-        if aligned && unique && total <= self.block.capacity() - self.start {
+        if filled == 0 && unique {
+            (self.start, self.end) = (0, 0);
+        }
+        let aligned = self.start.is_multiple_of(ALIGNMENT);
+        let complete = total <= filled;
+        if aligned && (complete || unique && total <= self.block.capacity() - self.start) {
             return;
         }
         self.move_to_start(total.max(filled), unique);
@@ -169,12 +170,16 @@ impl ReceiveBuffer {
         self.block.capacity()
     }
 
-    /// The rarer part of `spare`: moves the unread octets, or returns to the normal capacity.
+    /// The rarer part of `spare`: moves the unread octets, or goes from a large block back to a smaller one.
     fn make_room(&mut self, min: usize, unique: bool) {
-        if self.start == self.end && self.block.capacity() > self.normal {
+        let emptied = self.start == self.end && self.end != 0; // not so between `reserve_message` and the first octet
+        if emptied && self.block.capacity() > self.normal {
             self.quieten();
         }
-        let too_large = self.start == self.end && self.block.capacity() > self.working.max(min);
+        let too_large = emptied && self.block.capacity() > self.working.max(min);
+        if emptied && unique && !too_large {
+            (self.start, self.end) = (0, 0);
+        }
         if !unique || too_large || self.block.capacity() - self.end < min {
             let filled = self.end - self.start;
             let needed = filled.checked_add(min).expect("what is received fits into memory");
@@ -223,3 +228,6 @@ impl ReceiveBuffer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
