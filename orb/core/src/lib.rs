@@ -1,1 +1,38 @@
 //! The ORB core: transports, connections, references and invocation.
+//!
+//! An [`Orb`] makes [`ObjectRef`]s from their string forms, invokes operations on them, and listens for requests that it
+//! hands to whatever [`ObjectAdapter`] is installed. It knows servants only through traits: which servant stands behind an
+//! object key belongs to `spandrel-poa`. What messages look like belongs to `spandrel-giop`.
+//!
+//! One two-way call is one write and one read on either side: the calling thread reads its own reply, the connection's
+//! thread runs the servant, and nothing is allocated once buffers have grown (see [`client`] and [`server`]).
+#![forbid(unsafe_code)]
+
+mod adapter;
+pub mod client;
+mod destination;
+mod endpoint;
+mod exceptions;
+#[doc(hidden)]
+pub mod generated;
+mod initial;
+mod invocation;
+mod object;
+mod options;
+mod orb;
+mod reader;
+mod scratch;
+mod servant;
+pub mod server;
+mod transport;
+
+pub use adapter::{Located, ObjectAdapter};
+pub use endpoint::{Endpoint, EndpointError};
+pub use exceptions::{UserException, UserExceptions};
+pub use object::{Interface, ObjectRef};
+pub use options::{InitError, OrbBuilder};
+pub use orb::Orb;
+pub use servant::{Replied, Servant};
+pub use server::ServerCall;
+pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
+pub use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};

@@ -1,0 +1,35 @@
+//! What the core asks of an object adapter; the adapters themselves stand above it.
+
+use std::{any::Any, fmt};
+
+use spandrel_cdr::Ior;
+use spandrel_giop::SystemException;
+use spandrel_sync::Arc;
+
+use crate::{Replied, ServerCall};
+
+/// Finds the servant of an object key and runs requests on it. Called from many threads at once.
+pub trait ObjectAdapter: Send + Sync + fmt::Debug {
+    /// Runs one request. No lock may be held while the servant runs.
+    ///
+    /// # Errors
+    /// The exception to answer with when the servant did not reply itself: OBJECT_NOT_EXIST for a key that nobody has.
+    fn dispatch(&self, object_key: &[u8], operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException>;
+
+    /// Says where the object is, without running anything on it (LocateRequest).
+    fn locate(&self, object_key: &[u8]) -> Located;
+
+    /// Itself, for whoever installed it and wants its own type back.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// Where an object is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Located {
+    /// Here.
+    Here,
+    /// Nowhere that this server knows of.
+    Unknown,
+    /// At another reference.
+    Forward(Ior),
+}

@@ -1,0 +1,388 @@
+//! One connection to a peer, used by one thread or shared by several.
+
+use std::io;
+
+use spandrel_cdr::{Encoder, Limits, Wire};
+use spandrel_giop::{
+    CancelRequest, CompletionStatus, GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader,
+    ReplyStatus, SystemException, SystemExceptionKind, ids, minor,
+};
+use spandrel_sync::{
+    Arc, Condition, Mutex,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
+
+use crate::{
+    reader::{Deadline, MessageReader, ReadError},
+    transport::{Transport, is_timeout, send_message},
+};
+
+/// How long to look for what the peer said before it made a write fail.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// A connection that this process opened.
+#[derive(Debug)]
+pub(crate) struct ClientConnection {
+    /// For messages about it: `host:port`.
+    peer: Arc<str>,
+    transport: Box<dyn Transport>,
+    writer: Mutex<Writer>,
+    mux: Mutex<Mux>,
+    next_request_id: AtomicU32,
+    /// Set when it must not be given to further callers.
+    retired: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Writer {
+    /// What the transport was told last.
+    timeout: Option<std::time::Duration>,
+}
+
+/// Who reads, who waits, and whether there is anything left to wait for.
+#[derive(Debug)]
+struct Mux {
+    /// Taken by the leader while it reads.
+    reader: Option<Box<MessageReader>>,
+    waiters: Vec<Waiter>,
+    closed: Option<CallFailure>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    request_id: u32,
+    reply: Option<Reply>,
+    /// Waiting for a leader: may be asked to lead. One that still writes may not, or nobody would read while it does.
+    parked: bool,
+    wake: Arc<Condition>,
+}
+
+/// A Reply or LocateReply with its header read.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) message: Message,
+    pub(crate) kind: ReplyKind,
+    request_id: u32,
+    /// Where its body begins.
+    pub(crate) body: usize,
+}
+
+/// What a [`Reply`] says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ReplyKind {
+    Reply(ReplyStatus),
+    Locate(LocateStatus),
+}
+
+/// Why a call got no reply.
+#[derive(Clone, Debug)]
+pub(crate) struct CallFailure {
+    pub(crate) exception: SystemException,
+    /// True if the same request may be sent again on another connection, because this one was closed under it.
+    pub(crate) stale: bool,
+}
+
+impl CallFailure {
+    fn new(exception: SystemException) -> Self {
+        Self { exception, stale: false }
+    }
+
+    fn stale(exception: SystemException) -> Self {
+        Self { exception, stale: true }
+    }
+}
+
+thread_local! {
+    /// What this thread waits on while another leads.
+    static WAKE: Arc<Condition> = Arc::new(Condition::new());
+}
+
+impl ClientConnection {
+    pub(crate) fn new(peer: Arc<str>, transport: Box<dyn Transport>, reader: MessageReader) -> Self {
+        Self {
+            peer,
+            transport,
+            writer: Mutex::new(Writer::default()),
+            mux: Mutex::new(Mux { reader: Some(Box::new(reader)), waiters: Vec::new(), closed: None }),
+            next_request_id: AtomicU32::new(1),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    /// An id that no other request on this connection has.
+    #[inline]
+    pub(crate) fn request_id(&self) -> u32 {
+        self.next_request_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// True once no further caller should get it.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends a request that wants no reply.
+    pub(crate) fn one_way(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
+        if let Some(failure) = &self.mux.lock().closed {
+            return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
+        }
+        self.send(request, deadline).map_err(|error| self.write_failed(error))
+    }
+
+    /// Sends a request and waits for its reply.
+    #[inline]
+    pub(crate) fn two_way(
+        &self,
+        request_id: u32,
+        request: &Encoder<'_>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure> {
+        self.register(request_id)?;
+        match self.send(request, deadline) {
+            Ok(()) => self.await_reply(request_id, request.wire(), deadline),
+            Err(error) => Err(self.last_words(request_id, request.wire(), error)),
+        }
+    }
+
+    fn register(&self, request_id: u32) -> Result<(), CallFailure> {
+        let wake = WAKE.with(Arc::clone);
+        let mut mux = self.mux.lock();
+        if let Some(failure) = &mux.closed {
+            return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
+        }
+        mux.waiters.push(Waiter { request_id, reply: None, parked: false, wake });
+        Ok(())
+    }
+
+    fn send(&self, message: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
+        let mut writer = self.writer.lock();
+        let timeout = deadline.map(|deadline| deadline.span);
+        if writer.timeout != timeout {
+            self.transport.set_send_timeout(timeout)?;
+            writer.timeout = timeout;
+        }
+        send_message(&*self.transport, message)
+    }
+
+    /// A failed write may have a reason that the peer gave: a CloseConnection that is still unread.
+    fn last_words(&self, request_id: u32, wire: Wire, error: io::Error) -> CallFailure {
+        let failure = self.write_failed(error);
+        if failure.exception.kind() == SystemExceptionKind::Timeout {
+            self.forget(request_id);
+            return failure;
+        }
+        match self.await_reply(request_id, wire, Some(&Deadline::after(LAST_WORDS))) {
+            Err(said) if said.stale => said,
+            _ => failure,
+        }
+    }
+
+    fn write_failed(&self, error: io::Error) -> CallFailure {
+        // The stream is cut inside a message: whoever comes next would be misread.
+        self.retire();
+        if is_timeout(&error) {
+            let detail = format!("the request could not be written to {} within the time-out", self.peer);
+            return CallFailure::new(
+                SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
+                    .with_detail(detail)
+                    .with_source(error),
+            );
+        }
+        let detail = format!("writing to {} failed", self.peer);
+        CallFailure::stale(
+            SystemException::comm_failure(0, CompletionStatus::No).with_detail(detail).with_source(error),
+        )
+    }
+
+    fn await_reply(&self, request_id: u32, wire: Wire, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
+        let mut fresh = true;
+        let mut mux = self.mux.lock();
+        loop {
+            let waiter = mux.position(request_id);
+            if let Some(reply) = mux.waiters[waiter].reply.take() {
+                mux.waiters.swap_remove(waiter);
+                return Ok(reply);
+            }
+            if let Some(failure) = &mux.closed {
+                let failure = failure.clone();
+                mux.waiters.swap_remove(waiter);
+                return Err(failure);
+            }
+            if let Some(mut reader) = mux.reader.take() {
+                drop(mux);
+                let outcome = self.lead(&mut reader, request_id, deadline, fresh);
+                self.hand_on(reader, request_id);
+                return outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, wire));
+            }
+            fresh = false;
+            mux.waiters[waiter].parked = true;
+            let wake = Arc::clone(&mux.waiters[waiter].wake);
+            match deadline {
+                None => wake.wait(&mut mux),
+                Some(deadline) => {
+                    let remaining = deadline.remaining();
+                    if remaining.is_zero() {
+                        mux.waiters.swap_remove(waiter);
+                        drop(mux);
+                        return Err(self.tell_of_timeout(self.reply_timed_out(), request_id, wire));
+                    }
+                    wake.wait_for(&mut mux, remaining);
+                }
+            }
+        }
+    }
+
+    /// Reads for everybody until this thread's own reply has come.
+    fn lead(
+        &self,
+        reader: &mut MessageReader,
+        request_id: u32,
+        deadline: Option<&Deadline>,
+        mut fresh: bool,
+    ) -> Result<Reply, CallFailure> {
+        loop {
+            let message = match reader.next(&*self.transport, deadline, std::mem::take(&mut fresh)) {
+                Ok(message) => message,
+                Err(ReadError::TimedOut) => return Err(self.reply_timed_out()),
+                Err(error) => return Err(self.close(self.read_failed(error))),
+            };
+            match self.sort(message) {
+                Ok(reply) if reply.request_id == request_id => return Ok(reply),
+                Ok(reply) => self.mux.lock().deliver(reply),
+                Err(failure) => return Err(self.close(failure)),
+            }
+        }
+    }
+
+    /// Reads the header of a reply, or the reason for which there will be none.
+    fn sort(&self, message: Message) -> Result<Reply, CallFailure> {
+        let maybe = CompletionStatus::Maybe;
+        match message.header.message_type {
+            MessageType::Reply | MessageType::LocateReply => Reply::parse(message).map_err(|error| {
+                let detail = format!("{} sent a reply that cannot be read", self.peer);
+                CallFailure::new(
+                    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
+                        .with_detail(detail)
+                        .with_source(error),
+                )
+            }),
+            // No request without a reply was or will be processed (9.4.7): safe to send again.
+            MessageType::CloseConnection => Err(CallFailure::stale(
+                SystemException::comm_failure(0, CompletionStatus::No)
+                    .with_detail(format!("{} closed the connection in an orderly way", self.peer)),
+            )),
+            MessageType::MessageError => Err(CallFailure::new(
+                SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
+                    .with_detail(format!("{} could not read a message and answered MessageError", self.peer)),
+            )),
+            other => Err(CallFailure::new(
+                SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
+                    .with_detail(format!("{} sent a {other}, which only clients may send", self.peer)),
+            )),
+        }
+    }
+
+    /// Puts the reader back and makes one of those who still wait the next leader.
+    fn hand_on(&self, reader: Box<MessageReader>, request_id: u32) {
+        let mut mux = self.mux.lock();
+        mux.reader = Some(reader);
+        let own = mux.position(request_id);
+        mux.waiters.swap_remove(own);
+        if let Some(next) = mux.waiters.iter().find(|waiter| waiter.parked && waiter.reply.is_none()) {
+            next.wake.notify_one();
+        }
+    }
+
+    fn forget(&self, request_id: u32) {
+        let mut mux = self.mux.lock();
+        let own = mux.position(request_id);
+        mux.waiters.swap_remove(own);
+    }
+
+    /// Nothing more will come: all who wait learn why.
+    fn close(&self, failure: CallFailure) -> CallFailure {
+        self.retire();
+        self.transport.close();
+        let mut mux = self.mux.lock();
+        mux.closed = Some(failure.clone());
+        mux.waiters.iter().for_each(|waiter| waiter.wake.notify_one());
+        failure
+    }
+
+    fn read_failed(&self, error: ReadError) -> CallFailure {
+        let detail = match &error {
+            ReadError::EndOfFile | ReadError::CutOff => {
+                format!("{} closed the connection before it replied", self.peer)
+            }
+            ReadError::Giop(_) => format!("{} sent what is not a GIOP reply", self.peer),
+            _ => format!("reading from {} failed", self.peer),
+        };
+        CallFailure::new(
+            SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail).with_source(error),
+        )
+    }
+
+    fn reply_timed_out(&self) -> CallFailure {
+        CallFailure::new(
+            SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
+                .with_detail(format!("no reply from {} within the time-out", self.peer)),
+        )
+    }
+
+    /// After a time-out the late reply would find nobody: the connection ends with its last user, and the server is told.
+    fn tell_of_timeout(&self, failure: CallFailure, request_id: u32, wire: Wire) -> CallFailure {
+        if failure.exception.kind() == SystemExceptionKind::Timeout {
+            self.retire();
+            let mut out = Encoder::new(wire);
+            let encoded = CancelRequest { request_id }.encode(&mut out);
+            if encoded.is_ok()
+                && let Some(_writer) = self.writer.try_lock()
+            {
+                // A hint: if it cannot be sent, the server merely works in vain.
+                let _ = send_message(&*self.transport, &out);
+            }
+        }
+        failure
+    }
+}
+
+impl Drop for ClientConnection {
+    fn drop(&mut self) {
+        self.transport.close();
+    }
+}
+
+impl Mux {
+    fn position(&self, request_id: u32) -> usize {
+        self.waiters
+            .iter()
+            .position(|waiter| waiter.request_id == request_id)
+            .expect("a waiter stays registered until it has taken its outcome")
+    }
+
+    /// Replies that nobody waits for any more are dropped.
+    fn deliver(&mut self, reply: Reply) {
+        if let Some(waiter) = self.waiters.iter_mut().find(|waiter| waiter.request_id == reply.request_id) {
+            waiter.reply = Some(reply);
+            waiter.wake.notify_one();
+        }
+    }
+}
+
+impl Reply {
+    fn parse(message: Message) -> Result<Self, GiopError> {
+        let mut input = message.decoder(Limits::default());
+        let (request_id, kind) = if message.header.message_type == MessageType::Reply {
+            let header = ReplyHeader::decode(&mut input)?;
+            (header.request_id, ReplyKind::Reply(header.status))
+        } else {
+            let header = LocateReplyHeader::decode(&mut input)?;
+            (header.request_id, ReplyKind::Locate(header.status))
+        };
+        let body = input.position();
+        Ok(Self { message, kind, request_id, body })
+    }
+}

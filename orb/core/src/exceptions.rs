@@ -1,0 +1,36 @@
+//! What an operation raises, as Rust errors.
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode};
+use spandrel_giop::SystemException;
+
+use crate::{Replied, ServerCall};
+
+/// An exception declared in IDL.
+pub trait UserException: Encode + Decode + std::error::Error {
+    /// Its repository id, which goes before its members on the wire.
+    const REPOSITORY_ID: &'static str;
+}
+
+/// The error type of an operation: the exceptions that it raises, and system exceptions.
+///
+/// Implemented by generated enums, and by [`SystemException`] itself for operations that raise nothing.
+pub trait UserExceptions: From<SystemException> + Sized {
+    /// Reads the members of the exception with this repository id; `None` if the operation does not raise it.
+    fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>>;
+
+    /// Answers a call with this exception.
+    ///
+    /// # Errors
+    /// The system exception to answer with, if that is what it is or if a member cannot be marshaled.
+    fn raise(&self, call: ServerCall<'_>) -> Result<Replied, SystemException>;
+}
+
+impl UserExceptions for SystemException {
+    fn decode(_repository_id: &str, _input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
+        None
+    }
+
+    fn raise(&self, _call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        Err(self.clone())
+    }
+}

@@ -1,0 +1,11 @@
+//! What generated code names, and nothing else. Not a public interface: it changes with the compiler.
+
+pub use std::{any::Any, borrow::Cow, sync::Arc};
+
+pub use spandrel_cdr::{
+    BoundedString, BoundedVec, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, FromBound, Ior, LongDouble,
+    Reference, decode_fixed_vec, encode_fixed_slice,
+};
+pub use spandrel_giop::SystemException;
+
+pub use crate::{Interface, ObjectRef, Replied, Servant, ServerCall, UserException, UserExceptions};

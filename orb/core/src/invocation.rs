@@ -1,0 +1,249 @@
+//! Static invocation: marshal, send, wait, and do it again where the protocol says that this is safe.
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
+use spandrel_giop::{
+    CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, ids,
+    locate_request, minor,
+};
+use spandrel_sync::atomic::Ordering;
+
+use crate::{
+    Located, ObjectRef, UserExceptions,
+    client::{CallFailure, Reply, ReplyKind},
+    destination::Destination,
+    reader::Deadline,
+    scratch,
+};
+
+/// Forwardings in a row before a call gives up: a circle, or as good as one.
+const MAX_FORWARDS: u32 = 16;
+
+/// Writes the arguments; called again for each attempt.
+type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
+
+/// What is being asked of the object.
+#[derive(Clone, Copy)]
+enum Question<'f, 'a> {
+    Request { operation: &'static str, response: ResponseFlags, marshal: Marshal<'f, 'a> },
+    Locate,
+}
+
+/// What decides whether a failed attempt may be repeated.
+#[derive(Debug, Default)]
+struct Attempts {
+    forwards: u32,
+    resent: bool,
+    went_home: bool,
+}
+
+impl ObjectRef {
+    /// Invokes a two-way operation.
+    ///
+    /// `encode` writes the arguments, possibly more than once: a request is sent again if the object was forwarded or if
+    /// a connection turns out to be closed before the peer can have seen the request. `decode` reads the results.
+    ///
+    /// # Errors
+    /// What the operation raises, or the system exception that ended the call.
+    #[inline]
+    pub fn invoke<'a, R, E: UserExceptions>(
+        &self,
+        operation: &'static str,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+        decode: impl FnOnce(&mut Decoder<'_>) -> Result<R, CdrError>,
+    ) -> Result<R, E> {
+        let reply = self.call(operation, &encode)?;
+        let mut input = self.results(&reply);
+        if reply.kind == ReplyKind::Reply(ReplyStatus::NoException) {
+            return decode(&mut input).map_err(|error| unreadable(operation, error).into());
+        }
+        let repository_id = input.str().map_err(|error| unreadable(operation, error))?;
+        match E::decode(&repository_id, &mut input) {
+            Some(Ok(raised)) => Err(raised),
+            Some(Err(error)) => Err(unreadable(operation, error).into()),
+            None => Err(SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
+                .with_detail(format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
+                .into()),
+        }
+    }
+
+    /// Invokes a one-way operation: returns once the transport has taken the request (sync scope WITH_TRANSPORT).
+    ///
+    /// # Errors
+    /// The system exception that kept it from being sent; COMPLETED_NO.
+    #[inline]
+    pub fn send_oneway<'a>(
+        &self,
+        operation: &'static str,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<(), SystemException> {
+        let question = Question::Request { operation, response: ResponseFlags::NONE, marshal: &encode };
+        self.ask(&question).map(drop)
+    }
+
+    /// Asks the server where the object is, without running anything on it (LocateRequest).
+    ///
+    /// # Errors
+    /// The system exception that ended the question.
+    pub fn locate(&self) -> Result<Located, SystemException> {
+        let Some(reply) = self.ask(&Question::Locate)? else {
+            return Err(SystemException::internal(0, CompletionStatus::No));
+        };
+        match reply.kind {
+            ReplyKind::Locate(LocateStatus::ObjectHere) => Ok(Located::Here),
+            ReplyKind::Locate(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
+                let ior = Ior::decode(&mut self.results(&reply));
+                ior.map(Located::Forward).map_err(|error| unreadable("LocateRequest", error))
+            }
+            ReplyKind::Locate(LocateStatus::LocSystemException) => Err(self.system_exception(&reply)),
+            _ => Ok(Located::Unknown),
+        }
+    }
+
+    /// A two-way call as far as it does not depend on the operation's types.
+    fn call(&self, operation: &'static str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
+        let question = Question::Request { operation, response: ResponseFlags::TWO_WAY, marshal };
+        self.ask(&question)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
+    }
+
+    /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
+    fn ask(&self, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        self.orb().check_running()?;
+        let deadline = self.timeout().map(Deadline::after);
+        let mut attempts = Attempts::default();
+        loop {
+            let destinations = self.destinations()?;
+            match self.attempt(&destinations, question, deadline.as_ref()) {
+                Ok(Some(reply)) => match reply.kind {
+                    ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm) => {
+                        attempts.forwards += 1;
+                        self.follow(&reply, &attempts)?;
+                    }
+                    ReplyKind::Reply(ReplyStatus::SystemException) => {
+                        let exception = self.system_exception(&reply);
+                        // A forwarded object that is gone may have moved again: its home knows.
+                        if !(gone(&exception) && self.go_home(&mut attempts)) {
+                            return Err(exception);
+                        }
+                    }
+                    ReplyKind::Reply(ReplyStatus::NeedsAddressingMode) => {
+                        return Err(SystemException::no_implement(0, CompletionStatus::No)
+                            .with_detail("the server wants another addressing disposition than the object key"));
+                    }
+                    _ => return Ok(Some(reply)),
+                },
+                Ok(None) => return Ok(None),
+                Err(failure) => self.may_repeat(failure, &mut attempts, deadline.as_ref())?,
+            }
+        }
+    }
+
+    /// Tries each destination in turn until one can be connected to.
+    fn attempt(
+        &self,
+        destinations: &[Destination],
+        question: &Question<'_, '_>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Option<Reply>, CallFailure> {
+        let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
+        let mut failure = None;
+        for turn in 0..destinations.len() {
+            let index = (preferred + turn) % destinations.len();
+            match destinations[index].peer.lease(deadline.map(Deadline::remaining)) {
+                Ok(lease) => {
+                    if turn > 0 {
+                        self.preferred().store(index, Ordering::Relaxed);
+                    }
+                    let fresh = lease.fresh;
+                    return exchange(&lease, &destinations[index], question, deadline)
+                        .map_err(|failure| CallFailure { stale: failure.stale && !fresh, ..failure });
+                }
+                Err(refused) => failure = Some(refused),
+            }
+        }
+        Err(failure.expect("a reference has at least one destination"))
+    }
+
+    /// Ok if the request certainly was not acted on and has not been sent again yet.
+    fn may_repeat(
+        &self,
+        failure: CallFailure,
+        attempts: &mut Attempts,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), SystemException> {
+        let CallFailure { exception, stale } = failure;
+        let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
+        let safe = exception.completed() == CompletionStatus::No && in_time;
+        if safe && self.go_home(attempts) {
+            return Ok(());
+        }
+        if safe && stale && !std::mem::replace(&mut attempts.resent, true) {
+            tracing::debug!(%exception, "sending again on another connection");
+            return Ok(());
+        }
+        Err(exception)
+    }
+
+    /// Forgets a forwarding, once per call; false if there was none to forget.
+    fn go_home(&self, attempts: &mut Attempts) -> bool {
+        self.forget_forward() && !std::mem::replace(&mut attempts.went_home, true)
+    }
+
+    fn follow(&self, reply: &Reply, attempts: &Attempts) -> Result<(), SystemException> {
+        if attempts.forwards > MAX_FORWARDS {
+            return Err(SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No)
+                .with_detail(format!("forwarded {MAX_FORWARDS} times in a row without arriving")));
+        }
+        let ior = Ior::decode(&mut self.results(reply)).map_err(|error| unreadable("LOCATION_FORWARD", error))?;
+        self.forward(&ior)
+    }
+
+    fn system_exception(&self, reply: &Reply) -> SystemException {
+        let mut input = self.results(reply);
+        let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
+        read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error))
+    }
+
+    fn results<'r>(&'r self, reply: &'r Reply) -> Decoder<'r> {
+        let input = reply.message.decoder(self.orb().settings().limits).with_binder(self.orb());
+        input.at(reply.body)
+    }
+}
+
+/// One request on one connection.
+fn exchange(
+    connection: &crate::client::ClientConnection,
+    destination: &Destination,
+    question: &Question<'_, '_>,
+    deadline: Option<&Deadline>,
+) -> Result<Option<Reply>, CallFailure> {
+    let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
+    let request_id = connection.request_id();
+    let outcome = match question {
+        Question::Request { operation, response, marshal } => {
+            let body = destination.template.begin(&mut out, request_id, *response, operation, &[]);
+            match marshal(&mut out).and_then(|()| body.end(&mut out)) {
+                Err(error) => Err(CallFailure { exception: error.into(), stale: false }),
+                Ok(()) if response.is_expected() => connection.two_way(request_id, &out, deadline).map(Some),
+                Ok(()) => connection.one_way(&out, deadline).map(|()| None),
+            }
+        }
+        Question::Locate => match locate_request(&mut out, request_id, &destination.object_key) {
+            Err(error) => Err(CallFailure { exception: error.into(), stale: false }),
+            Ok(()) => connection.two_way(request_id, &out, deadline).map(Some),
+        },
+    };
+    scratch::give(out.into_scratch());
+    outcome
+}
+
+/// True if the object, or the way to it, is no longer where it was.
+fn gone(exception: &SystemException) -> bool {
+    exception.kind() == SystemExceptionKind::ObjectNotExist && exception.completed() == CompletionStatus::No
+}
+
+/// MARSHAL for results that are not what the IDL says. The operation ran.
+fn unreadable(operation: &str, error: CdrError) -> SystemException {
+    SystemException::from(error)
+        .with_completed(CompletionStatus::Yes)
+        .with_detail(format!("the reply to `{operation}` cannot be read"))
+}

@@ -1,0 +1,232 @@
+//! Object references: what applications hold and generated stubs wrap.
+
+use std::{any::Any, fmt, sync::OnceLock, time::Duration};
+
+use spandrel_cdr::{CdrError, FromBound, Ior, Reference};
+use spandrel_giop::{CompletionStatus, SystemException, ids};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use crate::{Orb, destination::Destination};
+
+/// The repository id that every object has.
+pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+
+/// A reference to an object, here or elsewhere. Cheap to clone; may be used from many threads at once.
+///
+/// Nil is `Option::None` of it. Two references are equal if their plain forms are; that two unequal ones denote
+/// different objects is not said.
+#[derive(Clone)]
+pub struct ObjectRef(Arc<Bound>);
+
+/// A reference bound to the ORB that invokes it.
+struct Bound {
+    orb: Orb,
+    ior: Ior,
+    /// How long a call may take; the ORB's setting unless overridden.
+    timeout: Option<Duration>,
+    /// Made by the first call: many references are only passed on.
+    home: OnceLock<Arc<[Destination]>>,
+    route: Route,
+}
+
+/// Where the object turned out to be.
+#[derive(Debug, Default)]
+struct Route {
+    /// Which of several destinations answered last.
+    preferred: AtomicUsize,
+    /// True if `forward` is to be looked at; spares the common case a lock.
+    is_forwarded: AtomicBool,
+    forward: Mutex<Option<Arc<[Destination]>>>,
+}
+
+/// A typed object reference; generated code implements it.
+pub trait Interface: Reference + FromBound {
+    /// The repository id of the interface.
+    const REPOSITORY_ID: &'static str;
+
+    /// Wraps a reference without asking whether the object supports the interface.
+    fn from_object(object: ObjectRef) -> Self;
+
+    /// The untyped reference.
+    fn as_object(&self) -> &ObjectRef;
+}
+
+/// INV_OBJREF for a reference without a usable profile.
+pub(crate) fn describe_unusable(ior: &Ior) -> SystemException {
+    let tags: Vec<u32> = ior.profiles.iter().map(|profile| profile.tag).collect();
+    SystemException::inv_objref(0, CompletionStatus::No)
+        .with_detail(format!("the reference to `{}` has no usable IIOP profile (profile tags {tags:?})", ior.type_id))
+}
+
+impl ObjectRef {
+    pub(crate) fn new(orb: Orb, ior: Ior) -> Self {
+        let timeout = orb.settings().request_timeout;
+        Self(Arc::new(Bound { orb, ior, timeout, home: OnceLock::new(), route: Route::default() }))
+    }
+
+    /// The plain form of the reference.
+    #[must_use]
+    pub fn ior(&self) -> &Ior {
+        &self.0.ior
+    }
+
+    /// The ORB that invokes it.
+    #[must_use]
+    pub fn orb(&self) -> &Orb {
+        &self.0.orb
+    }
+
+    /// The repository id in the reference; empty if whoever made it did not say.
+    #[must_use]
+    pub fn type_id(&self) -> &str {
+        &self.0.ior.type_id
+    }
+
+    /// The same object, with another limit on the whole time of a two-way call; `None` waits for ever.
+    ///
+    /// After it a call ends in TIMEOUT: COMPLETED_NO if the request could not be written, COMPLETED_MAYBE otherwise
+    /// (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.8).
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Option<Duration>) -> Self {
+        let Bound { orb, ior, .. } = &*self.0;
+        Self(Arc::new(Bound {
+            orb: orb.clone(),
+            ior: ior.clone(),
+            timeout,
+            home: self.0.home.clone(),
+            route: Route::default(),
+        }))
+    }
+
+    /// How long a two-way call may take.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.0.timeout
+    }
+
+    /// True if the object supports the interface with this repository id; asks the object unless the reference says.
+    ///
+    /// # Errors
+    /// Any system exception of the call.
+    pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
+        if repository_id == self.type_id() || repository_id == OBJECT_ID {
+            return Ok(true);
+        }
+        self.invoke("_is_a", |out| out.short_str(repository_id), |input| input.bool())
+    }
+
+    /// True if the server says that the object does not exist; a server that cannot be reached is an error.
+    ///
+    /// # Errors
+    /// Any system exception of the call but OBJECT_NOT_EXIST.
+    pub fn non_existent(&self) -> Result<bool, SystemException> {
+        let answer: Result<bool, SystemException> = self.invoke("_non_existent", |_| Ok(()), |input| input.bool());
+        match answer {
+            Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::ObjectNotExist => Ok(true),
+            other => other,
+        }
+    }
+
+    /// A typed reference, if the object supports the interface; asks the object unless the reference says.
+    ///
+    /// # Errors
+    /// BAD_PARAM if it does not; any system exception of the question.
+    pub fn narrow<I: Interface>(&self) -> Result<I, SystemException> {
+        if self.is_a(I::REPOSITORY_ID)? {
+            return Ok(self.unchecked_narrow());
+        }
+        let detail = format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
+        Err(SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail))
+    }
+
+    /// A typed reference; a call that the object does not support ends in BAD_OPERATION.
+    #[must_use]
+    pub fn unchecked_narrow<I: Interface>(&self) -> I {
+        I::from_object(self.clone())
+    }
+
+    /// Where to send a request: what the object was forwarded to, or what its reference says.
+    pub(crate) fn destinations(&self) -> Result<Arc<[Destination]>, SystemException> {
+        let route = &self.0.route;
+        if route.is_forwarded.load(Ordering::Acquire)
+            && let Some(forward) = &*route.forward.lock()
+        {
+            return Ok(Arc::clone(forward));
+        }
+        if let Some(home) = self.0.home.get() {
+            return Ok(Arc::clone(home));
+        }
+        let home = self.0.orb.destinations(&self.0.ior)?;
+        Ok(Arc::clone(self.0.home.get_or_init(|| home.into())))
+    }
+
+    /// Remembers what a LOCATION_FORWARD said.
+    pub(crate) fn forward(&self, ior: &Ior) -> Result<(), SystemException> {
+        let destinations = self.0.orb.destinations(ior)?;
+        let route = &self.0.route;
+        *route.forward.lock() = Some(destinations.into());
+        route.preferred.store(0, Ordering::Relaxed);
+        route.is_forwarded.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Goes back to what the reference says; false if that is what was used.
+    pub(crate) fn forget_forward(&self) -> bool {
+        let route = &self.0.route;
+        route.preferred.store(0, Ordering::Relaxed);
+        route.is_forwarded.store(false, Ordering::Release);
+        route.forward.lock().take().is_some()
+    }
+
+    pub(crate) fn preferred(&self) -> &AtomicUsize {
+        &self.0.route.preferred
+    }
+}
+
+impl Reference for ObjectRef {
+    fn ior(&self) -> &Ior {
+        &self.0.ior
+    }
+}
+
+impl FromBound for ObjectRef {
+    fn from_bound(bound: Arc<dyn Any + Send + Sync>) -> Result<Self, CdrError> {
+        bound.downcast::<Self>().map(|object| (*object).clone()).map_err(|_| CdrError::Unbound)
+    }
+}
+
+impl Interface for ObjectRef {
+    const REPOSITORY_ID: &'static str = OBJECT_ID;
+
+    fn from_object(object: ObjectRef) -> Self {
+        object
+    }
+
+    fn as_object(&self) -> &ObjectRef {
+        self
+    }
+}
+
+impl PartialEq for ObjectRef {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.ior == other.0.ior
+    }
+}
+
+impl Eq for ObjectRef {}
+
+impl fmt::Debug for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectRef").field("type_id", &self.type_id()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    /// The `IOR:` form.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&spandrel_giop::ior_to_string(&self.0.ior))
+    }
+}

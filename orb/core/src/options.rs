@@ -1,0 +1,306 @@
+//! How an ORB is configured: in code through [`OrbBuilder`], or from a command line with `-ORB…` options.
+
+use std::{str::FromStr, time::Duration};
+
+use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
+
+use crate::{
+    Endpoint, EndpointError, Orb, client::ClientSettings, destination::WireSettings, initial::InitialReferences,
+    orb::Settings, server::ServerSettings,
+};
+
+/// Why an ORB was not made.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InitError {
+    /// An option that nobody knows.
+    #[error("`{0}` is not an ORB option")]
+    UnknownOption(String),
+    /// An option that stands last and needs a value.
+    #[error("`{0}` needs a value")]
+    MissingValue(String),
+    /// A value that the option does not take.
+    #[error("`{value}` is no value for `{option}`: expected {expected}")]
+    BadValue {
+        /// The option.
+        option: String,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// An endpoint that cannot be read.
+    #[error(transparent)]
+    BadEndpoint(#[from] EndpointError),
+}
+
+/// Sets up an [`Orb`]. Every setting has a default that is right for most.
+#[derive(Clone, Debug)]
+pub struct OrbBuilder {
+    settings: Settings,
+    client: ClientSettings,
+    server: ServerSettings,
+}
+
+impl Default for OrbBuilder {
+    fn default() -> Self {
+        const MAX_MESSAGE: usize = 64 << 20;
+        const MAX_UNFINISHED: usize = 16;
+        let (order, limits) = (ByteOrder::NATIVE, Limits::default());
+        Self {
+            settings: Settings {
+                wire: WireSettings { version: GiopVersion::V1_2, order },
+                limits,
+                request_timeout: None,
+                endpoints: Vec::new(),
+                initial: InitialReferences::default(),
+                shutdown_timeout: Duration::from_secs(30),
+            },
+            client: ClientSettings {
+                connections_per_peer: 5,
+                connect_timeout: None,
+                max_message: MAX_MESSAGE,
+                max_unfinished: MAX_UNFINISHED,
+                send_queue: None,
+                recv_queue: None,
+            },
+            server: ServerSettings {
+                order,
+                limits,
+                max_message: MAX_MESSAGE,
+                max_unfinished: MAX_UNFINISHED,
+                max_in_flight: 64,
+                max_connections: 4096,
+                send_queue: None,
+                recv_queue: None,
+            },
+        }
+    }
+}
+
+impl OrbBuilder {
+    /// Listens on this endpoint, besides those given before. Without any, on a port of this machine's loopback address.
+    /// Listening begins when the first reference is made.
+    #[must_use]
+    pub fn listen(mut self, endpoint: Endpoint) -> Self {
+        self.settings.endpoints.push(endpoint);
+        self
+    }
+
+    /// How long a two-way call may take; references can override it. Without it a call waits for ever.
+    #[must_use]
+    pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.settings.request_timeout = timeout;
+        self
+    }
+
+    /// How long connecting may take; without it, as long as the system tries.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.client.connect_timeout = timeout;
+        self
+    }
+
+    /// The newest protocol version that requests are written in (default 1.2).
+    #[must_use]
+    pub fn giop_version(mut self, version: GiopVersion) -> Self {
+        self.settings.wire.version = version;
+        self
+    }
+
+    /// The order in which numbers are written (default: this machine's). What is read may have either.
+    #[must_use]
+    pub fn byte_order(mut self, order: ByteOrder) -> Self {
+        self.settings.wire.order = order;
+        self.server.order = order;
+        self
+    }
+
+    /// The largest message that is accepted, in octets (default 64 MiB).
+    #[must_use]
+    pub fn max_message(mut self, octets: usize) -> Self {
+        self.client.max_message = octets;
+        self.server.max_message = octets;
+        self
+    }
+
+    /// How deep received values may nest (default 64).
+    #[must_use]
+    pub fn max_nesting(mut self, depth: u16) -> Self {
+        self.settings.limits.nesting = depth;
+        self.server.limits.nesting = depth;
+        self
+    }
+
+    /// How many connections to one peer are opened before calls share them (default 5, at least 1).
+    #[must_use]
+    pub fn connections_per_peer(mut self, connections: usize) -> Self {
+        self.client.connections_per_peer = connections.max(1);
+        self
+    }
+
+    /// How many connections are accepted at a time (default 4096).
+    #[must_use]
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.server.max_connections = connections;
+        self
+    }
+
+    /// How many requests of one connection may run at once when servants are slow (default 64, at least 1).
+    #[must_use]
+    pub fn max_requests_per_connection(mut self, requests: u32) -> Self {
+        self.server.max_in_flight = requests.max(1);
+        self
+    }
+
+    /// The sizes of the sockets' queues in octets (default: the system's).
+    #[must_use]
+    pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
+        (self.client.send_queue, self.client.recv_queue) = (send, recv);
+        (self.server.send_queue, self.server.recv_queue) = (send, recv);
+        self
+    }
+
+    /// Makes a reference known by a name (`-ORBInitRef Name=URL`).
+    #[must_use]
+    pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
+        self.settings.initial.set(name.into(), url.into());
+        self
+    }
+
+    /// Where names that are not known otherwise are looked for (`-ORBDefaultInitRef URL`).
+    #[must_use]
+    pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
+        self.settings.initial.set_default(url.into());
+        self
+    }
+
+    /// How long requests that run may take once the ORB shuts down (default 30 s).
+    #[must_use]
+    pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.shutdown_timeout = timeout;
+        self
+    }
+
+    /// Takes the `-ORB…` options, and their values, out of a command line; what is left is the program's own.
+    ///
+    /// | option | value |
+    /// | --- | --- |
+    /// | `-ORBListenEndpoints`, `-ORBendPoint` | endpoints, separated by `;` (see [`Endpoint`]) |
+    /// | `-ORBInitRef` | `Name=URL` |
+    /// | `-ORBDefaultInitRef` | `URL` |
+    /// | `-ORBRequestTimeout`, `-ORBConnectTimeout` | milliseconds |
+    /// | `-ORBGiopVersion` | `1.0`, `1.1` or `1.2` |
+    /// | `-ORBByteOrder` | `big`, `little` or `native` |
+    /// | `-ORBMaxMessageSize` | octets |
+    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections` | a number |
+    /// | `-ORBSocketQueue` | octets, for both directions |
+    /// | `-ORBId` | any; accepted because the standard has it |
+    ///
+    /// # Errors
+    /// [`InitError`] for an option that is unknown or a value that cannot be read.
+    pub fn take_args(mut self, args: &mut Vec<String>) -> Result<Self, InitError> {
+        let mut own = Vec::with_capacity(args.len());
+        let mut rest = std::mem::take(args).into_iter();
+        while let Some(arg) = rest.next() {
+            if arg.starts_with("-ORB") {
+                let value = rest.next().ok_or_else(|| InitError::MissingValue(arg.clone()))?;
+                self = self.option(&arg, &value)?;
+            } else {
+                own.push(arg);
+            }
+        }
+        *args = own;
+        Ok(self)
+    }
+
+    /// Sets one option as a command line spells it; see [`OrbBuilder::take_args`].
+    ///
+    /// # Errors
+    /// As [`OrbBuilder::take_args`].
+    pub fn option(self, option: &str, value: &str) -> Result<Self, InitError> {
+        let bad = |expected| InitError::BadValue { option: option.into(), value: value.into(), expected };
+        Ok(match option {
+            "-ORBListenEndpoints" | "-ORBListenEndpoint" | "-ORBEndpoint" | "-ORBendPoint" => {
+                let endpoints = value.split(';').filter(|text| !text.is_empty());
+                endpoints
+                    .map(Endpoint::from_str)
+                    .try_fold(self, |builder, endpoint| Ok::<_, InitError>(builder.listen(endpoint?)))?
+            }
+            "-ORBInitRef" => {
+                let (name, url) = value.split_once('=').ok_or_else(|| bad("Name=URL"))?;
+                self.init_ref(name, url)
+            }
+            "-ORBDefaultInitRef" => self.default_init_ref(value),
+            "-ORBRequestTimeout" => self.request_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
+            "-ORBConnectTimeout" => self.connect_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
+            "-ORBGiopVersion" => match value {
+                "1.0" => self.giop_version(GiopVersion::V1_0),
+                "1.1" => self.giop_version(GiopVersion::V1_1),
+                "1.2" => self.giop_version(GiopVersion::V1_2),
+                _ => return Err(bad("1.0, 1.1 or 1.2")),
+            },
+            "-ORBByteOrder" => match value {
+                "big" => self.byte_order(ByteOrder::Big),
+                "little" => self.byte_order(ByteOrder::Little),
+                "native" => self.byte_order(ByteOrder::NATIVE),
+                _ => return Err(bad("big, little or native")),
+            },
+            "-ORBMaxMessageSize" => self.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
+            "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
+            "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
+            "-ORBSocketQueue" => {
+                let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);
+                self.socket_queues(octets, octets)
+            }
+            "-ORBId" => self,
+            _ => return Err(InitError::UnknownOption(option.to_owned())),
+        })
+    }
+
+    /// Makes the ORB.
+    #[must_use]
+    pub fn build(self) -> Orb {
+        Orb::new(self.settings, self.client, self.server)
+    }
+}
+
+/// A time-out in milliseconds; zero would refuse every call and is no time-out.
+fn milliseconds(text: &str) -> Option<Duration> {
+    text.parse().ok().filter(|count| *count > 0).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(args: &[&str]) -> Result<(OrbBuilder, Vec<String>), InitError> {
+        let mut args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        OrbBuilder::default().take_args(&mut args).map(|builder| (builder, args))
+    }
+
+    #[test]
+    fn orb_options_are_taken_and_others_left() {
+        let (builder, rest) =
+            take(&["prog", "-ORBGiopVersion", "1.0", "file", "-ORBendPoint", "giop:tcp:h:1;iiop://:2", "-v"]).unwrap();
+        assert_eq!(rest, ["prog", "file", "-v"]);
+        assert_eq!(builder.settings.wire.version, GiopVersion::V1_0);
+        assert_eq!(builder.settings.endpoints, [Endpoint::new("h", 1), Endpoint::new("", 2)]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        assert_eq!(take(&["-ORBNoSuch", "1"]).unwrap_err(), InitError::UnknownOption("-ORBNoSuch".into()));
+        assert_eq!(take(&["-ORBInitRef"]).unwrap_err(), InitError::MissingValue("-ORBInitRef".into()));
+        for (option, value) in [
+            ("-ORBInitRef", "x"),
+            ("-ORBRequestTimeout", "0"),
+            ("-ORBGiopVersion", "2.0"),
+            ("-ORBByteOrder", "middle"),
+            ("-ORBMaxMessageSize", "-1"),
+        ] {
+            assert!(matches!(take(&[option, value]).unwrap_err(), InitError::BadValue { .. }), "{option} {value}");
+        }
+        assert!(matches!(take(&["-ORBendPoint", "x"]).unwrap_err(), InitError::BadEndpoint(_)));
+    }
+}

@@ -1,0 +1,302 @@
+//! The ORB itself: the one thing that references, adapters and connections have in common.
+
+use std::{any::Any, cell::Cell, fmt, io, sync::OnceLock, time::Duration};
+
+use spandrel_cdr::{Binder, CdrError, Ior, Limits};
+use spandrel_giop::{
+    Address, CompletionStatus, IiopProfile, ObjectUrl, SystemException, component::Component, ids, ior_to_string, minor,
+};
+use spandrel_sync::{
+    Arc, Condition, Mutex,
+    atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use crate::{
+    Endpoint, InitError, ObjectAdapter, ObjectRef, OrbBuilder,
+    client::{ClientSettings, PeerTable},
+    destination::{Destination, WireSettings},
+    initial::InitialReferences,
+    server::{Server, ServerSettings, Watcher},
+};
+
+/// What both sides of an ORB are configured with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) wire: WireSettings,
+    pub(crate) limits: Limits,
+    pub(crate) request_timeout: Option<Duration>,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) initial: InitialReferences,
+    pub(crate) shutdown_timeout: Duration,
+}
+
+/// An object request broker. Cheap to clone; all clones are the same ORB.
+///
+/// A program that only calls needs nothing more. One that serves installs an adapter (`Poa::root`), activates servants
+/// and calls [`Orb::run`]. There is no global ORB: several may live in one process.
+#[derive(Clone)]
+pub struct Orb(Arc<Core>);
+
+struct Core {
+    settings: Settings,
+    peers: PeerTable,
+    server: Arc<Server>,
+    watcher: Arc<Watcher>,
+    adapter: OnceLock<Arc<dyn ObjectAdapter>>,
+    /// Hosts and ports for references; made when the first is wanted.
+    published: Mutex<Vec<(String, u16)>>,
+    closing: AtomicBool,
+    closed: Mutex<bool>,
+    close: Condition,
+}
+
+thread_local! {
+    /// How many upcalls this thread is inside of.
+    static UPCALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Orb {
+    /// An ORB configured by the `-ORB…` options of a command line; other arguments are not looked at.
+    ///
+    /// # Errors
+    /// [`InitError`] for an option that is unknown or whose value cannot be read.
+    pub fn init(args: impl IntoIterator<Item = String>) -> Result<Self, InitError> {
+        let mut args: Vec<String> = args.into_iter().collect();
+        Ok(Self::builder().take_args(&mut args)?.build())
+    }
+
+    /// Configures an ORB in code.
+    #[must_use]
+    pub fn builder() -> OrbBuilder {
+        OrbBuilder::default()
+    }
+
+    pub(crate) fn new(settings: Settings, client: ClientSettings, server: ServerSettings) -> Self {
+        Self(Arc::new(Core {
+            settings,
+            peers: PeerTable::new(client),
+            server: Arc::new(Server::new(server)),
+            watcher: Arc::default(),
+            adapter: OnceLock::new(),
+            published: Mutex::default(),
+            closing: AtomicBool::new(false),
+            closed: Mutex::new(false),
+            close: Condition::new(),
+        }))
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn watcher(&self) -> &Arc<Watcher> {
+        &self.0.watcher
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.0.server
+    }
+
+    pub(crate) fn adapter(&self) -> Option<&Arc<dyn ObjectAdapter>> {
+        self.0.adapter.get()
+    }
+
+    pub(crate) fn destinations(&self, ior: &Ior) -> Result<Vec<Destination>, SystemException> {
+        self.check_running()?;
+        Destination::all_of(ior, self.0.settings.wire, &self.0.peers)
+    }
+
+    /// BAD_INV_ORDER once the ORB has been shut down.
+    pub(crate) fn check_running(&self) -> Result<(), SystemException> {
+        if self.0.closing.load(Ordering::Relaxed) {
+            return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
+        }
+        Ok(())
+    }
+
+    /// Installs what answers requests; the one that is there already, if there is one.
+    pub fn install_adapter(&self, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
+        Arc::clone(self.0.adapter.get_or_init(|| adapter))
+    }
+
+    /// A reference to an object of this ORB's server. Begins to listen if that has not happened yet.
+    ///
+    /// # Errors
+    /// INITIALIZE if an endpoint cannot be listened on; BAD_INV_ORDER after shutdown.
+    pub fn make_reference(&self, type_id: &str, object_key: Vec<u8>) -> Result<ObjectRef, SystemException> {
+        let mut profiles = Vec::new();
+        let orb_type = Component::OrbType(ids::ORB_TYPE).encode()?;
+        for (host, port) in self.listen()? {
+            let profile = IiopProfile {
+                version: self.0.settings.wire.version,
+                host,
+                port,
+                object_key: object_key.clone(),
+                components: vec![orb_type.clone()],
+            };
+            profiles.push(profile.encode()?);
+        }
+        Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
+    }
+
+    /// Begins to listen, once; what references are to say.
+    ///
+    /// # Errors
+    /// As [`Orb::make_reference`].
+    pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
+        self.check_running()?;
+        let mut published = self.0.published.lock();
+        if published.is_empty() {
+            let default = [Endpoint::new("", 0)];
+            let endpoints = match &*self.0.settings.endpoints {
+                [] => &default[..],
+                given => given,
+            };
+            *published = self.0.server.listen(self, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
+        }
+        Ok(published.clone())
+    }
+
+    /// A reference from its plain form.
+    #[must_use]
+    pub fn reference(&self, ior: Ior) -> ObjectRef {
+        ObjectRef::new(self.clone(), ior)
+    }
+
+    /// The `IOR:` form of a reference.
+    #[must_use]
+    pub fn object_to_string(&self, object: &ObjectRef) -> String {
+        ior_to_string(object.ior())
+    }
+
+    /// A reference from an `IOR:` or `corbaloc:` text. Nothing is contacted.
+    ///
+    /// # Errors
+    /// BAD_PARAM saying what is wrong with the text, or that it denotes no object.
+    pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
+        let url: ObjectUrl = text.trim().parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))?;
+        let ior = match url {
+            ObjectUrl::Ior(ior) => ior,
+            ObjectUrl::Corbaloc(url) if url.addresses.contains(&Address::Rir) => {
+                // Without a key `rir:` means the name service (7.6.10.2).
+                let name = if url.key.is_empty() { "NameService".into() } else { String::from_utf8_lossy(&url.key) };
+                return self.resolve_initial_references(&name);
+            }
+            ObjectUrl::Corbaloc(url) => url.to_ior().map_err(|error| bad_url(minor::BAD_ADDRESS, error))?,
+        };
+        if ior.is_nil() {
+            return Err(SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No)
+                .with_detail("the reference is nil"));
+        }
+        Ok(self.reference(ior))
+    }
+
+    /// The object that is known by this name.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a name that is not configured, or whose URL cannot be read.
+    pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        let Some(url) = self.0.settings.initial.url(name) else {
+            return Err(SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(format!(
+                "no initial reference `{name}` is configured (`-ORBInitRef {name}=URL` sets one)"
+            )));
+        };
+        if url.starts_with("corbaloc:rir:") {
+            // It could only lead back here.
+            return Err(SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No)
+                .with_detail(format!("the initial reference `{name}` is defined by `{url}`, in a circle")));
+        }
+        self.string_to_object(&url)
+    }
+
+    /// The names that [`Orb::resolve_initial_references`] knows.
+    #[must_use]
+    pub fn list_initial_services(&self) -> Vec<String> {
+        self.0.settings.initial.names()
+    }
+
+    /// Blocks until the ORB has been shut down. Requests are served by other threads.
+    pub fn run(&self) {
+        let mut closed = self.0.closed.lock();
+        while !*closed {
+            self.0.close.wait(&mut closed);
+        }
+    }
+
+    /// Ends the ORB: stops accepting, lets running requests end, tells every client (CloseConnection), closes.
+    ///
+    /// With `wait` it returns when all that is done, otherwise at once. Calling it again is harmless.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself.
+    pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
+        if wait && UPCALLS.get() > 0 {
+            return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
+                .with_detail("an upcall cannot wait for all upcalls to end"));
+        }
+        if !self.0.closing.swap(true, Ordering::AcqRel) {
+            let orb = self.clone();
+            let closing = thread::Builder::new().name("spandrel-close".into()).spawn(move || orb.close());
+            if let Err(error) = closing {
+                tracing::error!(%error, "no thread to shut down in; doing it here");
+                self.close();
+            }
+        }
+        if wait {
+            self.run();
+        }
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.0.server.shutdown(self.0.settings.shutdown_timeout);
+        self.0.watcher.stop();
+        self.0.peers.clear();
+        *self.0.closed.lock() = true;
+        self.0.close.notify_all();
+    }
+}
+
+/// Marks the time in which this thread runs a servant.
+#[derive(Debug)]
+pub(crate) struct UpcallScope(());
+
+impl UpcallScope {
+    #[inline]
+    pub(crate) fn enter() -> Self {
+        UPCALLS.set(UPCALLS.get() + 1);
+        Self(())
+    }
+}
+
+impl Drop for UpcallScope {
+    #[inline]
+    fn drop(&mut self) {
+        UPCALLS.set(UPCALLS.get() - 1);
+    }
+}
+
+fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
+    let endpoints: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
+    SystemException::initialize(0, CompletionStatus::No)
+        .with_detail(format!("cannot listen on {}", endpoints.join(", ")))
+        .with_source(error)
+}
+
+fn bad_url(minor: u32, error: impl std::error::Error + Send + Sync + 'static) -> SystemException {
+    let detail = error.to_string();
+    SystemException::bad_param(minor, CompletionStatus::No).with_detail(detail).with_source(error)
+}
+
+impl Binder for Orb {
+    fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError> {
+        Ok(Arc::new(self.reference(ior)))
+    }
+}
+
+impl fmt::Debug for Orb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Orb").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! Reads whole messages from a transport, with as few system calls as can be.
+//!
+//! What was read beyond a message stays in the buffer: a half-read message belongs to its connection and not to the
+//! thread that happens to lead (design decision 3).
+
+use std::{
+    io,
+    time::{Duration, Instant},
+};
+
+use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
+use spandrel_message::ReceiveBuffer;
+
+use crate::transport::{Transport, is_timeout};
+
+/// Room for several small messages, and for one of the most usual large ones.
+const BUFFER_OCTETS: usize = 128 * 1024;
+
+/// Messages from this size on are placed so that their bodies are aligned in memory (design decision 4).
+const PLACED_OCTETS: usize = 1024;
+
+/// When at least this much of a message is missing, exactly that is read: reading ahead would save nothing and would
+/// leave the next message's beginning where it must be moved from.
+const EXACT_OCTETS: usize = 16 * 1024;
+
+/// Until when to wait, and the whole span, so that a constant time-out needs no system call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    pub(crate) at: Instant,
+    pub(crate) span: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn after(span: Duration) -> Self {
+        Self { at: Instant::now() + span, span }
+    }
+
+    /// What is left; nothing once it has passed.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Why no message came.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error("the peer closed the connection")]
+    EndOfFile,
+    #[error("the peer closed the connection inside a message")]
+    CutOff,
+    #[error("nothing came within the time-out")]
+    TimedOut,
+    #[error("a {0}, which only servers may send, came from a client")]
+    Unexpected(MessageType),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Giop(#[from] GiopError),
+}
+
+/// The reading side of one connection.
+#[derive(Debug)]
+pub(crate) struct MessageReader {
+    buffer: ReceiveBuffer,
+    assembler: Assembler,
+    /// Of the message at the buffer's start, once its twelve octets are there.
+    header: Option<MessageHeader>,
+    max_message: usize,
+    /// What the transport was told last.
+    timeout: Option<Duration>,
+}
+
+impl MessageReader {
+    pub(crate) fn new(max_message: usize, max_unfinished: usize) -> Self {
+        Self {
+            buffer: ReceiveBuffer::new(BUFFER_OCTETS),
+            assembler: Assembler::new(max_message, max_unfinished),
+            header: None,
+            max_message,
+            timeout: None,
+        }
+    }
+
+    /// The next whole message; fragments are joined. `fresh`: the deadline's whole span is still ahead.
+    pub(crate) fn next(
+        &mut self,
+        transport: &dyn Transport,
+        deadline: Option<&Deadline>,
+        mut fresh: bool,
+    ) -> Result<Message, ReadError> {
+        loop {
+            if let Some(message) = self.buffered()? {
+                return Ok(message);
+            }
+            self.arm(transport, deadline, fresh)?;
+            fresh = false;
+            let room = self.room();
+            match transport.recv(room) {
+                Ok(0) if self.buffer.filled().is_empty() => return Err(ReadError::EndOfFile),
+                Ok(0) => return Err(ReadError::CutOff),
+                Ok(count) => self.buffer.commit(count),
+                Err(error) if is_timeout(&error) => return Err(ReadError::TimedOut),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Forgets the fragments of a request that its sender gave up.
+    pub(crate) fn cancel(&mut self, request_id: u32) {
+        self.assembler.cancel(request_id);
+    }
+
+    /// A message that needs no further octet.
+    fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
+        loop {
+            let Some(header) = self.header()? else { return Ok(None) };
+            if self.buffer.filled().len() < header.total_len() {
+                return Ok(None);
+            }
+            self.header = None;
+            let octets = self.buffer.take(header.total_len());
+            if let Some(message) = self.assembler.accept(header, octets)? {
+                return Ok(Some(message));
+            }
+        }
+    }
+
+    fn header(&mut self) -> Result<Option<MessageHeader>, ReadError> {
+        if self.header.is_none() {
+            let Some(octets) = self.buffer.filled().first_chunk::<HEADER_LEN>() else { return Ok(None) };
+            let header = MessageHeader::parse(octets)?;
+            header.check(self.max_message)?;
+            self.header = Some(header);
+        }
+        Ok(self.header)
+    }
+
+    /// Where to read into.
+    fn room(&mut self) -> &mut [u8] {
+        let Some(header) = self.header else {
+            return self.buffer.spare(HEADER_LEN);
+        };
+        let total = header.total_len();
+        let missing = total - self.buffer.filled().len();
+        if total >= PLACED_OCTETS {
+            self.buffer.reserve_message(total);
+        }
+        let room = self.buffer.spare(missing);
+        if missing >= EXACT_OCTETS { &mut room[..missing] } else { room }
+    }
+
+    /// Tells the transport how long to wait, if that is not what it was told last.
+    fn arm(&mut self, transport: &dyn Transport, deadline: Option<&Deadline>, fresh: bool) -> Result<(), ReadError> {
+        let wanted = match deadline {
+            None => None,
+            Some(deadline) if fresh => Some(deadline.span),
+            Some(deadline) => match deadline.remaining() {
+                Duration::ZERO => return Err(ReadError::TimedOut),
+                remaining => Some(remaining),
+            },
+        };
+        if wanted != self.timeout {
+            transport.set_recv_timeout(wanted)?;
+            self.timeout = wanted;
+        }
+        Ok(())
+    }
+}

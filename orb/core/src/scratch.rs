@@ -1,0 +1,24 @@
+//! One scratch block per thread, so that marshaling allocates nothing in the steady state.
+
+use std::cell::Cell;
+
+/// Blocks that grew beyond this are given back to the allocator.
+const KEEP_OCTETS: usize = 1 << 20;
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// This thread's scratch block; empty if it is in use further up the stack.
+#[inline]
+pub(crate) fn take() -> Vec<u8> {
+    SCRATCH.take()
+}
+
+/// Keeps a block for the next message of this thread.
+#[inline]
+pub(crate) fn give(block: Vec<u8>) {
+    if block.len() <= KEEP_OCTETS {
+        SCRATCH.set(block);
+    }
+}

@@ -1,0 +1,167 @@
+//! One request as a skeleton sees it: arguments to read, and one answer to give.
+
+use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, Wire};
+use spandrel_giop::{
+    CompletionStatus, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
+};
+
+use super::ServerConnection;
+use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scratch};
+
+/// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
+#[derive(Debug)]
+pub struct ServerCall<'m> {
+    connection: &'m ServerConnection,
+    request: &'m RequestHeader<'m>,
+    arguments: Decoder<'m>,
+}
+
+impl<'m> ServerCall<'m> {
+    pub(crate) fn new(
+        connection: &'m ServerConnection,
+        request: &'m RequestHeader<'m>,
+        arguments: Decoder<'m>,
+    ) -> Self {
+        Self { connection, request, arguments }
+    }
+
+    /// The name of the operation.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.request.operation
+    }
+
+    /// True if the client waits for the answer.
+    #[must_use]
+    pub fn is_response_expected(&self) -> bool {
+        self.request.response.is_expected()
+    }
+
+    /// Reads the arguments; values lent from it live as long as the call.
+    ///
+    /// # Errors
+    /// None now; the result leaves room for requests whose arguments arrive later than their header.
+    #[inline]
+    pub fn arguments(&mut self) -> Result<Decoder<'m>, SystemException> {
+        Ok(self.arguments.clone())
+    }
+
+    /// Answers with results.
+    ///
+    /// # Errors
+    /// If a result cannot be marshaled; nothing was sent then.
+    #[inline]
+    pub fn reply<'a>(
+        self,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Replied, SystemException> {
+        self.send(ReplyStatus::NoException, &encode)
+    }
+
+    /// Answers with an exception that the operation raises.
+    ///
+    /// # Errors
+    /// If a member cannot be marshaled; nothing was sent then.
+    pub fn user_exception<X: UserException>(self, exception: &X) -> Result<Replied, SystemException> {
+        self.send(ReplyStatus::UserException, &|out| {
+            out.short_str(X::REPOSITORY_ID)?;
+            exception.encode(out)
+        })
+    }
+
+    /// Tells the client to ask another object instead, now and from now on (LOCATION_FORWARD).
+    ///
+    /// # Errors
+    /// If the reference cannot be marshaled; nothing was sent then.
+    pub fn forward(self, target: &ObjectRef) -> Result<Replied, SystemException> {
+        self.send(ReplyStatus::LocationForward, &|out| target.ior().encode(out))
+    }
+
+    /// Ends a one-way call. A peer that nevertheless asked for a response gets an empty one.
+    pub fn finish_oneway(self) -> Replied {
+        self.send(ReplyStatus::NoException, &|_| Ok(())).unwrap_or(Replied(()))
+    }
+
+    /// Answers the operations that every object has (CORBA 3.3 Part 1, 8.3), and refuses the rest.
+    ///
+    /// # Errors
+    /// BAD_OPERATION for an operation that nobody knows; MARSHAL for unreadable arguments.
+    pub fn implicit<S: Servant + ?Sized>(mut self, servant: &S) -> Result<Replied, SystemException> {
+        match self.operation() {
+            "_is_a" => {
+                let id = self.arguments.str()?;
+                let answer = id == OBJECT_ID || servant.is_a(&id);
+                self.reply(|out| {
+                    out.bool(answer);
+                    Ok(())
+                })
+            }
+            // GIOP 1.0 and 1.1 clients may say it without the underscore's second word (9.4.2.1).
+            "_non_existent" | "_not_existent" => self.reply(|out| {
+                out.bool(false);
+                Ok(())
+            }),
+            "_repository_id" => self.reply(|out| out.short_str(servant.repository_id())),
+            "_interface" => Err(SystemException::intf_repos(0, CompletionStatus::No)
+                .with_detail("no interface repository is configured")),
+            operation => {
+                let detail = format!("`{}` has no operation `{operation}`", servant.repository_id());
+                Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No).with_detail(detail))
+            }
+        }
+    }
+
+    fn send<'a>(
+        self,
+        status: ReplyStatus,
+        encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Replied, SystemException> {
+        answer(self.connection, self.request, status, encode)
+            .map(|()| Replied(()))
+            .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))
+    }
+}
+
+/// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
+pub(super) fn answer<'a>(
+    connection: &ServerConnection,
+    request: &RequestHeader<'_>,
+    status: ReplyStatus,
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    if !request.response.is_expected() {
+        return Ok(());
+    }
+    let wire = Wire { version: connection.version(), ..connection.wire() };
+    let mut out = Encoder::reusing(scratch::take(), wire);
+    let body = begin_reply(&mut out, request.request_id, status, &[]);
+    let written = encode(&mut out).and_then(|()| body.end(&mut out));
+    if written.is_ok() {
+        connection.send(&out);
+    }
+    scratch::give(out.into_scratch());
+    written
+}
+
+/// Writes a SYSTEM_EXCEPTION reply.
+pub(super) fn answer_exception(
+    connection: &ServerConnection,
+    request: &RequestHeader<'_>,
+    exception: &SystemException,
+) {
+    let sent = answer(connection, request, ReplyStatus::SystemException, &|out| exception.encode(out));
+    if let Err(error) = sent {
+        tracing::error!(%error, %exception, "an exception could not be marshaled");
+    }
+}
+
+/// The exception for a servant that panicked.
+pub(super) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> SystemException {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
+        .with_detail(format!("the servant panicked in `{operation}`: {said}"))
+}

@@ -1,0 +1,334 @@
+//! One accepted connection: reading requests, running them, answering.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use spandrel_cdr::{ByteOrder, Decoder, Encoder, GiopVersion, Limits, Wire};
+use spandrel_giop::{
+    CancelRequest, CompletionStatus, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader,
+    SystemException, bare_message, begin_locate_reply, minor,
+};
+use spandrel_sync::{
+    Arc, Condition, Mutex,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use super::call::{ServerCall, answer_exception, panicked};
+use crate::{
+    Located, Orb,
+    orb::UpcallScope,
+    reader::{Deadline, MessageReader, ReadError},
+    scratch,
+    transport::{Transport, send_message, send_octets},
+};
+
+/// The bit of `in_flight` that says that no further request is accepted.
+const CLOSING: u32 = 1 << 31;
+
+/// What the server side of an ORB is configured with.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerSettings {
+    /// Order of the octets of what is sent.
+    pub(crate) order: ByteOrder,
+    pub(crate) limits: Limits,
+    pub(crate) max_message: usize,
+    pub(crate) max_unfinished: usize,
+    /// Requests of one connection that may run at once.
+    pub(crate) max_in_flight: u32,
+    pub(crate) max_connections: usize,
+    pub(crate) send_queue: Option<usize>,
+    pub(crate) recv_queue: Option<usize>,
+}
+
+/// A connection that a client opened.
+#[derive(Debug)]
+pub(crate) struct ServerConnection {
+    orb: Orb,
+    /// For messages about it.
+    peer: String,
+    transport: Box<dyn Transport>,
+    settings: Arc<ServerSettings>,
+    reader: Mutex<MessageReader>,
+    writer: Mutex<()>,
+    /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
+    /// to even reads next: the thread itself, or the watcher for another.
+    turn: AtomicU64,
+    /// Requests that were read and not yet answered, and [`CLOSING`].
+    in_flight: AtomicU32,
+    ended: Mutex<bool>,
+    end: Condition,
+    /// Minor version of the last message: what the peer speaks.
+    minor_version: AtomicU32,
+}
+
+/// What became of the thread that served.
+#[derive(Debug, Eq, PartialEq)]
+enum Served {
+    /// There is more to read.
+    Continue,
+    /// Another thread reads now.
+    Relieved,
+}
+
+impl ServerConnection {
+    pub(super) fn new(orb: Orb, peer: String, transport: Box<dyn Transport>, settings: Arc<ServerSettings>) -> Self {
+        let reader = MessageReader::new(settings.max_message, settings.max_unfinished);
+        Self {
+            orb,
+            peer,
+            transport,
+            settings,
+            reader: Mutex::new(reader),
+            writer: Mutex::new(()),
+            turn: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+            ended: Mutex::new(false),
+            end: Condition::new(),
+            minor_version: AtomicU32::new(0),
+        }
+    }
+
+    pub(super) fn wire(&self) -> Wire {
+        Wire { order: self.settings.order, version: self.version(), limits: self.settings.limits }
+    }
+
+    /// The version that the peer speaks.
+    pub(super) fn version(&self) -> GiopVersion {
+        let minor = self.minor_version.load(Ordering::Relaxed);
+        GiopVersion { major: 1, minor: u8::try_from(minor).unwrap_or(2) }
+    }
+
+    /// Reads and runs requests until the connection ends or another thread takes over.
+    pub(super) fn serve(self: &Arc<Self>) {
+        loop {
+            let next = self.reader.lock().next(&*self.transport, None, false);
+            let served = match next {
+                Ok(message) => self.handle(&message),
+                Err(error) => Err(error),
+            };
+            match served {
+                Ok(Served::Continue) => {}
+                Ok(Served::Relieved) => return,
+                Err(error) => {
+                    self.read_failed(&error);
+                    return self.finish();
+                }
+            }
+        }
+    }
+
+    fn handle(&self, message: &Message) -> Result<Served, ReadError> {
+        self.minor_version.store(u32::from(message.header.version.minor), Ordering::Relaxed);
+        match message.header.message_type {
+            MessageType::Request => self.request(message),
+            MessageType::LocateRequest => self.locate(message).map(|()| Served::Continue),
+            MessageType::CancelRequest => {
+                // Advisory (9.4.4): a request that already runs is answered all the same.
+                let cancelled = CancelRequest::decode(&mut self.decoder(message))?;
+                self.reader.lock().cancel(cancelled.request_id);
+                Ok(Served::Continue)
+            }
+            MessageType::CloseConnection => Err(ReadError::EndOfFile),
+            MessageType::MessageError => {
+                tracing::warn!(peer = %self.peer, "the client could not read a message");
+                Err(ReadError::EndOfFile)
+            }
+            other => Err(ReadError::Unexpected(other)),
+        }
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        message.decoder(self.settings.limits).with_binder(&self.orb)
+    }
+
+    fn request(&self, message: &Message) -> Result<Served, ReadError> {
+        let mut arguments = self.decoder(message);
+        let request = RequestHeader::decode(&mut arguments)?;
+        if self.in_flight.fetch_add(1, Ordering::AcqRel) & CLOSING != 0 {
+            // CloseConnection says for us that it was not acted on.
+            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+            return Ok(Served::Continue);
+        }
+        let turn = self.turn.load(Ordering::Relaxed) + 1;
+        self.turn.store(turn, Ordering::SeqCst);
+        self.orb.watcher().note_upcall(self);
+        self.upcall(&request, arguments);
+        let relieved = self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_err();
+        if self.in_flight.fetch_sub(1, Ordering::AcqRel) == CLOSING | 1 {
+            self.say_goodbye();
+        }
+        Ok(if relieved { Served::Relieved } else { Served::Continue })
+    }
+
+    /// Runs the servant. No lock is held here.
+    fn upcall(&self, request: &RequestHeader<'_>, arguments: Decoder<'_>) {
+        let _scope = UpcallScope::enter();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let adapter = self.orb.adapter().ok_or_else(no_adapter)?;
+            let key = request.target.object_key().ok_or_else(no_key)?;
+            adapter.dispatch(&key, &request.operation, ServerCall::new(self, request, arguments))
+        }));
+        match outcome {
+            Ok(Ok(_replied)) => {}
+            Ok(Err(exception)) => answer_exception(self, request, &exception),
+            Err(panic) => {
+                let exception = panicked(&request.operation, &*panic);
+                tracing::error!(peer = %self.peer, %exception);
+                answer_exception(self, request, &exception);
+            }
+        }
+    }
+
+    fn locate(&self, message: &Message) -> Result<(), ReadError> {
+        let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
+        let located = match (self.orb.adapter(), request.target.object_key()) {
+            (Some(adapter), Some(key)) => adapter.locate(&key),
+            _ => Located::Unknown,
+        };
+        let status = match located {
+            Located::Here => LocateStatus::ObjectHere,
+            Located::Unknown => LocateStatus::UnknownObject,
+            Located::Forward(_) => LocateStatus::ObjectForward,
+        };
+        let mut out = Encoder::reusing(scratch::take(), self.wire());
+        let body = begin_locate_reply(&mut out, request.request_id, status);
+        let written = match &located {
+            Located::Forward(ior) => spandrel_cdr::Encode::encode(ior, &mut out),
+            _ => Ok(()),
+        };
+        match written.and_then(|()| body.end(&mut out)) {
+            Ok(()) => self.send(&out),
+            Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
+        }
+        scratch::give(out.into_scratch());
+        Ok(())
+    }
+
+    /// Writes a message. A peer that is gone is noticed by whoever reads.
+    pub(super) fn send(&self, message: &Encoder<'_>) {
+        let _writer = self.writer.lock();
+        if let Err(error) = send_message(&*self.transport, message) {
+            tracing::debug!(peer = %self.peer, %error, "a reply could not be written");
+            // Cut inside a message, nothing further would be understood.
+            self.transport.close();
+        }
+    }
+
+    fn send_bare(&self, message_type: MessageType) {
+        let _writer = self.writer.lock();
+        let octets = bare_message(self.version(), self.settings.order, message_type);
+        // Courtesy: the connection ends whether or not the peer hears why.
+        let _ = send_octets(&*self.transport, &octets);
+    }
+
+    fn read_failed(&self, error: &ReadError) {
+        match error {
+            ReadError::EndOfFile => tracing::debug!(peer = %self.peer, "closed"),
+            ReadError::Giop(reason) => {
+                tracing::warn!(peer = %self.peer, %reason, "refused a message");
+                if reason.reaction() == Reaction::SendMessageError {
+                    self.send_bare(MessageType::MessageError);
+                }
+            }
+            ReadError::Unexpected(_) => {
+                tracing::warn!(peer = %self.peer, reason = %error, "refused a message");
+                self.send_bare(MessageType::MessageError);
+            }
+            other => tracing::debug!(peer = %self.peer, reason = %other, "ended"),
+        }
+    }
+
+    /// Half-closes, and reads what is still on its way, so that closing does not destroy what was just written.
+    fn finish(&self) {
+        self.transport.close_writer();
+        self.drain();
+        self.transport.close();
+        self.orb.watcher().forget(self);
+        self.orb.server().forget(self);
+        *self.ended.lock() = true;
+        self.end.notify_all();
+    }
+
+    fn drain(&self) {
+        const LINGER: std::time::Duration = std::time::Duration::from_millis(500);
+        const LINGER_OCTETS: usize = 1 << 20;
+        let deadline = Deadline::after(LINGER);
+        let mut room = [0; 4096];
+        let mut total = 0;
+        while total < LINGER_OCTETS && !deadline.remaining().is_zero() {
+            if self
+                .transport
+                .set_recv_timeout(Some(deadline.remaining().max(std::time::Duration::from_millis(1))))
+                .is_err()
+            {
+                return;
+            }
+            match self.transport.recv(&mut room) {
+                Ok(count) if count > 0 => total += count,
+                _ => return,
+            }
+        }
+    }
+
+    /// Accepts no further request; says goodbye once those that run have been answered.
+    pub(super) fn begin_close(&self) {
+        if self.in_flight.fetch_or(CLOSING, Ordering::AcqRel) == 0 {
+            self.say_goodbye();
+        }
+    }
+
+    /// CloseConnection and half-close: the peer sees it, closes, and whoever reads here sees the end.
+    fn say_goodbye(&self) {
+        self.send_bare(MessageType::CloseConnection);
+        self.transport.close_writer();
+    }
+
+    /// True if it ended in time; otherwise it is cut.
+    pub(super) fn await_end(&self, deadline: &Deadline) -> bool {
+        let mut ended = self.ended.lock();
+        while !*ended {
+            let remaining = deadline.remaining();
+            if remaining.is_zero() {
+                self.transport.close();
+                return false;
+            }
+            self.end.wait_for(&mut ended, remaining);
+        }
+        true
+    }
+
+    /// True while requests of this connection run.
+    pub(super) fn is_busy(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) & !CLOSING != 0
+    }
+
+    /// Odd while an upcall keeps the reading thread.
+    pub(super) fn turn(&self) -> u64 {
+        self.turn.load(Ordering::SeqCst)
+    }
+
+    /// Takes the reading from a thread whose upcall is still the one of `turn`, and gives it to a new thread.
+    pub(super) fn relieve(self: &Arc<Self>, turn: u64) {
+        let running = self.in_flight.load(Ordering::Relaxed) & !CLOSING;
+        if running >= self.settings.max_in_flight
+            || self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        let connection = Arc::clone(self);
+        if let Err(error) = super::listener::spawn_serving("spandrel-relief", move || connection.serve()) {
+            tracing::error!(%error, peer = %self.peer, "no thread to read on while a servant is busy");
+            // Nobody reads any more: better an end that the peer sees than silence.
+            self.transport.close();
+            self.finish();
+        }
+    }
+}
+
+fn no_adapter() -> SystemException {
+    SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
+        .with_detail("no object adapter is installed")
+}
+
+fn no_key() -> SystemException {
+    SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the request's target has no object key")
+}

@@ -1,0 +1,131 @@
+//! Accepting connections, and ending them all.
+
+use std::{io, time::Duration};
+
+use spandrel_ipc::inet;
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use super::{ServerConnection, ServerSettings};
+use crate::{Endpoint, Orb, reader::Deadline};
+
+/// How long peers have to close their side at shutdown, once they were told.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// How long to wait when the process has no descriptor left for a new connection.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// Starts a thread that runs servants.
+pub(super) fn spawn_serving(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.into()).spawn(run).map(drop)
+}
+
+/// All listeners and accepted connections of one ORB.
+#[derive(Debug)]
+pub(crate) struct Server {
+    settings: Arc<ServerSettings>,
+    listeners: Mutex<Vec<Arc<Listener>>>,
+    connections: Mutex<Vec<Arc<ServerConnection>>>,
+    closing: AtomicBool,
+}
+
+/// One address that is listened on.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    acceptor: inet::Acceptor,
+    /// What references say.
+    pub(crate) published: (String, u16),
+}
+
+impl Server {
+    pub(crate) fn new(settings: ServerSettings) -> Self {
+        Self {
+            settings: Arc::new(settings),
+            listeners: Mutex::default(),
+            connections: Mutex::default(),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Listens on all endpoints and says what to publish.
+    pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<Vec<(String, u16)>> {
+        let mut published = Vec::new();
+        for endpoint in endpoints {
+            for listener in endpoint.listen(self.settings.send_queue, self.settings.recv_queue)? {
+                let listener = Arc::new(Listener { acceptor: listener.0, published: listener.1 });
+                tracing::info!(host = %listener.published.0, port = listener.published.1, "listening");
+                published.push(listener.published.clone());
+                self.listeners.lock().push(Arc::clone(&listener));
+                let (server, orb) = (Arc::clone(self), orb.clone());
+                spawn_serving("spandrel-accept", move || server.accept_all(&listener, &orb))?;
+            }
+        }
+        Ok(published)
+    }
+
+    fn accept_all(self: &Arc<Self>, listener: &Listener, orb: &Orb) {
+        loop {
+            match listener.acceptor.accept() {
+                Ok((stream, addr)) => self.welcome(stream, addr, orb),
+                Err(_) if self.closing.load(Ordering::Acquire) => return,
+                Err(error) => {
+                    // No descriptors or memory: existing connections go on, new ones wait in the backlog.
+                    tracing::warn!(%error, "cannot accept");
+                    std::thread::sleep(BREATH);
+                }
+            }
+        }
+    }
+
+    fn welcome(self: &Arc<Self>, stream: inet::Stream, addr: inet::Addr, orb: &Orb) {
+        if let Err(error) = stream.set_no_delay(true) {
+            tracing::debug!(%addr, %error, "the client was gone at once");
+            return;
+        }
+        let connection = {
+            let mut connections = self.connections.lock();
+            if self.closing.load(Ordering::Acquire) || connections.len() >= self.settings.max_connections {
+                tracing::warn!(%addr, limit = self.settings.max_connections, "refused: too many connections");
+                return;
+            }
+            let connection =
+                ServerConnection::new(orb.clone(), addr.to_string(), Box::new(stream), Arc::clone(&self.settings));
+            let connection = Arc::new(connection);
+            connections.push(Arc::clone(&connection));
+            connection
+        };
+        tracing::debug!(%addr, "accepted");
+        orb.watcher().watch(&connection);
+        let (server, served) = (Arc::clone(self), Arc::clone(&connection));
+        if let Err(error) = spawn_serving("spandrel-serve", move || served.serve()) {
+            tracing::error!(%error, "no thread for a connection");
+            server.forget(&connection);
+        }
+    }
+
+    /// Lets go of a connection that has ended.
+    pub(super) fn forget(&self, connection: &ServerConnection) {
+        self.connections.lock().retain(|known| !std::ptr::eq(&raw const **known, connection));
+    }
+
+    /// Stops accepting, lets running requests end, says goodbye to every client, and waits for them, a bounded time.
+    ///
+    /// `patience`: the longest time for requests that run.
+    pub(crate) fn shutdown(&self, patience: Duration) {
+        self.closing.store(true, Ordering::Release);
+        for listener in self.listeners.lock().drain(..) {
+            if let Err(error) = listener.acceptor.shutdown() {
+                tracing::warn!(%error, "a listener did not end");
+            }
+        }
+        let connections = self.connections.lock().clone();
+        connections.iter().for_each(|connection| connection.begin_close());
+        let running = Deadline::after(patience);
+        let goodbye = Deadline::after(GOODBYE);
+        for connection in &connections {
+            connection.await_end(if connection.is_busy() { &running } else { &goodbye });
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The server side: listening, a thread per connection, and the watcher that keeps a slow servant from blocking others.
+//!
+//! A connection's thread reads a request, runs it, writes the reply and reads again: no hand-off between threads. When an
+//! upcall outlives a millisecond the [watcher](self) gives the connection's reading to a new thread, so that further
+//! requests, a CancelRequest or the end of the connection are seen (design decision 3).
+
+mod call;
+mod connection;
+mod listener;
+mod watcher;
+
+pub use call::ServerCall;
+pub(crate) use connection::{ServerConnection, ServerSettings};
+pub(crate) use listener::Server;
+pub(crate) use watcher::Watcher;

@@ -1,0 +1,142 @@
+//! Notices upcalls that outlive a millisecond, at no system call and no clock reading per call.
+//!
+//! Each connection's thread publishes in an atomic number whether it runs an upcall. The watcher looks at them about
+//! every millisecond while there are calls, and sleeps when there have been none for a while; the first call after that
+//! wakes it. A number that is odd and the same twice belongs to an upcall that has lasted a whole tick.
+
+use std::time::Duration;
+
+use spandrel_sync::{
+    Arc, Condition, Mutex, Weak,
+    atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use super::ServerConnection;
+
+/// How long an upcall may keep the reading to itself.
+const TICK: Duration = Duration::from_millis(1);
+/// Ticks without any upcall before the watcher sleeps.
+const IDLE_TICKS: u32 = 100;
+/// With more connections than this a tick is longer, so that looking at them costs the same share of time.
+const CONNECTIONS_PER_TICK: usize = 64;
+
+/// Watches all connections of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Watcher {
+    /// False: whoever starts an upcall must wake it.
+    awake: AtomicBool,
+    state: Mutex<State>,
+    wake: Condition,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    watched: Vec<Watched>,
+    running: bool,
+    stopped: bool,
+}
+
+#[derive(Debug)]
+struct Watched {
+    connection: Weak<ServerConnection>,
+    /// Its turn at the last tick.
+    seen: u64,
+}
+
+impl Watcher {
+    /// Watches one more connection. The watcher's thread starts with the first.
+    pub(super) fn watch(self: &Arc<Self>, connection: &Arc<ServerConnection>) {
+        let mut state = self.state.lock();
+        state.watched.push(Watched { connection: Arc::downgrade(connection), seen: 0 });
+        if !state.running && !state.stopped {
+            let watcher = Arc::clone(self);
+            match thread::Builder::new().name("spandrel-watch".into()).spawn(move || watcher.run()) {
+                Ok(_detached) => state.running = true,
+                Err(error) => tracing::error!(%error, "no thread to watch for long upcalls"),
+            }
+        }
+    }
+
+    /// Watches it no longer.
+    pub(super) fn forget(&self, connection: &ServerConnection) {
+        self.state.lock().watched.retain(|watched| !std::ptr::eq(watched.connection.as_ptr(), connection));
+    }
+
+    /// Called after a connection has published that it starts an upcall.
+    #[inline]
+    pub(super) fn note_upcall(&self, _connection: &ServerConnection) {
+        // Sequentially consistent on both sides: either this load sees the watcher asleep, or the watcher's last look
+        // before sleeping sees the upcall.
+        if !self.awake.load(Ordering::SeqCst) {
+            self.rouse();
+        }
+    }
+
+    #[cold]
+    fn rouse(&self) {
+        let _state = self.state.lock();
+        self.awake.store(true, Ordering::SeqCst);
+        self.wake.notify_one();
+    }
+
+    /// Ends the watcher's thread.
+    pub(crate) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.rouse();
+    }
+
+    fn run(&self) {
+        let mut idle = 0;
+        let mut state = self.state.lock();
+        while !state.stopped {
+            if idle < IDLE_TICKS {
+                let crowd = u32::try_from(state.watched.len() / CONNECTIONS_PER_TICK).unwrap_or(u32::MAX);
+                self.wake.wait_for(&mut state, TICK.saturating_mul(1 + crowd));
+            } else {
+                self.awake.store(false, Ordering::SeqCst);
+                if !state.look().active {
+                    while !self.awake.load(Ordering::SeqCst) {
+                        self.wake.wait(&mut state);
+                    }
+                }
+                self.awake.store(true, Ordering::SeqCst);
+                idle = 0;
+            }
+            let seen = state.look();
+            idle = if seen.active { 0 } else { idle + 1 };
+            if !seen.overdue.is_empty() {
+                drop(state);
+                for (connection, turn) in seen.overdue {
+                    connection.relieve(turn);
+                }
+                state = self.state.lock();
+            }
+        }
+    }
+}
+
+/// What one look at all connections found.
+struct Seen {
+    /// Something happened since the last look, or is happening.
+    active: bool,
+    /// Upcalls that were there at the last look already.
+    overdue: Vec<(Arc<ServerConnection>, u64)>,
+}
+
+impl State {
+    fn look(&mut self) -> Seen {
+        let mut seen = Seen { active: false, overdue: Vec::new() };
+        for watched in &mut self.watched {
+            let Some(connection) = watched.connection.upgrade() else { continue };
+            let turn = connection.turn();
+            let in_upcall = turn % 2 == 1;
+            seen.active |= in_upcall || turn != watched.seen;
+            if in_upcall && turn == watched.seen {
+                seen.overdue.push((connection, turn));
+            }
+            watched.seen = turn;
+        }
+        seen
+    }
+}

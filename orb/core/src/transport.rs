@@ -1,0 +1,99 @@
+//! What carries octets: an `ipc` endpoint behind a small trait, so that connections need not know which family it is of.
+
+use std::{
+    fmt,
+    io::{self, IoSlice},
+    time::Duration,
+};
+
+use spandrel_cdr::Encoder;
+use spandrel_ipc::inet;
+
+/// A connected byte stream. All methods may be called from several threads; one reads and one writes at a time.
+pub(crate) trait Transport: Send + Sync + fmt::Debug {
+    /// Writes some of `octets`; the number written.
+    fn send(&self, octets: &[u8]) -> io::Result<usize>;
+    /// Writes some octets of several slices; the number written.
+    fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// Reads what is there, waiting for the first octet; 0 at the end.
+    fn recv(&self, room: &mut [u8]) -> io::Result<usize>;
+    /// How long `recv` may wait.
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+    /// How long `send` may wait.
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+    /// Tells the peer that nothing more will be written.
+    fn close_writer(&self);
+    /// Ends both directions; a blocked `recv` returns.
+    fn close(&self);
+}
+
+impl Transport for inet::Stream {
+    #[inline]
+    fn send(&self, octets: &[u8]) -> io::Result<usize> {
+        inet::Stream::send(self, octets)
+    }
+
+    #[inline]
+    fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        inet::Stream::send_v(self, parts)
+    }
+
+    #[inline]
+    fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        inet::Stream::recv(self, room)
+    }
+
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        inet::Stream::set_recv_timeout(self, timeout)
+    }
+
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        inet::Stream::set_send_timeout(self, timeout)
+    }
+
+    fn close_writer(&self) {
+        // A peer that is gone already needs no telling.
+        let _ = self.shutdown(std::net::Shutdown::Write);
+    }
+
+    fn close(&self) {
+        let _ = self.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// Writes a whole message, in one call if the transport takes it.
+///
+/// An error means that its last octet was not accepted: the peer cannot have acted on it (design decision 9).
+pub(crate) fn send_message(transport: &dyn Transport, message: &Encoder<'_>) -> io::Result<()> {
+    match message.contiguous() {
+        Some(octets) => send_octets(transport, octets),
+        None => {
+            let mut parts = message.parts();
+            let mut rest = &mut parts[..];
+            while !rest.is_empty() {
+                let sent = accepted(transport.send_v(rest)?)?;
+                IoSlice::advance_slices(&mut rest, sent);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Writes all octets.
+pub(crate) fn send_octets(transport: &dyn Transport, octets: &[u8]) -> io::Result<()> {
+    let mut rest = octets;
+    while !rest.is_empty() {
+        rest = &rest[accepted(transport.send(rest)?)?..];
+    }
+    Ok(())
+}
+
+fn accepted(sent: usize) -> io::Result<usize> {
+    if sent == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(sent) }
+}
+
+/// True if a transfer ended because its time-out did.
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
+    // POSIX says EAGAIN for SO_RCVTIMEO and SO_SNDTIMEO, Windows says WSAETIMEDOUT.
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
