@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod ior;
 mod latency;
 mod peer;
+mod ping;
 mod ttcp;
 
 use std::process::ExitCode;
@@ -30,6 +32,10 @@ enum Command {
     Ttcp(ttcp::Args),
     /// Measure how long calls take, beside raw sockets and omniORB.
     Latency(latency::Args),
+    /// Show what an object reference says.
+    Ior(ior::Args),
+    /// Ask an object whether it is there.
+    Ping(ping::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(peer::Args),
@@ -39,6 +45,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Ttcp(args) => args.run(),
         Command::Latency(args) => args.run(),
+        Command::Ior(args) => args.run(),
+        Command::Ping(args) => args.run(),
         Command::Peer(args) => args.run(),
     };
     match outcome {

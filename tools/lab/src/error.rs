@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use spandrel_orb::SystemException;
+
 /// Why an experiment could not be run, or its results not be kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,6 +17,15 @@ pub enum LabError {
         /// What the system said.
         #[source]
         cause: io::Error,
+    },
+    /// A CORBA call, or the making of a reference, failed.
+    #[error("cannot {action}")]
+    Call {
+        /// What was attempted, in words that follow "cannot".
+        action: String,
+        /// The exception.
+        #[source]
+        cause: SystemException,
     },
     /// A result file could not be written.
     #[error("cannot write {}", path.display())]
@@ -39,7 +50,7 @@ pub enum LabError {
         /// Which of them.
         role: String,
         /// How long it was waited for.
-        seconds: u64,
+        seconds: f64,
     },
     /// What came over the control connection is not what the protocol says.
     #[error("the {role} said what was not expected: {found}")]
@@ -82,6 +93,11 @@ impl LabError {
     /// Says what was attempted when a system call failed: `map_err(LabError::io("listen on port 7"))`.
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::Io { action: action.into(), cause }
+    }
+
+    /// Says what was attempted when a call failed.
+    pub(crate) fn call(action: impl Into<String>) -> impl FnOnce(SystemException) -> Self {
+        move |cause| Self::Call { action: action.into(), cause }
     }
 
     /// The error and its causes in one line, for a peer that can only be told text.

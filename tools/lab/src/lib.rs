@@ -19,6 +19,7 @@ pub mod progress;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "the plain socket calls that the other mechanisms are measured against")]
 mod raw;
+pub mod reference;
 pub mod stats;
 mod table;
 pub mod ttcp;

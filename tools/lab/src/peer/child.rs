@@ -177,7 +177,7 @@ impl ChildHandle {
         match self.lines.recv_timeout(limit) {
             Ok(line) => Ok(line),
             Err(RecvTimeoutError::Timeout) => {
-                Err(LabError::TimedOut { role: self.role.to_owned(), seconds: limit.as_secs() })
+                Err(LabError::TimedOut { role: self.role.to_owned(), seconds: limit.as_secs_f64() })
             }
             Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
         }

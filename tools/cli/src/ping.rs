@@ -1,0 +1,54 @@
+//! `spandrel ping`: whether an object answers.
+
+use std::time::Duration;
+
+use spandrel_lab::reference::ping::{self, Settings};
+
+use crate::{common, ior};
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel ping IOR:010000000f00000049444c3a...
+  spandrel ping --count 1 --timeout 0.5 corbaloc:iiop:1.2@server.example:2809/NameService
+
+Exit codes: 0 the object is there, 1 it is not, or nobody answered, 2 wrong usage.";
+
+/// Asks an object whether it is there, by LocateRequest and by calling `_non_existent`, and prints the round-trip times.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The reference, as IOR: or corbaloc:, or - to read it from standard input
+    reference: String,
+    /// How often to ask
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// Seconds from one turn to the next
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    interval: Duration,
+    /// Seconds that connecting, and each answer, may take
+    #[arg(short, long, value_name = "SECONDS", default_value = "5", value_parser = positive_seconds)]
+    timeout: Duration,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|time| if time.is_zero() { Err("must be above zero".to_owned()) } else { Ok(time) })
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let reference = ior::reference_text(self.reference)?;
+        let settings = Settings { reference, count: self.count, interval: self.interval, timeout: self.timeout };
+        let mut printed = Ok(());
+        ping::run(&settings, |line| {
+            if printed.is_ok() {
+                printed = common::print(&format!("{line}\n"));
+            }
+        })?;
+        printed
+    }
+}
