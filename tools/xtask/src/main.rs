@@ -1,2 +1,57 @@
-//! Chores of the repository.
-fn main() {}
+//! Chores of the repository, run as `cargo xtask NAME`.
+//!
+//! Each chore is a module; this one only chooses. What they have in common: every child process is bounded in time and
+//! ended by its handle, what is missing is installed or named, and nothing is skipped in silence.
+#![forbid(unsafe_code)]
+
+mod bounded;
+mod fuzz;
+mod golden;
+mod ids;
+mod interop;
+mod matrix;
+mod packages;
+mod place;
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+cargo xtask NAME
+
+  interop [--only PREFIX]   run our ORB against omniORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
+                            and compare the repository ids of both IDL compilers; builds and installs what it needs
+  golden                    record the golden GIOP messages of orb/giop/tests again
+  fuzz [--seconds N]        replay every fuzz target's corpus, then fuzz each for N seconds (default 20)
+  windows-check             cargo check for x86_64-pc-windows-gnu
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["interop"] => interop::run(""),
+        ["interop", "--only", prefix] => interop::run(prefix),
+        ["golden"] => golden::run(),
+        ["fuzz"] => fuzz::run(20),
+        ["fuzz", "--seconds", seconds] => fuzz::run(seconds.parse()?),
+        ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("not a chore: {}\n\n{USAGE}", words.join(" ")),
+    }
+}

@@ -1,0 +1,116 @@
+//! Child processes that cannot outlive their time or their parent.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// A child that has its standard input kept open and its output read; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Bounded {
+    name: String,
+    child: Child,
+    lines: Receiver<String>,
+    complaints: Receiver<String>,
+}
+
+impl Bounded {
+    /// Starts the command.
+    pub(crate) fn start(name: &str, command: &mut Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start {name} ({command:?})"))?;
+        let lines = forward(child.stdout.take().expect("it is piped"));
+        let complaints = forward(child.stderr.take().expect("it is piped"));
+        Ok(Self { name: name.to_owned(), child, lines, complaints })
+    }
+
+    /// The next line of output, which must come before `deadline`; `None` at the end of the output.
+    pub(crate) fn line(&self, deadline: Instant) -> Result<Option<String>> {
+        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(RecvTimeoutError::Timeout) => bail!("{} took too long and was ended", self.name),
+        }
+    }
+
+    /// Everything it has said on standard error so far.
+    pub(crate) fn complaints(&self) -> String {
+        // A child that has just ended may have left its last words in the pipe.
+        let mut all = String::new();
+        while let Ok(line) = self.complaints.recv_timeout(Duration::from_millis(100)) {
+            all += &line;
+            all.push('\n');
+        }
+        all
+    }
+
+    /// Closes its standard input and waits for it to end.
+    pub(crate) fn finish(mut self, limit: Duration) -> Result<ExitStatus> {
+        drop(self.child.stdin.take());
+        let deadline = Instant::now() + limit;
+        while self.line(deadline)?.is_some() {}
+        // Its output has ended, so it is about to, or has.
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        bail!("{} did not end", self.name)
+    }
+}
+
+impl Drop for Bounded {
+    fn drop(&mut self) {
+        // Both fail only for a child that has ended and been waited for.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Reads lines in a thread of their own, which ends with the stream.
+fn forward(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut octets = Vec::new();
+        while reader.read_until(b'\n', &mut octets).is_ok_and(|n| n > 0) {
+            let line = String::from_utf8_lossy(octets.trim_ascii_end()).into_owned();
+            if sender.send(line).is_err() {
+                return;
+            }
+            octets.clear();
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_arrive_and_the_status_is_told() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one; echo two; echo no >&2; exit 3"]);
+        let child = Bounded::start("sh", &mut command).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        assert_eq!(child.line(deadline).unwrap().as_deref(), Some("one"));
+        assert_eq!(child.line(deadline).unwrap().as_deref(), Some("two"));
+        assert_eq!(child.line(deadline).unwrap(), None);
+        assert_eq!(child.complaints(), "no\n");
+        assert_eq!(child.finish(Duration::from_secs(10)).unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn a_child_that_hangs_is_given_up() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000"]);
+        let child = Bounded::start("sh", &mut command).unwrap();
+        let error = child.line(Instant::now() + Duration::from_millis(20)).unwrap_err();
+        assert!(error.to_string().contains("took too long"), "{error}");
+    }
+}

@@ -1,0 +1,164 @@
+//! `cargo xtask interop`: our ORB against omniORB.
+//!
+//! Runs every client against every server of the other side in each GIOP version, ours in both byte orders, and prints
+//! one matrix. What the cases are belongs to the clients; this only counts their lines.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::bounded::Bounded;
+use crate::matrix::{Matrix, Outcome};
+use crate::{ids, packages, place};
+
+const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
+const ORDERS: [&str; 2] = ["little", "big"];
+const START_LIMIT: Duration = Duration::from_secs(20);
+const RUN_LIMIT: Duration = Duration::from_secs(180);
+
+/// Cases that omniORB 4.2 fails against itself in the same way, with the reason: they are run, and shown as such.
+const OMNIORB_FAULTS: &[(&str, &str, &str)] = &[];
+
+/// Runs everything; with a prefix only the cases that begin with it.
+pub(crate) fn run(only: &str) -> Result<()> {
+    packages::require(packages::OMNIORB)?;
+    build_omniorb()?;
+    place::cargo(&["build", "--quiet", "--package", "spandrel-interop"])?;
+    let mut matrix = Matrix::default();
+    for pairing in pairings() {
+        let started = Instant::now();
+        matrix.add(&pairing.title(), pairing.run(only));
+        println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
+    }
+    println!("\n{matrix}");
+    let ids = ids::compare()?;
+    println!("{ids}");
+    if !matrix.is_good() || !ids.is_good() {
+        bail!("interoperability is broken: see above");
+    }
+    Ok(())
+}
+
+/// Builds the C++ programs, or finds them up to date.
+pub(crate) fn build_omniorb() -> Result<()> {
+    let mut out = std::ffi::OsString::from("OUT=");
+    out.push(place::omniorb());
+    let mut make = Command::new("make");
+    make.args(["--silent", "--jobs=2", "--directory"]).arg(place::root().join("peers/omniorb")).arg(out);
+    place::run(&mut make).context("the omniORB peers do not build")
+}
+
+/// Which ORB a program is made with, and how it is to speak.
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    Ours { version: &'static str, order: &'static str },
+    OmniOrb { version: &'static str },
+}
+
+impl Side {
+    fn title(self) -> String {
+        match self {
+            Self::Ours { version, order } => format!("ours {version} {order}"),
+            Self::OmniOrb { version } => format!("omniORB {version}"),
+        }
+    }
+
+    fn program(self, role: &str) -> PathBuf {
+        match self {
+            Self::Ours { .. } => place::target().join("debug").join(format!("interop-{role}")),
+            Self::OmniOrb { .. } => place::omniorb().join(role),
+        }
+    }
+
+    fn command(self, role: &str) -> Command {
+        let mut command = Command::new(self.program(role));
+        match self {
+            Self::Ours { version, order } => {
+                command.args(["-ORBGiopVersion", version, "-ORBByteOrder", order]);
+            }
+            Self::OmniOrb { version } => {
+                command.args(["-ORBmaxGIOPVersion", version, "-ORBendPoint", "giop:tcp:127.0.0.1:0"]);
+            }
+        }
+        command
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pairing {
+    client: Side,
+    server: Side,
+}
+
+/// All that are worth running: both directions, and ours against itself.
+fn pairings() -> Vec<Pairing> {
+    let mut all = Vec::new();
+    for version in VERSIONS {
+        let omni = Side::OmniOrb { version };
+        for order in ORDERS {
+            let ours = Side::Ours { version, order };
+            all.push(Pairing { client: ours, server: omni });
+            all.push(Pairing { client: omni, server: ours });
+            all.push(Pairing { client: ours, server: Side::Ours { version, order: "little" } });
+        }
+    }
+    all
+}
+
+impl Pairing {
+    fn title(self) -> String {
+        format!("{} -> {}", self.client.title(), self.server.title())
+    }
+
+    fn run(self, only: &str) -> Vec<Outcome> {
+        self.try_run(only).unwrap_or_else(|error| vec![Outcome::failed("run", format!("{error:#}"))])
+    }
+
+    fn try_run(self, only: &str) -> Result<Vec<Outcome>> {
+        let server = Bounded::start("the server", &mut self.server.command("server"))?;
+        let Some(reference) = server.line(Instant::now() + START_LIMIT)? else {
+            bail!("the server ended at once: {}", server.complaints());
+        };
+        let mut command = self.client.command("client");
+        command.arg(&reference);
+        if !only.is_empty() {
+            command.args(["--only", only]);
+        }
+        let client = Bounded::start("the client", &mut command)?;
+        let outcomes = self.listen(&client)?;
+        let complaints = client.complaints();
+        let status = client.finish(START_LIMIT)?;
+        let failed = outcomes.iter().any(|outcome| outcome.failure.is_some() && outcome.excuse.is_none());
+        if outcomes.is_empty() || (!status.success() && !failed && outcomes.iter().all(|o| o.failure.is_none())) {
+            bail!("the client ended with {status} after {} cases: {complaints}", outcomes.len());
+        }
+        let status = server.finish(START_LIMIT).context("after the client was done")?;
+        if !status.success() {
+            bail!("the server ended with {status}");
+        }
+        Ok(outcomes)
+    }
+
+    /// Reads the client's lines until its output ends.
+    fn listen(self, client: &Bounded) -> Result<Vec<Outcome>> {
+        let deadline = Instant::now() + RUN_LIMIT;
+        let mut outcomes = Vec::new();
+        while let Some(line) = client.line(deadline)? {
+            if let Some(name) = line.strip_prefix("ok ") {
+                outcomes.push(Outcome::passed(name));
+            } else if let Some(rest) = line.strip_prefix("FAIL ") {
+                let (name, what) = rest.split_once(": ").unwrap_or((rest, "no reason given"));
+                outcomes.push(Outcome { excuse: self.excuse(name), ..Outcome::failed(name, what.to_owned()) });
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn excuse(self, case: &str) -> Option<&'static str> {
+        let title = self.title();
+        let found = OMNIORB_FAULTS.iter().find(|(pairing, name, _)| title.contains(pairing) && case == *name);
+        found.map(|(_, _, reason)| *reason)
+    }
+}

@@ -1,0 +1,99 @@
+//! Programs and libraries from Debian packages: looked for, installed where that is allowed, named where it is not.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+/// Something that a chore needs, and the package that has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    what: What,
+    package: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Program(&'static str),
+    Library(&'static str),
+    Folder(&'static str),
+}
+
+const fn program(name: &'static str, package: &'static str) -> Need {
+    Need { what: What::Program(name), package }
+}
+
+/// What the omniORB peers are built and run with.
+pub(crate) const OMNIORB: &[Need] = &[
+    program("g++", "g++"),
+    program("make", "make"),
+    program("pkg-config", "pkg-config"),
+    program("omniidl", "omniidl"),
+    Need { what: What::Library("omniORB4"), package: "libomniorb4-dev" },
+    Need { what: What::Folder("/usr/share/idl/omniORB/COS"), package: "omniorb-idl" },
+];
+
+/// What recording golden messages needs besides.
+pub(crate) const RECORDING: &[Need] = &[program("python3", "python3"), program("tshark", "tshark")];
+
+/// Makes sure that everything is there.
+pub(crate) fn require(needs: &[Need]) -> Result<()> {
+    let missing = missing(needs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let by_hand = format!("apt-get install {}", missing.join(" "));
+    println!("missing: {}", missing.join(" "));
+    let Some(prefix) = privilege() else {
+        bail!("these Debian packages are missing and this user may not install them; run `sudo {by_hand}`");
+    };
+    // The package lists of a fresh image are empty or old.
+    let install = ["install", "--yes", "--no-install-recommends"].iter().chain(&missing);
+    let done = apt(&prefix, &["update", "--quiet"]) && apt(&prefix, &install.copied().collect::<Vec<_>>());
+    let missing = self::missing(needs);
+    if !done || !missing.is_empty() {
+        bail!("could not install {}; see what `{by_hand}` says", missing.join(" "));
+    }
+    Ok(())
+}
+
+fn missing(needs: &[Need]) -> Vec<&'static str> {
+    needs.iter().filter(|need| !is_there(need.what)).map(|need| need.package).collect()
+}
+
+fn is_there(what: What) -> bool {
+    match what {
+        What::Program(name) => on_path(name),
+        What::Library(name) => quiet(Command::new("pkg-config").args(["--exists", name])),
+        What::Folder(path) => Path::new(path).is_dir(),
+    }
+}
+
+fn on_path(name: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()))
+}
+
+/// What goes in front of a command that only the administrator may run; `None` if there is no way.
+fn privilege() -> Option<Vec<&'static str>> {
+    if !on_path("apt-get") {
+        return None;
+    }
+    let id = Command::new("id").arg("-u").output().ok()?;
+    if id.stdout.trim_ascii() == b"0" {
+        return Some(Vec::new());
+    }
+    quiet(Command::new("sudo").args(["--non-interactive", "true"])).then(|| vec!["sudo", "--non-interactive"])
+}
+
+fn apt(prefix: &[&str], arguments: &[&str]) -> bool {
+    let words: Vec<&str> = prefix.iter().copied().chain(["apt-get"]).chain(arguments.iter().copied()).collect();
+    println!("$ {}", words.join(" "));
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive");
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn quiet(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
