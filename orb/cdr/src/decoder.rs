@@ -4,16 +4,22 @@ use std::{borrow::Cow, fmt};
 
 use crate::{Binder, ByteOrder, CdrError, Wire, text};
 
+mod joint;
+
+pub use joint::Joint;
+
 /// Reads CDR values from one message or one encapsulation; lends strings and sequences from it where it can.
 #[derive(Clone)]
 pub struct Decoder<'m> {
+    /// All octets, or those before the next joint.
     input: &'m [u8],
     at: usize,
-    /// Offset of `input[0]` from the alignment origin, modulo 8.
+    /// What to add to `at` for the position that alignment counts, modulo 8.
     base: usize,
     wire: Wire,
     depth: u16,
     binder: Option<&'m dyn Binder>,
+    joined: Option<joint::Joined<'m>>,
 }
 
 impl fmt::Debug for Decoder<'_> {
@@ -31,7 +37,7 @@ impl<'m> Decoder<'m> {
     #[inline]
     #[must_use]
     pub fn new(input: &'m [u8], wire: Wire) -> Self {
-        Self { input, at: 0, base: 0, wire, depth: 0, binder: None }
+        Self { input, at: 0, base: 0, wire, depth: 0, binder: None, joined: None }
     }
 
     /// The same decoder, with somebody to bind object references.
@@ -46,7 +52,8 @@ impl<'m> Decoder<'m> {
     #[inline]
     #[must_use]
     pub fn at(mut self, position: usize) -> Self {
-        self.at = position.min(self.input.len());
+        self.at = position.min(self.all().len());
+        self.find_segment(self.at);
         self
     }
 
@@ -85,13 +92,19 @@ impl<'m> Decoder<'m> {
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
-        self.input.len() - self.at
+        self.all().len() - self.at
     }
 
     /// All octets that are left, without reading them.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> &'m [u8] {
+        &self.all()[self.at..]
+    }
+
+    /// The octets before the next joint.
+    #[inline]
+    fn unbroken(&self) -> &'m [u8] {
         &self.input[self.at..]
     }
 
@@ -118,24 +131,23 @@ impl<'m> Decoder<'m> {
     /// [`CdrError::Truncated`].
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
-        let rest = self.rest();
-        if len > rest.len() {
-            return Err(CdrError::Truncated { needed: len, remaining: rest.len() });
+        let unbroken = self.unbroken();
+        if len > unbroken.len() {
+            return self.take_joined(len);
         }
         self.at += len;
-        Ok(&rest[..len])
+        Ok(&unbroken[..len])
     }
 
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
         let gap = self.gap(N);
-        let rest = self.rest();
-        match rest.get(gap..).and_then(|rest| rest.first_chunk::<N>()) {
+        match self.unbroken().get(gap..).and_then(|rest| rest.first_chunk::<N>()) {
             Some(octets) => {
                 self.at += gap + N;
                 Ok(*octets)
             }
-            None => Err(CdrError::Truncated { needed: gap + N, remaining: rest.len() }),
+            None => self.array_joined(),
         }
     }
 

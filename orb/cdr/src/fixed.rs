@@ -78,20 +78,23 @@ fn put_all<T: Fixed, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
 pub fn decode_fixed_vec<T: Fixed + Decode>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
     let mut items = Vec::with_capacity(len.min(input.remaining() / T::MIN_OCTETS.max(1)));
     while items.len() < len {
-        if is_uniform::<T>() && (input.gap(T::ALIGN) == input.gap(T::FIRST_ALIGN)) {
-            input.align(T::FIRST_ALIGN)?;
-            let others = len - items.len() - 1;
-            let body_len = others.checked_mul(stride::<T>()).ok_or(CdrError::TooLong { len })?;
-            let body = input.take(body_len)?;
-            let tail = input.take(T::SIZE)?;
-            if input.wire().order.is_swapped() {
-                get_all::<T, true>(body, tail, &mut items)?;
-            } else {
-                get_all::<T, false>(body, tail, &mut items)?;
+        let gap = input.gap(T::FIRST_ALIGN);
+        if is_uniform::<T>() && gap == input.gap(T::ALIGN) {
+            // Across a joint of fragments the layout may change: there, elements are read by field.
+            let fitting = (input.unbroken_len().saturating_sub(gap) + stride::<T>() - T::SIZE) / stride::<T>();
+            if let Some(others) = fitting.min(len - items.len()).checked_sub(1) {
+                input.take(gap)?;
+                let body = input.take(others * stride::<T>())?;
+                let tail = input.take(T::SIZE)?;
+                if input.wire().order.is_swapped() {
+                    get_all::<T, true>(body, tail, &mut items)?;
+                } else {
+                    get_all::<T, false>(body, tail, &mut items)?;
+                }
+                continue;
             }
-        } else {
-            items.push(T::decode(input)?);
         }
+        items.push(T::decode(input)?);
     }
     Ok(items)
 }

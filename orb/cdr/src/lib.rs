@@ -23,7 +23,7 @@ mod value;
 mod wire;
 
 pub use bounded::{BoundedString, BoundedVec, OverBound};
-pub use decoder::Decoder;
+pub use decoder::{Decoder, Joint};
 pub use encoder::{Encoder, Hole, LEND_OCTETS};
 pub use error::CdrError;
 pub use fixed::{Fixed, decode_fixed_vec, encode_fixed_slice};

@@ -1,12 +1,12 @@
 //! Whole messages, and how fragments become one (CORBA 3.3 Part 2, 9.4.9).
 //!
-//! The body of a Fragment is a bare header in GIOP 1.1, where fragments follow in order, and begins with the request id
-//! in 1.2, where those of several messages may alternate. What remains is appended to the first message as if it had never
-//! been cut. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-orb`.
+//! In GIOP 1.1 the fragments of a message follow in order, and alignment counts anew in each. In 1.2 each begins with the
+//! request id, so that those of several messages may alternate, and alignment goes on. Joined octets lie as if they had
+//! never been cut; where 1.1 needs it, the decoder is told of the joints. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-orb`.
 
 use std::fmt;
 
-use spandrel_cdr::{ByteOrder, Decoder, GiopVersion, Limits, Wire};
+use spandrel_cdr::{ByteOrder, CdrError, Decoder, GiopVersion, Joint, Limits, Wire};
 use spandrel_message::MessageBlock;
 
 use crate::{GiopError, HEADER_LEN, MessageHeader, MessageType};
@@ -20,6 +20,8 @@ pub struct Message {
     /// What its first twelve octets say; after joining, of the whole.
     pub header: MessageHeader,
     octets: MessageBlock,
+    /// Where alignment counts anew: between fragments of GIOP 1.1.
+    joints: Box<[Joint]>,
 }
 
 impl Message {
@@ -42,7 +44,9 @@ impl Message {
     #[must_use]
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
         let wire = Wire { order: self.header.order, version: self.header.version, limits };
-        Decoder::new(&self.octets, wire).at(HEADER_LEN)
+        let decoder = Decoder::new(&self.octets, wire);
+        let decoder = if self.joints.is_empty() { decoder } else { decoder.with_joints(&self.joints) };
+        decoder.at(HEADER_LEN)
     }
 }
 
@@ -68,6 +72,7 @@ struct Unfinished {
     request_id: Option<u32>,
     header: MessageHeader,
     octets: Vec<u8>,
+    joints: Vec<Joint>,
 }
 
 impl Assembler {
@@ -93,7 +98,7 @@ impl Assembler {
         }
         header.check(self.max_message)?;
         if header.message_type != MessageType::Fragment && !header.more_fragments {
-            return Ok(Some(Message { header, octets }));
+            return Ok(Some(Message { header, octets, joints: Box::default() }));
         }
         self.accept_part(header, &octets)
     }
@@ -119,7 +124,7 @@ impl Assembler {
             return Err(GiopError::TooManyUnfinished { limit: self.max_unfinished });
         }
         self.hold(octets.len())?;
-        self.unfinished.push(Unfinished { request_id, header, octets: octets.to_vec() });
+        self.unfinished.push(Unfinished { request_id, header, octets: octets.to_vec(), joints: Vec::new() });
         Ok(())
     }
 
@@ -131,8 +136,8 @@ impl Assembler {
         }
         let skipped = HEADER_LEN + request_id.map_or(0, |_| ID_LEN);
         let more = &octets[skipped..];
-        self.hold(more.len())?;
-        self.unfinished[at].octets.extend_from_slice(more);
+        self.hold(more.len() + if request_id.is_none() { size_of::<Joint>() } else { 0 })?;
+        self.unfinished[at].add(more);
         if header.more_fragments {
             return Ok(None);
         }
@@ -152,7 +157,7 @@ impl Assembler {
 
     fn remove(&mut self, at: usize) -> Unfinished {
         let unfinished = self.unfinished.remove(at);
-        self.held -= unfinished.octets.len();
+        self.held -= unfinished.octets.len() + unfinished.joints.len() * size_of::<Joint>();
         unfinished
     }
 
@@ -182,7 +187,7 @@ fn request_id(header: &MessageHeader, octets: &[u8]) -> Result<Option<u32>, Giop
     }
     let id = octets.get(HEADER_LEN..).and_then(|rest| rest.first_chunk::<ID_LEN>()).ok_or_else(|| GiopError::Body {
         message: header.message_type,
-        cause: spandrel_cdr::CdrError::Truncated { needed: ID_LEN, remaining: octets.len() - HEADER_LEN },
+        cause: CdrError::Truncated { needed: ID_LEN, remaining: octets.len() - HEADER_LEN },
     })?;
     Ok(Some(match header.order {
         ByteOrder::Big => u32::from_be_bytes(*id),
@@ -198,20 +203,28 @@ impl Unfinished {
         }
         let wire = Wire::new(self.header.order, self.header.version);
         let read = || {
-            let mut input = Decoder::new(&self.octets, wire).at(HEADER_LEN);
+            let mut input = Decoder::new(&self.octets, wire).with_joints(&self.joints).at(HEADER_LEN);
             crate::ServiceContexts::decode(&mut input)?;
             input.u32()
         };
         read() == Ok(request_id)
     }
 
+    /// Appends what a fragment holds after its own headers.
+    fn add(&mut self, more: &[u8]) {
+        if self.request_id.is_none() {
+            self.joints.push(Joint { at: self.octets.len(), counts_as: HEADER_LEN });
+        }
+        self.octets.extend_from_slice(more);
+    }
+
     fn finish(self) -> Result<Message, GiopError> {
-        let Self { mut header, mut octets, .. } = self;
+        let Self { mut header, mut octets, joints, .. } = self;
         let len = octets.len();
         header.more_fragments = false;
         header.size =
             u32::try_from(len - HEADER_LEN).map_err(|_| GiopError::TooLarge { len, limit: u32::MAX as usize })?;
         octets[..HEADER_LEN].copy_from_slice(&header.to_octets());
-        Ok(Message { header, octets: MessageBlock::from(octets.as_slice()) })
+        Ok(Message { header, octets: MessageBlock::from(octets.as_slice()), joints: joints.into() })
     }
 }

@@ -1,0 +1,96 @@
+//! Messages joined from GIOP 1.1 fragments: alignment counts anew in each (CORBA 3.3 Part 2, 9.4.9).
+//!
+//! No primitive is broken across two fragments, and one that follows a joint is aligned by its place in the fragment. A
+//! block of octets, or of primitives of one type, goes on across a joint as if there were none: so do omniORB's.
+//!
+//! A decoder sees only what comes before the next joint, so that the usual message without any pays nothing: running out
+//! of octets is the rare case in which it is looked for.
+
+use super::Decoder;
+use crate::CdrError;
+
+/// A place in joined octets from which on alignment counts from another origin.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Joint {
+    /// Where it is.
+    pub at: usize,
+    /// The position that the octet there counts as.
+    pub counts_as: usize,
+}
+
+/// What a decoder of joined octets knows beyond the segment that it is in.
+#[derive(Clone, Copy)]
+pub(super) struct Joined<'m> {
+    whole: &'m [u8],
+    /// In ascending order.
+    joints: &'m [Joint],
+}
+
+impl<'m> Decoder<'m> {
+    /// The same decoder, for octets with joints in ascending order. It stands at its start.
+    #[must_use]
+    pub fn with_joints(mut self, joints: &'m [Joint]) -> Self {
+        self.joined = Some(Joined { whole: self.all(), joints });
+        self.at(0)
+    }
+
+    /// All octets, before and beyond joints.
+    #[inline]
+    pub(super) fn all(&self) -> &'m [u8] {
+        match self.joined {
+            None => self.input,
+            Some(joined) => joined.whole,
+        }
+    }
+
+    /// Octets that can be read before the next joint.
+    #[inline]
+    pub(crate) fn unbroken_len(&self) -> usize {
+        self.input.len() - self.at
+    }
+
+    /// Sees the segment after the last joint before `position`. A joint just there is not passed yet: padding before it
+    /// still belongs to the earlier segment.
+    pub(super) fn find_segment(&mut self, position: usize) {
+        let Some(Joined { whole, joints }) = self.joined else { return };
+        let passed = joints.partition_point(|joint| joint.at < position);
+        self.see(whole, joints, passed);
+    }
+
+    fn see(&mut self, whole: &'m [u8], joints: &[Joint], passed: usize) {
+        let end = joints.get(passed).map_or(whole.len(), |joint| joint.at.min(whole.len()));
+        self.input = &whole[..end];
+        self.base = passed.checked_sub(1).map_or(0, |last| joints[last].counts_as.wrapping_sub(joints[last].at));
+    }
+
+    /// [`Decoder::take`] where the segment has fewer octets.
+    #[cold]
+    pub(super) fn take_joined(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
+        let rest = self.rest();
+        let taken = rest.get(..len).ok_or(CdrError::Truncated { needed: len, remaining: rest.len() })?;
+        self.at += len;
+        self.find_segment(self.at);
+        Ok(taken)
+    }
+
+    /// Reads a primitive that the segment does not hold any more: it is the first thing after the joint.
+    #[cold]
+    pub(super) fn array_joined<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
+        let gap = self.gap(N);
+        let truncated = CdrError::Truncated { needed: gap + N, remaining: self.remaining() };
+        let Some(Joined { whole, joints }) = self.joined else { return Err(truncated) };
+        let end = self.input.len();
+        if end == whole.len() {
+            return Err(truncated);
+        }
+        if self.unbroken_len() > gap {
+            return Err(CdrError::Malformed("a primitive is broken across two fragments"));
+        }
+        self.at = end;
+        self.see(whole, joints, joints.partition_point(|joint| joint.at <= end));
+        let gap = self.gap(N);
+        let octets = *self.unbroken().get(gap..).and_then(|rest| rest.first_chunk::<N>()).ok_or(truncated)?;
+        self.at += gap + N;
+        Ok(octets)
+    }
+}
