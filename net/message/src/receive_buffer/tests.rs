@@ -102,3 +102,17 @@ fn messages_that_arrive_together_are_taken_from_one_block() {
     assert_eq!(messages[1].as_ptr_range().end, messages[2].as_ptr());
     assert_eq!(allocated(), before);
 }
+
+#[test]
+fn large_messages_that_arrive_whole_keep_the_large_block() {
+    let mut buffer = ReceiveBuffer::new(NORMAL);
+    drop(receive(&mut buffer, 10 * NORMAL, 2));
+    let before = allocated();
+    for _ in 0..3 * QUIET_LIMIT {
+        // One read brings all of it, so there is nothing to announce.
+        assert!(buffer.spare(1).len() >= 10 * NORMAL);
+        buffer.commit(10 * NORMAL);
+        drop(buffer.take(10 * NORMAL));
+    }
+    assert_eq!(allocated(), before);
+}
