@@ -1,0 +1,42 @@
+//! The server: an account behind a reference.
+
+use std::sync::Mutex;
+
+use spandrel::{Orb, Poa, SystemException};
+
+spandrel::include_idl!("bank");
+use bank::{AccountServant, AccountSkeleton, Overdrawn, account::WithdrawError};
+
+struct Savings {
+    balance: Mutex<i64>,
+}
+
+impl AccountServant for Savings {
+    fn owner(&self) -> Result<String, SystemException> {
+        Ok("Grace".to_owned())
+    }
+
+    fn deposit(&self, cents: i64) -> Result<i64, SystemException> {
+        let mut balance = self.balance.lock().unwrap();
+        *balance += cents;
+        Ok(*balance)
+    }
+
+    fn withdraw(&self, cents: i64) -> Result<i64, WithdrawError> {
+        let mut balance = self.balance.lock().unwrap();
+        if cents > *balance {
+            return Err(Overdrawn { balance: *balance }.into());
+        }
+        *balance -= cents;
+        Ok(*balance)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let orb = Orb::init(std::env::args())?;
+    let savings = Savings { balance: Mutex::new(0) };
+    let account = Poa::root(&orb)?.activate(AccountSkeleton::new(savings))?;
+    println!("{account}");
+    orb.run();
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! Compiles the examples' interfaces.
+
+fn main() {
+    for idl in ["bank/bank.idl"] {
+        if let Err(error) = spandrel_build::compile(idl) {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Runs the examples as a reader of the README would, and holds the README against them.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+/// An example as cargo built it beside this test.
+fn example(name: &str) -> Command {
+    let mut path: PathBuf = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    Command::new(path.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION))
+}
+
+/// Ends the server whatever happens to the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_bank_serves_its_client() {
+    let mut server = Running(example("bank-server").stdout(Stdio::piped()).spawn().unwrap());
+    let mut reference = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut reference).unwrap();
+    let output = example("bank-client").arg(reference.trim()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said, "Grace has 500 cents\nrefused: only 500 cents are there\n");
+}
+
+#[test]
+fn the_readme_shows_the_bank_as_it_is() {
+    let readme = include_str!("../../README.md");
+    for (what, text) in [
+        ("bank.idl", include_str!("../bank/bank.idl")),
+        ("server.rs", include_str!("../bank/server.rs")),
+        ("client.rs", include_str!("../bank/client.rs")),
+    ] {
+        assert!(readme.contains(text), "README.md does not show examples/bank/{what}");
+    }
+}
