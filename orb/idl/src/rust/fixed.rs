@@ -11,6 +11,9 @@ use crate::model::{DefId, Definition, Type};
 /// The layout of a struct, if it has one that is worth straight-line code.
 pub(super) fn layout_of_struct(scope: Scope<'_, '_>, id: DefId) -> Option<Layout<DefId>> {
     let model = scope.cx.model;
+    if !scope.cx.leaf_counts.is_small(id) {
+        return None;
+    }
     let fields = |id: DefId| {
         let members = model[id].as_struct().map_or(&[][..], |body| &body.members);
         (id, names::fields(members))

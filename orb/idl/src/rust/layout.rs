@@ -4,9 +4,11 @@
 //! 9.3.1 and 9.3.2.1). So a value that starts at a multiple of its largest alignment always looks the same; that is the
 //! layout computed here. What starts elsewhere is coded member by member at run time.
 
-use crate::model::{DefinitionKind, Model, Primitive, Type};
+use std::collections::HashMap;
 
 use proc_macro2::Ident;
+
+use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// Above this many primitives straight-line code is no longer worth its size, and a type is coded member by member.
 pub(super) const MAX_LEAVES: u64 = 64;
@@ -94,6 +96,55 @@ impl Placing {
     }
 }
 
+/// How many leaves each struct has, if it is fixed-size: known before any [`Shape`] is made, because a few lines of IDL can
+/// nest structs so that there are 2⁶⁴.
+#[derive(Debug, Default)]
+pub(super) struct LeafCounts {
+    structs: HashMap<DefId, Option<u64>>,
+}
+
+impl LeafCounts {
+    pub(super) fn new(model: &Model) -> Self {
+        let mut counts = Self::default();
+        for definition in model.definitions() {
+            if definition.as_struct().is_some() {
+                counts.leaves(model, &Type::Named(definition.id));
+            }
+        }
+        counts
+    }
+
+    /// Whether the struct is fixed-size and small enough for straight-line code.
+    pub(super) fn is_small(&self, id: DefId) -> bool {
+        matches!(self.structs.get(&id), Some(Some(1..=MAX_LEAVES)))
+    }
+
+    fn leaves(&mut self, model: &Model, ty: &Type) -> Option<u64> {
+        match model.resolve(ty) {
+            Type::Primitive(primitive) => leaf_size(*primitive).map(|_| 1),
+            Type::Array { element, dimensions } => {
+                let element = self.leaves(model, element)?;
+                Some(dimensions.iter().fold(element, |product, &len| product.saturating_mul(len.into())))
+            }
+            Type::Named(id) => match &model[*id].kind {
+                DefinitionKind::Enum(_) => Some(1),
+                DefinitionKind::Struct(body) => {
+                    if let Some(known) = self.structs.get(id) {
+                        return *known;
+                    }
+                    let members = body.members.iter().map(|member| self.leaves(model, &member.ty));
+                    let sum =
+                        members.collect::<Option<Vec<u64>>>().map(|all| all.into_iter().fold(0, u64::saturating_add));
+                    self.structs.insert(*id, sum);
+                    sum
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// The octets that a primitive takes, for those whose alignment is their size.
 pub(super) fn leaf_size(primitive: Primitive) -> Option<usize> {
     Some(match primitive {
@@ -107,11 +158,7 @@ pub(super) fn leaf_size(primitive: Primitive) -> Option<usize> {
 }
 
 /// The shape of a type, if all of it is fixed-size; `names` gives a struct's fields their Rust names.
-pub(super) fn shape<Id>(
-    model: &Model,
-    ty: &Type,
-    names: &dyn Fn(crate::model::DefId) -> (Id, Vec<Ident>),
-) -> Option<Shape<Id>> {
+pub(super) fn shape<Id>(model: &Model, ty: &Type, names: &dyn Fn(DefId) -> (Id, Vec<Ident>)) -> Option<Shape<Id>> {
     match model.resolve(ty) {
         Type::Primitive(primitive) => leaf_size(*primitive).map(Shape::Leaf),
         Type::Array { element, dimensions } => {

@@ -4,7 +4,6 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::scope;
-use super::structs::allow_large_errors;
 use super::types::{Context, Scope};
 use super::{docs, names, sizes};
 use crate::model::{DefId, DefinitionKind, ParameterMode, Type};
@@ -171,7 +170,7 @@ impl<'m> Method<'m> {
         let results: Vec<&Type> = self.result.into_iter().chain(self.outs().map(|out| out.ty)).collect();
         let around = if results.len() > 1 { 2 + results.len() as u32 / 2 } else { 1 };
         results.iter().for_each(|ty| sizes::allow_complex(cx, ty, around));
-        allow_large_errors(cx, self.raises);
+        cx.sizes.allow_large_errors(cx, self.raises);
         let name = self.ident.to_string();
         if name.starts_with("from_") || name.starts_with("into_") || name.starts_with("to_") {
             cx.allow("clippy::wrong_self_convention");

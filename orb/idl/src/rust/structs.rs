@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::types::{Context, Scope};
+use super::types::Scope;
 use super::{docs, fixed, names, sizes};
 use crate::model::{Definition, Struct};
 
@@ -111,14 +111,4 @@ fn display(definition: &Definition, body: &Struct) -> TokenStream {
     let members: Vec<String> = body.members.iter().map(|member| format!("{}: {{:?}}", member.name)).collect();
     let format = format!("{name} {{{{ {} }}}}", members.join(", "));
     quote! { write!(f, #format, #( self.#fields ),*) }
-}
-
-/// Whether this many octets make an error that clippy would want boxed. Nobody can box what the IDL made large.
-pub(super) fn allow_large_errors(cx: &Context<'_>, raises: &[crate::model::DefId]) {
-    let largest =
-        raises.iter().filter_map(|&id| cx.model[id].as_exception()).map(|body| sizes::estimate(cx, body)).max();
-    if largest.is_some_and(|octets| octets >= sizes::LARGE_ERROR) {
-        cx.allow("clippy::large_enum_variant");
-        cx.allow("clippy::result_large_err");
-    }
 }

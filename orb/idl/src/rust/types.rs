@@ -6,7 +6,9 @@ use std::collections::{BTreeSet, HashSet};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
+use super::layout::LeafCounts;
 use super::names::{ModulePath, Names, path};
+use super::sizes::SizeTable;
 use super::traits::TraitTable;
 use super::{Options, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
@@ -16,6 +18,8 @@ pub(super) struct Context<'m> {
     pub(super) model: &'m Model,
     pub(super) names: Names,
     pub(super) traits: TraitTable,
+    pub(super) leaf_counts: LeafCounts,
+    pub(super) sizes: SizeTable,
     pub(super) runtime: syn::Path,
     /// The type parameter of skeletons: what implements the servant trait.
     pub(super) implementation: Ident,
@@ -55,6 +59,8 @@ impl<'m> Context<'m> {
             implementation: names.type_parameter(),
             names,
             traits: TraitTable::new(model),
+            leaf_counts: LeafCounts::new(model),
+            sizes: SizeTable::new(model),
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             left_out: supported::left_out(model),
             lints: RefCell::default(),
