@@ -1,1 +1,212 @@
-//! Compiles IDL from a build script.
+//! Compiles IDL from a build script, as in:
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> Result<(), spandrel_build::Error> {
+//!     spandrel_build::compile("idl/bank.idl")
+//! }
+//! ```
+//!
+//! That writes `bank.rs` to the build's `OUT_DIR`; one line in the program or library takes it in:
+//!
+//! ```ignore
+//! spandrel::include_idl!("bank"); // or: include!(concat!(env!("OUT_DIR"), "/bank.rs"));
+//! ```
+//!
+//! Definitions in files that the IDL includes are part of the same output, so that it stands by itself. Two IDL files that
+//! include a third therefore go into two modules of the program.
+//!
+//! This crate reads and writes files and talks to Cargo. What IDL means, and what Rust it becomes, belongs to
+//! `spandrel-idl`.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::{env, fmt, fs};
+
+use spandrel_idl::rust::{BadRuntimePath, Options, generate};
+use spandrel_idl::source::SourceMap;
+use spandrel_idl::{Diagnostics, FrontEndOptions, Model};
+
+/// Compiles one IDL file with default settings; the path is relative to the package's root.
+///
+/// # Errors
+/// As [`Builder::compile`].
+pub fn compile(file: impl AsRef<Path>) -> Result<(), Error> {
+    configure().compile(&[file])
+}
+
+/// Begins with the default settings.
+#[must_use]
+pub fn configure() -> Builder {
+    Builder::default()
+}
+
+/// Settings for compiling IDL.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    front_end: FrontEndOptions,
+    runtime: Option<String>,
+    out_dir: Option<PathBuf>,
+}
+
+impl Builder {
+    /// Adds a folder in which included files are looked for, after those added before.
+    #[must_use]
+    pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.front_end.include_paths.push(folder.into());
+        self
+    }
+
+    /// Defines a macro, as `NAME` (which makes it `1`) or `NAME=TEXT`.
+    #[must_use]
+    pub fn define(mut self, definition: &str) -> Self {
+        let (name, text) = match definition.split_once('=') {
+            Some((name, text)) => (name, Some(text.to_owned())),
+            None => (definition, None),
+        };
+        self.front_end.defines.push((name.to_owned(), text));
+        self
+    }
+
+    /// Names the runtime by another path than `::spandrel::generated`, for crates that re-export it.
+    #[must_use]
+    pub fn runtime(mut self, path: &str) -> Self {
+        self.runtime = Some(path.to_owned());
+        self
+    }
+
+    /// Writes to this folder, which must exist, instead of the build's `OUT_DIR`.
+    #[must_use]
+    pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.out_dir = Some(folder.into());
+        self
+    }
+
+    /// Compiles each file to Rust: `idl/bank.idl` to `bank.rs`. Tells Cargo to run the build script again when one of the
+    /// files that were read changes, and passes warnings on.
+    ///
+    /// # Errors
+    /// [`Error`], whose text is made to be read: return it from the build script's `main`.
+    pub fn compile(&self, files: &[impl AsRef<Path>]) -> Result<(), Error> {
+        self.compile_telling(files, &mut io::stdout())
+    }
+
+    fn compile_telling(&self, files: &[impl AsRef<Path>], cargo: &mut dyn Write) -> Result<(), Error> {
+        let out_dir = match &self.out_dir {
+            Some(folder) => folder.clone(),
+            None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(Error::NoOutDir)?,
+        };
+        let options = match &self.runtime {
+            Some(path) => Options::new().runtime(path).map_err(Error::Runtime)?,
+            None => Options::new(),
+        };
+        let mut written = BTreeSet::new();
+        for file in files {
+            let file = file.as_ref();
+            let name = file.file_stem().map(|stem| PathBuf::from(stem).with_added_extension("rs"));
+            let target = out_dir.join(name.ok_or_else(|| Error::NotAFile(file.to_owned()))?);
+            if !written.insert(target.clone()) {
+                return Err(Error::SameOutput(target));
+            }
+            let model = self.model(file, cargo)?;
+            write_if_changed(&target, &generate(&model, &options))?;
+        }
+        Ok(())
+    }
+
+    fn model(&self, file: &Path, cargo: &mut dyn Write) -> Result<Model, Error> {
+        let result = spandrel_idl::compile(&self.front_end, file);
+        let told = match &result {
+            Ok(model) => tell_cargo(cargo, file, model.sources(), model.warnings()),
+            Err(diagnostics) => tell_cargo(cargo, file, diagnostics.sources(), &Diagnostics::default()),
+        };
+        told.map_err(Error::Cargo)?;
+        result.map_err(Error::Idl)
+    }
+}
+
+/// What Cargo should watch, and warnings.
+fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings: &Diagnostics) -> io::Result<()> {
+    let read = sources.files().iter().map(|source| source.path.as_path());
+    let watched: BTreeSet<&Path> = read.chain([file]).collect();
+    for path in watched {
+        writeln!(cargo, "cargo:rerun-if-changed={}", path.display())?;
+    }
+    for line in warnings.to_string().lines() {
+        writeln!(cargo, "cargo:warning={line}")?;
+    }
+    Ok(())
+}
+
+/// Leaves a file alone that says the same already, so that Cargo need not compile it again.
+fn write_if_changed(target: &Path, text: &str) -> Result<(), Error> {
+    if fs::read(target).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(());
+    }
+    fs::write(target, text).map_err(|source| Error::Write { path: target.to_owned(), source })
+}
+
+/// Why there is no Rust for some IDL.
+///
+/// The debug form is the same as the display form, because it is what a build script's `main` prints.
+#[non_exhaustive]
+pub enum Error {
+    /// The IDL cannot be read or is not correct; the text shows the lines and says what is wrong with them.
+    Idl(Diagnostics),
+    /// The output cannot be written.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// `OUT_DIR` is not set, so this is no build script, and no other folder was named.
+    NoOutDir,
+    /// Two files would be compiled to the same output.
+    SameOutput(PathBuf),
+    /// The path of an IDL file does not end in a file's name.
+    NotAFile(PathBuf),
+    /// The runtime's path is no path.
+    Runtime(BadRuntimePath),
+    /// Cargo does not listen.
+    Cargo(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idl(diagnostics) => write!(f, "{diagnostics}"),
+            Self::Write { path, .. } => write!(f, "cannot write {}", path.display()),
+            Self::NoOutDir => {
+                f.write_str("OUT_DIR is not set: call this from a build script, or name a folder with `out_dir`")
+            }
+            Self::SameOutput(path) => {
+                write!(f, "two IDL files would be compiled to {}: give them different names or folders", path.display())
+            }
+            Self::NotAFile(path) => write!(f, "`{}` does not name a file", path.display()),
+            Self::Runtime(error) => write!(f, "{error}"),
+            Self::Cargo(_) => f.write_str("cannot write to standard output"),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{self}")?;
+        match self {
+            Self::Write { source: cause, .. } | Self::Cargo(cause) => write!(f, ": {cause}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Write { source: cause, .. } | Self::Cargo(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
