@@ -9,7 +9,7 @@
 //!
 //! That writes `bank.rs` to the build's `OUT_DIR`; one line in the program or library takes it in:
 //!
-//! ```ignore
+//! ```text
 //! spandrel::include_idl!("bank"); // or: include!(concat!(env!("OUT_DIR"), "/bank.rs"));
 //! ```
 //!
