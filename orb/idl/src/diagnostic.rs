@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use crate::source::{SourceMap, Span};
 
+mod render;
+
 /// How grave a [`Diagnostic`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -41,15 +43,79 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    pub(crate) fn error(message: impl Into<String>) -> Self {
+    fn new(severity: Severity, message: impl Into<String>) -> Self {
         Diagnostic {
-            severity: Severity::Error,
+            severity,
             message: message.into(),
             primary: None,
             secondary: Vec::new(),
             notes: Vec::new(),
             help: Vec::new(),
         }
+    }
+
+    pub(crate) fn error(message: impl Into<String>) -> Self {
+        Diagnostic::new(Severity::Error, message)
+    }
+
+    pub(crate) fn warning(message: impl Into<String>) -> Self {
+        Diagnostic::new(Severity::Warning, message)
+    }
+
+    /// Says where, with a few words beside it.
+    pub(crate) fn at(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.primary = Some(Label { span, text: text.into() });
+        self
+    }
+
+    /// Points at another place that belongs to it.
+    pub(crate) fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.secondary.push(Label { span, text: text.into() });
+        self
+    }
+
+    pub(crate) fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+}
+
+/// How many errors one run reports; more would tell no more.
+const MOST_ERRORS: usize = 100;
+
+/// Collects diagnostics while a file is compiled, and stops collecting when there are too many.
+#[derive(Debug, Default)]
+pub(crate) struct Reporter {
+    list: Vec<Diagnostic>,
+    errors: usize,
+}
+
+impl Reporter {
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        let is_error = diagnostic.severity == Severity::Error;
+        self.errors += usize::from(is_error);
+        if self.list.len() < MOST_ERRORS {
+            self.list.push(diagnostic);
+        } else if is_error && self.errors == 1 {
+            // A hundred warnings must not hide that there is an error.
+            self.list[MOST_ERRORS - 1] = diagnostic;
+        } else if self.list.len() == MOST_ERRORS {
+            let message = format!("more than {MOST_ERRORS} diagnostics; the rest is left out");
+            self.list.push(Diagnostic::new(diagnostic.severity, message));
+        }
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Diagnostic> {
+        self.list
     }
 }
 
@@ -66,6 +132,19 @@ impl Diagnostics {
         self.list.iter()
     }
 
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them as text for people: each shows its source lines, the cause, notes and what to do.
+    ///
+    /// `colour` adds ANSI escape sequences.
+    pub fn render(&self, colour: bool) -> String {
+        let rendered = self.list.iter();
+        rendered.map(|diagnostic| render::render(diagnostic, &self.sources, colour) + "\n\n").collect()
+    }
+
     /// The files that were read, also when compilation failed.
     pub fn sources(&self) -> &SourceMap {
         &self.sources
@@ -78,17 +157,10 @@ impl fmt::Debug for Diagnostics {
     }
 }
 
-/// As they are to be read by people, without colours.
+/// As they are to be read by people, without colours: as [`Diagnostics::render`].
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for diagnostic in &self.list {
-            let word = match diagnostic.severity {
-                Severity::Warning => "warning",
-                Severity::Error => "error",
-            };
-            writeln!(f, "{word}: {}", diagnostic.message)?;
-        }
-        Ok(())
+        f.write_str(&self.render(false))
     }
 }
 

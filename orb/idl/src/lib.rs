@@ -7,12 +7,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use source::{SourceFile, SourceMap};
+use check::Checked;
+use diagnostic::Reporter;
+use intern::Interner;
+use preprocess::Context;
+use source::SourceMap;
 
+mod ast;
+mod check;
 pub mod diagnostic;
+mod intern;
+mod lexer;
+mod literal;
 pub mod model;
+mod parse;
+mod preprocess;
 pub mod rust;
 pub mod source;
+mod suggest;
+mod token;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use model::Model;
@@ -40,28 +53,64 @@ pub fn compile(options: &FrontEndOptions, file: &Path) -> Result<Model, Diagnost
 /// # Errors
 /// As [`compile`].
 pub fn compile_with(
-    _options: &FrontEndOptions,
+    options: &FrontEndOptions,
     provider: &dyn SourceProvider,
     file: &Path,
 ) -> Result<Model, Diagnostics> {
-    let mut diagnostics = Diagnostics::default();
-    let mut sources = SourceMap::default();
-    match provider.read(file) {
-        Ok(octets) => {
-            sources.add(SourceFile {
-                path: file.to_owned(),
-                text: String::from_utf8_lossy(&octets).into_owned(),
-                included_from: None,
-            });
-            diagnostics
-                .list
-                .push(Diagnostic::error("the front end is not complete"));
-        }
+    let mut front_end = FrontEnd::default();
+    let checked = match provider.read(file) {
+        Ok(octets) => Some(front_end.run(options, provider, file, octets)),
         Err(error) => {
             let message = format!("cannot read {}: {error}", file.display());
-            diagnostics.list.push(Diagnostic::error(message));
+            front_end.reporter.report(Diagnostic::error(message));
+            None
+        }
+    };
+    let has_errors = front_end.reporter.has_errors();
+    let sources = Arc::new(front_end.sources);
+    let diagnostics = Diagnostics {
+        list: front_end.reporter.into_list(),
+        sources: sources.clone(),
+    };
+    match checked {
+        Some(checked) if !has_errors => Ok(Model {
+            sources,
+            definitions: checked.definitions,
+            roots: checked.roots,
+            by_name: checked.by_name,
+            fixed: checked.fixed,
+            warnings: diagnostics,
+        }),
+        _ => Err(diagnostics),
+    }
+}
+
+/// What the phases share.
+#[derive(Default)]
+struct FrontEnd {
+    sources: SourceMap,
+    interner: Interner,
+    reporter: Reporter,
+}
+
+impl FrontEnd {
+    fn run(
+        &mut self,
+        options: &FrontEndOptions,
+        provider: &dyn SourceProvider,
+        file: &Path,
+        octets: Vec<u8>,
+    ) -> Checked {
+        let input = preprocess::preprocess(options, provider, (file, octets), self.context());
+        let items = parse::parse(input, self.context());
+        check::check(&items, self.context())
+    }
+
+    fn context(&mut self) -> Context<'_> {
+        Context {
+            sources: &mut self.sources,
+            interner: &mut self.interner,
+            reporter: &mut self.reporter,
         }
     }
-    diagnostics.sources = Arc::new(sources);
-    Err(diagnostics)
 }

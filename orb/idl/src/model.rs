@@ -36,6 +36,7 @@ pub struct Model {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) roots: Vec<DefId>,
     pub(crate) by_name: HashMap<String, DefId>,
+    pub(crate) fixed: Vec<bool>,
     pub(crate) warnings: Diagnostics,
 }
 

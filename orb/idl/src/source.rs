@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Names a [`SourceFile`] in its [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,13 +24,20 @@ pub struct Span {
     pub end: u32,
 }
 
+impl Span {
+    /// From the start of `self` to the end of `last`, where both stand in one file in this order; otherwise `self`.
+    pub(crate) fn to(self, last: Span) -> Span {
+        if self.file == last.file && last.end >= self.start { Span { end: last.end, ..self } } else { self }
+    }
+}
+
 /// One file as it was read. A file included twice is here twice, once for each inclusion.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// Its path as it was found: the including file's folder or an include path, joined with the name in the directive.
     pub path: PathBuf,
     /// Its text. Octets that are not UTF-8 are taken as ISO 8859-1.
-    pub text: String,
+    pub text: Arc<str>,
     /// The `#include` that brought it in; `None` for the main file.
     pub included_from: Option<Span>,
 }
@@ -117,8 +125,6 @@ impl MemoryFiles {
 impl SourceProvider for MemoryFiles {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let found = self.files.get(path);
-        found
-            .cloned()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        found.cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::ops::Index;
 
 use super::{
-    Attribute, Const, DefId, Definition, DefinitionKind, Enum, Interface, Model, Operation,
-    Primitive, Struct, Type, Typedef,
+    Attribute, Const, DefId, Definition, DefinitionKind, Enum, Interface, Model, Operation, Primitive, Struct, Type,
+    Typedef,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::SourceMap;
@@ -78,14 +78,7 @@ impl Model {
         match self.resolve(ty) {
             Type::Primitive(primitive) => *primitive != Primitive::WChar,
             Type::Array { element, .. } => self.is_fixed_size(element),
-            Type::Named(id) => match &self[*id].kind {
-                DefinitionKind::Enum(_) => true,
-                DefinitionKind::Struct(body) => body
-                    .members
-                    .iter()
-                    .all(|member| self.is_fixed_size(&member.ty)),
-                _ => false,
-            },
+            Type::Named(id) => self.fixed.get(id.index()).copied().unwrap_or(false),
             _ => false,
         }
     }
@@ -117,10 +110,7 @@ impl Model {
             .copied()
             .filter(|&id| {
                 let kind = &self[id].kind;
-                matches!(
-                    kind,
-                    DefinitionKind::Operation(_) | DefinitionKind::Attribute(_)
-                )
+                matches!(kind, DefinitionKind::Operation(_) | DefinitionKind::Attribute(_))
             })
             .collect()
     }
@@ -129,12 +119,7 @@ impl Model {
     /// what other IDL compilers say of the same file.
     pub fn dump(&self) -> String {
         let lines = self.definitions().map(|definition| {
-            let Definition {
-                kind,
-                scoped_name,
-                repository_id,
-                ..
-            } = definition;
+            let Definition { kind, scoped_name, repository_id, .. } = definition;
             format!("{} {scoped_name} {repository_id}\n", kind.keyword())
         });
         lines.collect()
@@ -142,9 +127,7 @@ impl Model {
 
     fn member_types(&self, id: DefId) -> impl Iterator<Item = &Type> {
         let members = match &self[id].kind {
-            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
-                body.members.as_slice()
-            }
+            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => body.members.as_slice(),
             _ => &[],
         };
         members.iter().map(|member| &member.ty)

@@ -1,0 +1,198 @@
+//! The syntax tree: what was written, before any name has a meaning.
+//!
+//! Its depth is bounded by the parser, so that recursion over it is safe; expressions, which may be long, are flat.
+
+use std::rc::Rc;
+
+use crate::intern::Symbol;
+use crate::model::{ParameterMode, Primitive};
+use crate::source::Span;
+
+/// A simple name; an escaped identifier has lost its `_`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    pub(crate) symbol: Symbol,
+    pub(crate) span: Span,
+}
+
+/// `A::B`, `::A::B` or `B`.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopedName {
+    pub(crate) absolute: bool,
+    /// At least one.
+    pub(crate) parts: Vec<Name>,
+    pub(crate) span: Span,
+}
+
+/// A name being defined, with what the parser knows about its surroundings.
+#[derive(Clone, Debug)]
+pub(crate) struct NewName {
+    pub(crate) name: Name,
+    /// What repository ids start with here.
+    pub(crate) prefix: Rc<str>,
+    pub(crate) doc: Vec<String>,
+}
+
+/// One thing in a scope.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Module {
+        name: NewName,
+        body: Vec<Item>,
+    },
+    Interface {
+        name: NewName,
+        bases: Vec<ScopedName>,
+        /// `None` for a forward declaration.
+        body: Option<Vec<Item>>,
+    },
+    Operation(Operation),
+    Attribute {
+        readonly: bool,
+        ty: TypeSpec,
+        names: Vec<NewName>,
+        get_raises: Vec<ScopedName>,
+        set_raises: Vec<ScopedName>,
+    },
+    Struct(StructItem),
+    /// `struct Name;`
+    StructForward {
+        name: NewName,
+    },
+    Enum(EnumItem),
+    Typedef {
+        ty: TypeSpec,
+        declarators: Vec<Declarator>,
+    },
+    Const {
+        ty: TypeSpec,
+        name: NewName,
+        value: Expression,
+    },
+    /// A name whose definition was reported, as wrong or as not supported; its uses are let pass.
+    Broken {
+        name: NewName,
+    },
+    PragmaId {
+        name: ScopedName,
+        id: String,
+        span: Span,
+    },
+    PragmaVersion {
+        name: ScopedName,
+        version: String,
+        span: Span,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct StructItem {
+    pub(crate) name: NewName,
+    pub(crate) is_exception: bool,
+    pub(crate) members: Vec<Member>,
+}
+
+/// `type a, b[2];`
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) ty: TypeSpec,
+    pub(crate) declarators: Vec<Declarator>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Declarator {
+    pub(crate) name: NewName,
+    pub(crate) dimensions: Vec<Expression>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct EnumItem {
+    pub(crate) name: NewName,
+    pub(crate) enumerators: Vec<NewName>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) name: NewName,
+    pub(crate) oneway: Option<Span>,
+    /// `None` for `void`.
+    pub(crate) result: Option<TypeSpec>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) raises: Vec<ScopedName>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) mode: ParameterMode,
+    pub(crate) mode_span: Span,
+    pub(crate) ty: TypeSpec,
+    pub(crate) name: Name,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TypeSpec {
+    pub(crate) kind: TypeKind,
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum TypeKind {
+    Primitive(Primitive),
+    String(Option<Expression>),
+    Sequence(Box<TypeSpec>, Option<Expression>),
+    Object,
+    Scoped(ScopedName),
+    Struct(Box<StructItem>),
+    Enum(Box<EnumItem>),
+    /// A type that was reported already.
+    Unsupported,
+}
+
+/// A constant expression, operands before their operators: evaluated with a stack, without recursion.
+#[derive(Clone, Debug)]
+pub(crate) struct Expression {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) kind: StepKind,
+    /// Of the operand, or of the operator.
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum StepKind {
+    Integer(u128),
+    Float(f64),
+    Boolean(bool),
+    Char(char),
+    String(String),
+    Name(ScopedName),
+    /// A literal that was reported already.
+    Malformed,
+    Unary(Unary),
+    Binary(Binary),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unary {
+    Plus,
+    Minus,
+    Complement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Or,
+    Xor,
+    And,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}

@@ -1,0 +1,205 @@
+//! The checker: gives names their meaning, computes constants, and builds the model.
+//!
+//! It walks the syntax tree once, in source order, since in IDL a name must be defined before it is used (IDL 4.2, 7.5).
+//! A definition with an error in it stays known, marked as broken, so that its uses are not reported again.
+
+use std::collections::HashMap;
+
+use crate::ast::{Item, NewName};
+use crate::diagnostic::{Diagnostic, Reporter};
+use crate::intern::{Interner, Symbol};
+use crate::model::{DefId, Definition, DefinitionKind, Module};
+use crate::preprocess::Context;
+use crate::source::{FileId, Span};
+
+mod arithmetic;
+mod constants;
+mod interfaces;
+mod names;
+mod operations;
+mod pragmas;
+mod scopes;
+mod shapes;
+mod structs;
+mod types;
+
+use scopes::{Scope, ScopeId};
+use shapes::Shape;
+
+/// What the checker hands to the model.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) definitions: Vec<Definition>,
+    pub(crate) roots: Vec<DefId>,
+    pub(crate) by_name: HashMap<String, DefId>,
+    /// Whether values of each definition, if it is a type, have one size.
+    pub(crate) fixed: Vec<bool>,
+}
+
+/// Checks a whole specification.
+pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
+    let mut checker = Checker {
+        definitions: Vec::new(),
+        facts: Vec::new(),
+        roots: Vec::new(),
+        by_name: HashMap::new(),
+        scopes: vec![Scope::global()],
+        open: vec![ScopeId::GLOBAL],
+        open_structs: Vec::new(),
+        inheritance_budget: interfaces::BUDGET,
+        interner: context.interner,
+        reporter: context.reporter,
+    };
+    checker.items(items);
+    checker.undefined_forwards();
+    Checked {
+        fixed: checker.facts.iter().map(|it| it.shape.fixed).collect(),
+        definitions: checker.definitions,
+        roots: checker.roots,
+        by_name: checker.by_name,
+    }
+}
+
+struct Checker<'a> {
+    definitions: Vec<Definition>,
+    /// Beside each definition, what the model does not need.
+    facts: Vec<Facts>,
+    roots: Vec<DefId>,
+    by_name: HashMap<String, DefId>,
+    scopes: Vec<Scope>,
+    /// The scopes around this place, innermost last.
+    open: Vec<ScopeId>,
+    /// The structs around this place.
+    open_structs: Vec<DefId>,
+    inheritance_budget: usize,
+    interner: &'a mut Interner,
+    reporter: &'a mut Reporter,
+}
+
+/// What is known of a definition besides the model.
+#[derive(Debug)]
+struct Facts {
+    symbol: Symbol,
+    /// Reported already: its uses are let pass.
+    broken: bool,
+    /// For structs and interfaces: whether the body has been seen to its end.
+    complete: bool,
+    /// The scope that it opens.
+    scope: Option<ScopeId>,
+    /// The shape of its values, if it is a type.
+    shape: Shape,
+    /// Where `#pragma ID` set its id.
+    id_set: Option<Span>,
+    /// Where `#pragma version` set its version.
+    version_set: Option<Span>,
+}
+
+impl Checker<'_> {
+    fn items(&mut self, items: &[Item]) {
+        for item in items {
+            self.item(item);
+        }
+    }
+
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Module { name, body } => self.module(name, body),
+            Item::Interface { name, bases, body } => self.interface(name, bases, body.as_deref()),
+            Item::Operation(operation) => self.operation(operation),
+            Item::Attribute { readonly, ty, names, get_raises, set_raises } => {
+                self.attribute(*readonly, ty, names, (get_raises, set_raises))
+            }
+            Item::Struct(body) => {
+                self.structure(body);
+            }
+            Item::StructForward { name } => self.forward_struct(name),
+            Item::Enum(body) => {
+                self.enumeration(body);
+            }
+            Item::Typedef { ty, declarators } => self.typedef(ty, declarators),
+            Item::Const { ty, name, value } => self.constant(ty, name, value),
+            Item::Broken { name } => {
+                self.broken(name);
+            }
+            Item::PragmaId { name, id, span } => self.pragma_id(name, id, *span),
+            Item::PragmaVersion { name, version, span } => {
+                self.pragma_version(name, version, *span);
+            }
+        }
+    }
+
+    fn module(&mut self, name: &NewName, body: &[Item]) {
+        let existing = self.own(self.current(), name.name.symbol);
+        let reopened = existing.and_then(|entry| entry.definition).filter(|&id| {
+            let same = self.facts[id.index()].symbol == name.name.symbol;
+            same && matches!(self[id].kind, DefinitionKind::Module(_))
+        });
+        let id = match reopened {
+            Some(id) => {
+                let in_main = self.in_main(name.name.span);
+                let definition = &mut self.definitions[id.index()];
+                definition.in_main_file |= in_main;
+                if definition.doc.is_empty() {
+                    definition.doc.clone_from(&name.doc);
+                }
+                id
+            }
+            None => self.define(name, DefinitionKind::Module(Module::default())),
+        };
+        self.enter(id);
+        self.items(body);
+        self.leave();
+    }
+
+    /// A name whose definition is not usable. It may come again, as forward declarations do.
+    fn broken(&mut self, name: &NewName) -> DefId {
+        let existing = self.own(self.current(), name.name.symbol);
+        let known = existing.and_then(|entry| entry.definition);
+        if let Some(id) = known.filter(|id| self.facts[id.index()].broken) {
+            return id;
+        }
+        let id = self.define(name, DefinitionKind::Native);
+        self.facts[id.index()].broken = true;
+        id
+    }
+
+    fn in_main(&self, span: Span) -> bool {
+        span.file == FileId(0)
+    }
+
+    /// Structs and interfaces that were declared and never defined.
+    fn undefined_forwards(&mut self) {
+        for index in 0..self.definitions.len() {
+            let definition = &self.definitions[index];
+            if self.facts[index].complete || self.facts[index].broken {
+                continue;
+            }
+            let name = &definition.scoped_name;
+            let diagnostic = match definition.kind {
+                DefinitionKind::Struct(_) => {
+                    let message = format!("struct `{name}` is declared and never defined");
+                    Diagnostic::error(message)
+                }
+                DefinitionKind::Interface(_) => {
+                    let message = format!("interface `{name}` is declared and never defined");
+                    Diagnostic::warning(message)
+                }
+                _ => continue,
+            };
+            let diagnostic = diagnostic.at(definition.span, "declared here");
+            self.report(diagnostic);
+        }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.reporter.report(diagnostic);
+    }
+}
+
+impl std::ops::Index<DefId> for Checker<'_> {
+    type Output = Definition;
+
+    fn index(&self, id: DefId) -> &Definition {
+        &self.definitions[id.index()]
+    }
+}

@@ -1,0 +1,233 @@
+//! Interfaces and their inheritance (IDL 4.2, 7.4.3.4.3.2).
+
+use std::collections::HashMap;
+
+use super::Checker;
+use super::scopes::ScopeId;
+use crate::ast::{Item, Name, NewName, ScopedName};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Symbol;
+use crate::model::{DefId, DefinitionKind, Interface};
+
+/// How many bases, direct and indirect, an interface may have.
+const MOST_BASES: usize = 256;
+
+/// How many inherited operations are compared in one run, so that no web of bases costs more.
+pub(super) const BUDGET: usize = 4_000_000;
+
+impl Checker<'_> {
+    pub(super) fn interface(&mut self, name: &NewName, bases: &[ScopedName], body: Option<&[Item]>) {
+        let known = self.declared_before(name).filter(|&id| matches!(self[id].kind, DefinitionKind::Interface(_)));
+        let Some(body) = body else {
+            match known {
+                Some(id) => self.check_same_prefix(id, name),
+                None => {
+                    let forward = Interface { forward_only: true, ..Interface::default() };
+                    self.define(name, DefinitionKind::Interface(forward));
+                }
+            }
+            return;
+        };
+        let bases = self.bases(name, bases);
+        let known = known.filter(|id| self.facts[id.index()].scope.is_none());
+        let id = match known {
+            Some(id) => {
+                self.complete_forward(id, name);
+                id
+            }
+            None => self.define(name, DefinitionKind::Interface(Interface::default())),
+        };
+        let all_bases = self.all_bases(&bases, name);
+        let base_scopes = all_bases.iter();
+        let base_scopes: Vec<ScopeId> = base_scopes.filter_map(|it| self.facts[it.index()].scope).collect();
+        let scope = self.enter(id);
+        if bases.len() > 1 {
+            self.check_inherited_together(&all_bases, name);
+        }
+        self.scope_mut(scope).bases = base_scopes;
+        if let DefinitionKind::Interface(interface) = &mut self.definitions[id.index()].kind {
+            interface.bases = bases;
+            interface.all_bases = all_bases;
+            interface.forward_only = false;
+        }
+        self.items(body);
+        self.check_redefined(id);
+        self.leave();
+        self.facts[id.index()].complete = true;
+    }
+
+    /// The direct bases: interfaces that are defined, each once.
+    fn bases(&mut self, name: &NewName, written: &[ScopedName]) -> Vec<DefId> {
+        let mut bases = Vec::new();
+        for base in written {
+            if let Some(id) = self.base(name, base)
+                && !bases.contains(&id)
+                && bases.len() <= MOST_BASES
+            {
+                bases.push(id);
+            } else if let Ok(Some(id)) = self.try_resolve(base)
+                && bases.contains(&id)
+            {
+                let text = self[id].name.clone();
+                let error =
+                    Diagnostic::error(format!("`{text}` is a direct base twice")).at(base.span, "named again here");
+                self.report(error);
+            }
+        }
+        bases
+    }
+
+    fn base(&mut self, name: &NewName, written: &ScopedName) -> Option<DefId> {
+        let id = match self.try_resolve(written) {
+            Ok(found) => found?,
+            Err(not_found) => {
+                let itself = written.parts.len() == 1 && written.parts[0].symbol == name.name.symbol;
+                if itself {
+                    let error = Diagnostic::error("an interface cannot inherit from itself")
+                        .at(written.span, "not defined yet");
+                    self.report(error);
+                } else {
+                    self.report_not_found(written, &not_found);
+                }
+                return None;
+            }
+        };
+        // A typedef of an interface is the interface.
+        let id = self.unaliased(id);
+        let definition = &self[id];
+        let text = &definition.name;
+        let error = match &definition.kind {
+            DefinitionKind::Interface(_) if self.facts[id.index()].complete => return Some(id),
+            DefinitionKind::Interface(_) => {
+                Diagnostic::error(format!("interface `{text}` cannot be a base before it is defined"))
+                    .at(written.span, "used as a base")
+                    .also(definition.span, "so far it is only declared")
+            }
+            kind => Diagnostic::error(format!("`{text}` is not an interface"))
+                .at(written.span, "used as a base")
+                .also(definition.span, format!("this is the name of a {}", kind.keyword())),
+        };
+        self.report(error);
+        None
+    }
+
+    /// All bases, each once and after its own bases.
+    fn all_bases(&mut self, bases: &[DefId], name: &NewName) -> Vec<DefId> {
+        let mut all: Vec<DefId> = Vec::new();
+        for &base in bases {
+            if let DefinitionKind::Interface(interface) = &self[base].kind {
+                for &inherited in interface.all_bases.iter().chain([&base]) {
+                    if !all.contains(&inherited) {
+                        all.push(inherited);
+                    }
+                }
+            }
+            if all.len() > MOST_BASES {
+                let message = format!("an interface has at most {MOST_BASES} bases");
+                let error = Diagnostic::error(message).at(name.name.span, "this one has more");
+                self.report(error);
+                all.truncate(MOST_BASES);
+                break;
+            }
+        }
+        all
+    }
+
+    /// Operations and attributes of different bases may not have the same name.
+    fn check_inherited_together(&mut self, all_bases: &[DefId], name: &NewName) {
+        let mut seen: HashMap<Symbol, DefId> = HashMap::new();
+        for &base in all_bases {
+            for id in self.operations_of(base) {
+                let Some(rest) = self.inheritance_budget.checked_sub(1) else {
+                    return self.inheritance_too_large(name.name);
+                };
+                self.inheritance_budget = rest;
+                let folded = self.interner.folded(self.facts[id.index()].symbol);
+                match seen.get(&folded) {
+                    None => {
+                        seen.insert(folded, id);
+                    }
+                    Some(&other) => self.inherited_clash(name.name, id, other),
+                }
+            }
+        }
+    }
+
+    fn inheritance_too_large(&mut self, name: Name) {
+        let error = Diagnostic::error("too many operations are inherited from several bases")
+            .at(name.span, "here the limit is passed");
+        self.report(error);
+        self.inheritance_budget = BUDGET;
+    }
+
+    fn inherited_clash(&mut self, name: Name, one: DefId, other: DefId) {
+        let text = self.text(name.symbol);
+        let (one, other) = (&self[one], &self[other]);
+        let message = if one.name == other.name {
+            format!("`{text}` inherits `{}` from two bases", one.name)
+        } else {
+            format!("`{text}` inherits `{}` and `{}`, which differ only in case", other.name, one.name)
+        };
+        let error = Diagnostic::error(message)
+            .at(name.span, "")
+            .also(other.span, format!("`{}` is one", other.scoped_name))
+            .also(one.span, format!("`{}` is the other", one.scoped_name));
+        self.report(error);
+    }
+
+    /// Nothing in an interface may have the name of an operation or attribute that it inherits.
+    fn check_redefined(&mut self, id: DefId) {
+        let Some(scope) = self.facts[id.index()].scope else {
+            return;
+        };
+        let DefinitionKind::Interface(interface) = &self[id].kind else {
+            return;
+        };
+        if self.scope(scope).bases.is_empty() {
+            return;
+        }
+        let contents = interface.contents.clone();
+        let bases = self.scope(scope).bases.clone();
+        for own in contents {
+            let folded = self.interner.folded(self.facts[own.index()].symbol);
+            let inherited = bases.iter().find_map(|&base| {
+                let id = self.scope(base).names.get(&folded)?.definition?;
+                self.is_operation(id).then_some(id)
+            });
+            if let Some(inherited) = inherited {
+                let (own, inherited) = (&self[own], &self[inherited]);
+                let error = Diagnostic::error(format!("`{}` is inherited already", own.name))
+                    .at(own.span, "defined again here")
+                    .also(inherited.span, format!("`{}`", inherited.scoped_name))
+                    .note("operations and attributes cannot be redefined or overloaded");
+                self.report(error);
+            }
+        }
+    }
+
+    fn operations_of(&self, interface: DefId) -> Vec<DefId> {
+        match &self[interface].kind {
+            DefinitionKind::Interface(body) => {
+                let contents = body.contents.iter().copied();
+                contents.filter(|&id| self.is_operation(id)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_operation(&self, id: DefId) -> bool {
+        matches!(self[id].kind, DefinitionKind::Operation(_) | DefinitionKind::Attribute(_))
+    }
+
+    /// What a chain of typedefs names in the end, if it names a definition at all.
+    pub(super) fn unaliased(&self, id: DefId) -> DefId {
+        let mut id = id;
+        while let DefinitionKind::Typedef(typedef) = &self[id].kind {
+            match typedef.ty {
+                crate::model::Type::Named(next) => id = next,
+                _ => break,
+            }
+        }
+        id
+    }
+}

@@ -1,0 +1,215 @@
+//! Name resolution (IDL 4.2, 7.5.1).
+
+use super::Checker;
+use super::scopes::{Entry, ScopeId};
+use crate::ast::{Name, ScopedName};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Symbol;
+use crate::model::{DefId, DefinitionKind};
+use crate::suggest;
+
+/// How many names of a scope are looked through for a suggestion.
+const MOST_CANDIDATES: usize = 2000;
+
+/// What a search in one scope gave.
+enum Found {
+    Nothing,
+    /// It, and whether it is inherited.
+    One(Entry, bool),
+    Ambiguous(Vec<Entry>),
+}
+
+/// Why a scoped name means nothing: the number of the part at which the search ended, and the scope it ended in.
+pub(super) struct NotFound {
+    part: usize,
+    scope: Option<ScopeId>,
+}
+
+impl Checker<'_> {
+    /// The definition that a name means. `None` if there is none or it is broken; either has been reported.
+    pub(super) fn resolve(&mut self, name: &ScopedName) -> Option<DefId> {
+        match self.try_resolve(name) {
+            Ok(found) => found,
+            Err(not_found) => {
+                self.report_not_found(name, &not_found);
+                None
+            }
+        }
+    }
+
+    /// As [`resolve`](Self::resolve), but leaves it to the caller to report a name that is not there.
+    pub(super) fn try_resolve(&mut self, name: &ScopedName) -> Result<Option<DefId>, NotFound> {
+        let mut scope = None;
+        let mut meaning = None;
+        for (part, &simple) in name.parts.iter().enumerate() {
+            let found = match scope {
+                None if name.absolute => self.find(ScopeId::GLOBAL, simple.symbol),
+                None => self.find_outwards(simple),
+                Some(scope) => self.find(scope, simple.symbol),
+            };
+            let entry = match found {
+                Found::Nothing => return Err(NotFound { part, scope }),
+                Found::One(entry, _) => entry,
+                Found::Ambiguous(entries) => {
+                    self.ambiguous(simple, &entries);
+                    return Ok(None);
+                }
+            };
+            self.check_case(simple, entry);
+            let Some(id) = entry.definition else {
+                self.not_a_definition(simple, entry);
+                return Ok(None);
+            };
+            if self.facts[id.index()].broken {
+                return Ok(None);
+            }
+            meaning = Some(id);
+            if part + 1 < name.parts.len() {
+                let Some(inner) = self.inner_scope(id, simple) else {
+                    return Ok(None);
+                };
+                scope = Some(inner);
+            }
+        }
+        Ok(meaning)
+    }
+
+    /// Searches the scopes around this place, innermost first, and remembers that the name is used here.
+    fn find_outwards(&mut self, name: Name) -> Found {
+        for (steps, scope) in self.open.clone().into_iter().rev().enumerate() {
+            match self.find(scope, name.symbol) {
+                Found::Nothing => {}
+                Found::One(entry, inherited) => {
+                    if steps > 0 || inherited {
+                        self.use_name(Name { symbol: entry.symbol, span: name.span });
+                    }
+                    return Found::One(entry, inherited);
+                }
+                ambiguous @ Found::Ambiguous(_) => return ambiguous,
+            }
+        }
+        Found::Nothing
+    }
+
+    /// Searches one scope, and if it is an interface's, those of its bases.
+    fn find(&mut self, scope: ScopeId, symbol: Symbol) -> Found {
+        let folded = self.interner.folded(symbol);
+        if let Some(&entry) = self.scope(scope).names.get(&folded) {
+            return Found::One(entry, false);
+        }
+        let bases = &self.scope(scope).bases;
+        let inherited = bases.iter().filter_map(|&base| {
+            let entry = self.scope(base).names.get(&folded)?;
+            Some((base, *entry))
+        });
+        let mut inherited: Vec<(ScopeId, Entry)> = inherited.collect();
+        if inherited.len() > 1 {
+            // What a base redefines hides what it inherits.
+            let all = inherited.clone();
+            inherited.retain(|(scope, _)| {
+                let hides = |(other, _): &(ScopeId, Entry)| self.scope(*other).bases.contains(scope);
+                !all.iter().any(hides)
+            });
+        }
+        match inherited[..] {
+            [] => Found::Nothing,
+            [(_, entry)] => Found::One(entry, true),
+            _ => Found::Ambiguous(inherited.into_iter().map(|(_, entry)| entry).collect()),
+        }
+    }
+
+    /// The scope in which the next part of a scoped name is to be searched.
+    fn inner_scope(&mut self, id: DefId, name: Name) -> Option<ScopeId> {
+        if let Some(scope) = self.facts[id.index()].scope {
+            return Some(scope);
+        }
+        let text = self.text(name.symbol);
+        let definition = &self[id];
+        let kind = definition.kind.keyword();
+        let mut error = Diagnostic::error(format!("`{text}` has no names inside it"))
+            .at(name.span, format!("this is the name of a {kind}"))
+            .also(definition.span, "defined here");
+        match definition.kind {
+            DefinitionKind::Enum(_) => {
+                error = error.help("enumerators stand in the scope around their enum: name them without it");
+            }
+            DefinitionKind::Interface(_) | DefinitionKind::Struct(_) => {
+                error = error.note("so far it is only declared");
+            }
+            _ => {}
+        }
+        self.report(error);
+        None
+    }
+
+    fn check_case(&mut self, name: Name, entry: Entry) {
+        if entry.symbol == name.symbol {
+            return;
+        }
+        let (text, defined) = (self.text(name.symbol), self.text(entry.symbol));
+        let error = Diagnostic::error(format!("`{text}` is written `{defined}` where it is defined"))
+            .at(name.span, "")
+            .also(entry.span, "defined here")
+            .note("all uses of a name must be written in the same case (IDL 4.2, 7.2.3)");
+        self.report(error);
+    }
+
+    fn not_a_definition(&mut self, name: Name, entry: Entry) {
+        let text = self.text(name.symbol);
+        let error = Diagnostic::error(format!("`{text}` is a member or parameter"))
+            .at(name.span, "a type, constant, exception or interface is expected")
+            .also(entry.span, "defined here");
+        self.report(error);
+    }
+
+    fn ambiguous(&mut self, name: Name, entries: &[Entry]) {
+        let text = self.text(name.symbol);
+        let mut error = Diagnostic::error(format!("`{text}` is inherited with several meanings"))
+            .at(name.span, "ambiguous")
+            .help(format!("say which is meant by naming its interface, as in `Base::{text}`"));
+        for entry in entries.iter().take(4) {
+            error = error.also(entry.span, "this is one");
+        }
+        self.report(error);
+    }
+
+    pub(super) fn report_not_found(&mut self, name: &ScopedName, not_found: &NotFound) {
+        let part = name.parts[not_found.part];
+        let text = self.text(part.symbol);
+        let mut error = match not_found.part.checked_sub(1) {
+            None => {
+                Diagnostic::error(format!("`{text}` is not defined")).at(part.span, "not found in any scope around it")
+            }
+            Some(before) => {
+                let outer = self.text(name.parts[before].symbol);
+                Diagnostic::error(format!("there is no `{text}` in `{outer}`")).at(part.span, "not found there")
+            }
+        };
+        let lower = text.to_ascii_lowercase();
+        if matches!(&*lower, "true" | "false") && not_found.part == 0 {
+            error = error.help(format!("did you mean `{}`?", text.to_ascii_uppercase()));
+        } else if let Some(similar) = self.similar(&text, not_found.scope) {
+            error = error.help(format!("did you mean `{similar}`?"));
+        }
+        self.report(error);
+    }
+
+    /// A name much like `text`, in one scope or in those around this place.
+    fn similar(&self, text: &str, scope: Option<ScopeId>) -> Option<String> {
+        let searched = match scope {
+            Some(scope) => vec![scope],
+            None => self.open.iter().rev().copied().collect(),
+        };
+        for scope in searched {
+            let scopes = std::iter::once(scope).chain(self.scope(scope).bases.iter().copied());
+            let entries = scopes.flat_map(|it| self.scope(it).names.values());
+            let entries = entries.filter(|it| it.definition.is_some());
+            let mut candidates: Vec<_> = entries.take(MOST_CANDIDATES).map(|it| self.text(it.symbol)).collect();
+            candidates.sort_unstable(); // the map has no order of its own
+            if let Some(found) = suggest::closest(text, candidates.iter().map(|it| &**it)) {
+                return Some(found.to_owned());
+            }
+        }
+        None
+    }
+}

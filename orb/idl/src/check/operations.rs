@@ -1,0 +1,132 @@
+//! Operations and attributes.
+
+use super::Checker;
+use super::types::Place;
+use crate::ast;
+use crate::ast::{NewName, ScopedName, TypeSpec};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Attribute, DefId, DefinitionKind, Operation, Parameter, ParameterMode};
+
+impl Checker<'_> {
+    pub(super) fn operation(&mut self, item: &ast::Operation) {
+        let result = match &item.result {
+            None => Some(None),
+            Some(spec) => self.type_of(spec, Place::Call).map(Some),
+        };
+        let raises = self.raised(&item.raises);
+        let id = self.define(&item.name, DefinitionKind::Operation(Operation::default()));
+        let parameters = self.parameters(id, &item.parameters);
+        self.check_oneway(item);
+        if let DefinitionKind::Operation(operation) = &mut self.definitions[id.index()].kind {
+            *operation = Operation {
+                oneway: item.oneway.is_some(),
+                result: result.flatten(),
+                parameters,
+                raises,
+                context: Vec::new(),
+            };
+        }
+    }
+
+    fn parameters(&mut self, operation: DefId, items: &[ast::Parameter]) -> Vec<Parameter> {
+        self.enter(operation);
+        let mut parameters = Vec::with_capacity(items.len());
+        for item in items {
+            let ty = self.type_of(&item.ty, Place::Call);
+            self.enter_parameter(item.name);
+            if let Some(ty) = ty {
+                parameters.push(Parameter {
+                    mode: item.mode,
+                    ty,
+                    name: self.text(item.name.symbol).to_string(),
+                    span: item.name.span,
+                });
+            }
+        }
+        self.leave();
+        parameters
+    }
+
+    /// A parameter may have the name of its operation, unlike other names in scopes.
+    fn enter_parameter(&mut self, name: ast::Name) {
+        let scope = self.current();
+        let owner = self.scope_mut(scope).owner.take();
+        self.enter_name(name, None, "parameter");
+        self.scope_mut(scope).owner = owner;
+    }
+
+    /// A oneway operation gives nothing back (IDL 4.2, 7.4.6.4.2).
+    fn check_oneway(&mut self, item: &ast::Operation) {
+        let Some(oneway) = item.oneway else {
+            return;
+        };
+        let text = self.text(item.name.name.symbol);
+        let error = |what: &str| {
+            Diagnostic::error(format!("the oneway operation `{text}` {what}"))
+                .note("a oneway operation gets no reply that could carry anything back")
+        };
+        if let Some(result) = &item.result {
+            let error = error("returns a value").at(result.span, "must be `void`").also(oneway, "oneway");
+            self.report(error);
+        }
+        for parameter in &item.parameters {
+            if parameter.mode != ParameterMode::In {
+                let error = error("has a parameter that is not `in`")
+                    .at(parameter.mode_span, "must be `in`")
+                    .also(oneway, "oneway");
+                self.report(error);
+            }
+        }
+        if let Some(first) = item.raises.first() {
+            let error = error("raises exceptions").at(first.span, "cannot be raised").also(oneway, "oneway");
+            self.report(error);
+        }
+    }
+
+    pub(super) fn attribute(
+        &mut self,
+        readonly: bool,
+        ty: &TypeSpec,
+        names: &[NewName],
+        (get_raises, set_raises): (&[ScopedName], &[ScopedName]),
+    ) {
+        let ty = self.type_of(ty, Place::Call);
+        let get_raises = self.raised(get_raises);
+        let set_raises = self.raised(set_raises);
+        for name in names {
+            let Some(ty) = ty.clone() else {
+                self.broken(name);
+                continue;
+            };
+            let attribute = Attribute { readonly, ty, get_raises: get_raises.clone(), set_raises: set_raises.clone() };
+            self.define(name, DefinitionKind::Attribute(attribute));
+        }
+    }
+
+    /// The exceptions that a list names, each once.
+    fn raised(&mut self, names: &[ScopedName]) -> Vec<DefId> {
+        let mut raised: Vec<DefId> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for name in names {
+            let Some(id) = self.resolve(name) else {
+                continue;
+            };
+            let definition = &self[id];
+            if !matches!(definition.kind, DefinitionKind::Exception(_)) {
+                let (text, kind) = (&definition.name, definition.kind.keyword());
+                let error = Diagnostic::error(format!("`{text}` is not an exception"))
+                    .at(name.span, "cannot be raised")
+                    .also(definition.span, format!("this is the name of a {kind}"));
+                self.report(error);
+            } else if seen.insert(id) {
+                raised.push(id);
+            } else {
+                let text = &definition.name;
+                let warning =
+                    Diagnostic::warning(format!("exception `{text}` is named twice")).at(name.span, "again here");
+                self.report(warning);
+            }
+        }
+        raised
+    }
+}

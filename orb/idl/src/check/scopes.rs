@@ -1,0 +1,248 @@
+//! Scopes: what names they hold, and what may be put in beside what (IDL 4.2, 7.5.2).
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::{Checker, Facts, Shape};
+use crate::ast::{Name, NewName};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Symbol;
+use crate::model::{DefId, Definition, DefinitionKind};
+use crate::parse::{LONGEST_NAME, join};
+use crate::source::Span;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ScopeId(u32);
+
+impl ScopeId {
+    pub(super) const GLOBAL: ScopeId = ScopeId(0);
+}
+
+/// A region of names. Keys are spellings in lower case, since names that differ only in case collide.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    /// What opened it; `None` for the global scope.
+    pub(super) owner: Option<DefId>,
+    pub(super) names: HashMap<Symbol, Entry>,
+    /// Names from elsewhere that are used here: they may not get another meaning here any more.
+    used: HashMap<Symbol, Name>,
+    /// For an interface: the scopes of all its bases.
+    pub(super) bases: Vec<ScopeId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) symbol: Symbol,
+    /// `None` for members and parameters.
+    pub(super) definition: Option<DefId>,
+    pub(super) span: Span,
+}
+
+impl Scope {
+    pub(super) fn global() -> Self {
+        Scope::default()
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn scope(&self, id: ScopeId) -> &Scope {
+        &self.scopes[id.0 as usize]
+    }
+
+    pub(super) fn scope_mut(&mut self, id: ScopeId) -> &mut Scope {
+        &mut self.scopes[id.0 as usize]
+    }
+
+    pub(super) fn current(&self) -> ScopeId {
+        self.open.last().copied().unwrap_or(ScopeId::GLOBAL)
+    }
+
+    /// What `scope` itself holds under this name in any case.
+    pub(super) fn own(&mut self, scope: ScopeId, symbol: Symbol) -> Option<Entry> {
+        let folded = self.interner.folded(symbol);
+        self.scope(scope).names.get(&folded).copied()
+    }
+
+    /// Opens the scope of a definition, which is a new one unless it has been open before.
+    pub(super) fn enter(&mut self, owner: DefId) -> ScopeId {
+        let scope = match self.facts[owner.index()].scope {
+            Some(scope) => scope,
+            None => {
+                let scope = self.new_scope(Some(owner));
+                self.facts[owner.index()].scope = Some(scope);
+                scope
+            }
+        };
+        self.open.push(scope);
+        scope
+    }
+
+    fn new_scope(&mut self, owner: Option<DefId>) -> ScopeId {
+        self.scopes.push(Scope { owner, ..Scope::default() });
+        ScopeId((self.scopes.len() - 1) as u32)
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.open.pop();
+    }
+
+    /// Puts a new definition into the current scope, after checking that nothing stands against it.
+    pub(super) fn define(&mut self, new: &NewName, kind: DefinitionKind) -> DefId {
+        let parent = self.scope(self.current()).owner;
+        let id = self.define_below(new, kind, parent);
+        match parent.map(|parent| &mut self.definitions[parent.index()].kind) {
+            None => self.roots.push(id),
+            Some(DefinitionKind::Module(body)) => body.contents.push(id),
+            Some(DefinitionKind::Interface(body)) => body.contents.push(id),
+            Some(DefinitionKind::Struct(body) | DefinitionKind::Exception(body)) => {
+                body.contents.push(id);
+            }
+            Some(_) => {}
+        }
+        id
+    }
+
+    /// As [`define`](Self::define), for what its parent lists in its own way.
+    pub(super) fn define_below(&mut self, new: &NewName, kind: DefinitionKind, parent: Option<DefId>) -> DefId {
+        let id = DefId(self.definitions.len() as u32);
+        let name = self.interner.text(new.name.symbol);
+        let (scoped_name, repository_id) = self.full_names(&name, &new.prefix, new.name.span);
+        let is_new = self.enter_name(new.name, Some(id), kind.keyword());
+        if is_new {
+            self.by_name.insert(scoped_name.clone(), id);
+        }
+        self.definitions.push(Definition {
+            id,
+            name: name.to_string(),
+            scoped_name,
+            repository_id,
+            parent,
+            doc: new.doc.clone(),
+            span: new.name.span,
+            in_main_file: self.in_main(new.name.span),
+            kind,
+        });
+        self.facts.push(Facts {
+            symbol: new.name.symbol,
+            broken: false,
+            complete: false,
+            scope: None,
+            shape: Shape::default(),
+            id_set: None,
+            version_set: None,
+        });
+        id
+    }
+
+    /// The scoped name and the repository id. What is too long is reported and cut, since every name inside repeats it.
+    fn full_names(&mut self, name: &str, prefix: &str, span: Span) -> (String, String) {
+        let owner = self.scope(self.current()).owner;
+        let outer = owner.map_or("", |owner| &self[owner].scoped_name);
+        let scoped_name = match outer {
+            "" => name.to_owned(),
+            outer => format!("{outer}::{name}"),
+        };
+        if scoped_name.len() > LONGEST_NAME {
+            let message = format!("a name with its scopes has at most {LONGEST_NAME} characters");
+            self.report(Diagnostic::error(message).at(span, "this is longer"));
+            return (String::new(), String::new());
+        }
+        let id = self.repository_id(name, prefix);
+        (scoped_name, id)
+    }
+
+    /// `IDL:prefix/name:1.0` (CORBA 3.3 Part 1, 14.7.1).
+    pub(super) fn repository_id(&self, name: &str, prefix: &str) -> String {
+        format!("IDL:{}:1.0", join(prefix, name))
+    }
+
+    /// Puts a name into the current scope; whether that was possible. `what` names it in a complaint.
+    pub(super) fn enter_name(&mut self, name: Name, definition: Option<DefId>, what: &str) -> bool {
+        let scope = self.current();
+        let folded = self.interner.folded(name.symbol);
+        if let Some(earlier) = self.scope(scope).names.get(&folded).copied() {
+            self.collision(name, earlier, what);
+            return false;
+        }
+        self.check_enclosing(scope, name, what);
+        self.check_used(scope, name, what);
+        let entry = Entry { symbol: name.symbol, definition, span: name.span };
+        self.scope_mut(scope).names.insert(folded, entry);
+        true
+    }
+
+    fn collision(&mut self, name: Name, earlier: Entry, what: &str) {
+        if earlier.definition.is_some_and(|id| self.facts[id.index()].broken) {
+            return;
+        }
+        let (text, before) = (self.text(name.symbol), self.text(earlier.symbol));
+        let kind = earlier.definition.map_or("member or parameter", |id| self[id].kind.keyword());
+        let mut error = if text == before {
+            Diagnostic::error(format!("`{text}` is defined twice in this scope"))
+        } else {
+            Diagnostic::error(format!("`{text}` and `{before}` differ only in case"))
+                .note("identifiers that differ only in case collide (IDL 4.2, 7.2.3)")
+        };
+        error = error.at(name.span, format!("this {what} collides")).also(earlier.span, format!("with this {kind}"));
+        self.report(error);
+    }
+
+    /// A name may not be that of its own scope (IDL 4.2, 7.5.2).
+    fn check_enclosing(&mut self, scope: ScopeId, name: Name, what: &str) {
+        let Some(owner) = self.scope(scope).owner else {
+            return;
+        };
+        let (text, around) = (self.text(name.symbol), self.text(self.facts[owner.index()].symbol));
+        if !text.eq_ignore_ascii_case(&around) {
+            return;
+        }
+        let kind = self[owner].kind.keyword();
+        let mut error = Diagnostic::error(format!("`{text}` is the name of the {kind} around it"))
+            .at(name.span, format!("this {what} needs another name"))
+            .also(self[owner].span, "defined here");
+        if text != around {
+            error = error.note("names that differ only in case collide (IDL 4.2, 7.2.3)");
+        }
+        self.report(error);
+    }
+
+    /// A name that has been used in a scope may not get another meaning there (IDL 4.2, 7.5.3).
+    fn check_used(&mut self, scope: ScopeId, name: Name, what: &str) {
+        let folded = self.interner.folded(name.symbol);
+        let Some(used) = self.scope(scope).used.get(&folded).copied() else {
+            return;
+        };
+        let text = self.text(name.symbol);
+        let diagnostic = if used.symbol == name.symbol {
+            Diagnostic::error(format!("`{text}` gets another meaning after it was used here"))
+                .at(name.span, format!("this {what} comes too late"))
+                .also(used.span, "used here with its earlier meaning")
+        } else {
+            let before = self.text(used.symbol);
+            Diagnostic::warning(format!("`{text}` differs only in case from `{before}`, which is used in this scope"))
+                .at(name.span, format!("this {what}"))
+                .also(used.span, "used here")
+                .note("other IDL compilers refuse this; writing the type as a scoped name such as `::Scope::Type` avoids it")
+        };
+        self.report(diagnostic);
+    }
+
+    /// Remembers that a name from elsewhere is used in the scopes of `from` (an operation counts for its interface too).
+    pub(super) fn use_name(&mut self, name: Name) {
+        let folded = self.interner.folded(name.symbol);
+        let innermost = self.current();
+        self.scope_mut(innermost).used.entry(folded).or_insert(name);
+        let owner = self.scope(innermost).owner;
+        let in_operation = owner.is_some_and(|owner| matches!(self[owner].kind, DefinitionKind::Operation(_)));
+        if in_operation
+            && let Some(&outer) = self.open.iter().rev().nth(1)
+            && !self.scope(outer).names.contains_key(&folded)
+        {
+            self.scope_mut(outer).used.entry(folded).or_insert(name);
+        }
+    }
+
+    pub(super) fn text(&self, symbol: Symbol) -> Rc<str> {
+        self.interner.text(symbol)
+    }
+}

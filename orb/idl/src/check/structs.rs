@@ -1,0 +1,114 @@
+//! Structures and exceptions.
+
+use super::Checker;
+use super::shapes::Shape;
+use super::types::Place;
+use crate::ast::{NewName, StructItem};
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefinitionKind, Member, Struct};
+
+impl Checker<'_> {
+    /// `struct Name;`
+    pub(super) fn forward_struct(&mut self, name: &NewName) {
+        if let Some(id) = self.declared_before(name) {
+            if matches!(self[id].kind, DefinitionKind::Struct(_)) {
+                self.check_same_prefix(id, name);
+                return;
+            }
+            if self.facts[id.index()].broken {
+                return;
+            }
+        }
+        self.define(name, DefinitionKind::Struct(Struct::default()));
+    }
+
+    /// What the current scope holds under exactly this name.
+    pub(super) fn declared_before(&mut self, name: &NewName) -> Option<DefId> {
+        let entry = self.own(self.current(), name.name.symbol)?;
+        entry.definition.filter(|_| entry.symbol == name.name.symbol)
+    }
+
+    /// A definition must get the id that its forward declaration promised.
+    pub(super) fn check_same_prefix(&mut self, id: DefId, name: &NewName) {
+        let facts = &self.facts[id.index()];
+        if facts.id_set.is_some() || facts.version_set.is_some() {
+            return;
+        }
+        let text = self.text(name.name.symbol);
+        let here = self.repository_id(&text, &name.prefix);
+        let definition = &self[id];
+        if definition.repository_id == here || definition.repository_id.is_empty() {
+            return;
+        }
+        let error = Diagnostic::error(format!("`{text}` has two repository ids"))
+            .at(name.name.span, format!("here it is `{here}`"))
+            .also(definition.span, format!("here it is `{}`", definition.repository_id))
+            .help("put both declarations under the same `#pragma prefix`");
+        self.report(error);
+    }
+
+    /// Makes a definition out of a forward declaration.
+    pub(super) fn complete_forward(&mut self, id: DefId, name: &NewName) {
+        self.check_same_prefix(id, name);
+        let in_main_file = self.in_main(name.name.span);
+        let definition = &mut self.definitions[id.index()];
+        definition.span = name.name.span;
+        definition.in_main_file = in_main_file;
+        if !name.doc.is_empty() {
+            definition.doc.clone_from(&name.doc);
+        }
+    }
+
+    pub(super) fn structure(&mut self, item: &StructItem) -> DefId {
+        let forward = self.declared_before(&item.name).filter(|&id| {
+            let open = self.facts[id.index()].scope.is_some();
+            let is_struct = matches!(self[id].kind, DefinitionKind::Struct(_));
+            is_struct && !item.is_exception && !open
+        });
+        let id = match forward {
+            Some(id) => {
+                self.complete_forward(id, &item.name);
+                id
+            }
+            None if item.is_exception => self.define(&item.name, DefinitionKind::Exception(Struct::default())),
+            None => self.define(&item.name, DefinitionKind::Struct(Struct::default())),
+        };
+        self.enter(id);
+        self.open_structs.push(id);
+        let (members, broken) = self.members(item);
+        self.open_structs.pop();
+        self.leave();
+        let shapes: Vec<Shape> = members.iter().map(|it| self.shape(&it.ty)).collect();
+        if let DefinitionKind::Struct(body) | DefinitionKind::Exception(body) = &mut self.definitions[id.index()].kind {
+            body.members = members;
+        }
+        // A broken member was reported; the struct itself may be used.
+        let shape = if broken { Shape::default() } else { self.composed(&shapes) };
+        self.set_shape(id, shape);
+        id
+    }
+
+    /// The members, and whether any is broken.
+    fn members(&mut self, item: &StructItem) -> (Vec<Member>, bool) {
+        let mut members = Vec::new();
+        let mut broken = false;
+        for member in &item.members {
+            let ty = self.type_of(&member.ty, Place::Member);
+            for declarator in &member.declarators {
+                let name = &declarator.name;
+                let declared = ty.as_ref().and_then(|ty| self.declared_type(ty, declarator));
+                self.enter_name(name.name, None, "member");
+                match declared {
+                    Some(ty) => members.push(Member {
+                        name: self.text(name.name.symbol).to_string(),
+                        ty,
+                        doc: name.doc.clone(),
+                        span: name.name.span,
+                    }),
+                    None => broken = true,
+                }
+            }
+        }
+        (members, broken)
+    }
+}

@@ -1,0 +1,239 @@
+//! Types, typedefs and enumerations.
+
+use super::Checker;
+use super::shapes::{DEEPEST, LARGEST, Shape};
+use crate::ast::{Declarator, EnumItem, Expression, ScopedName, TypeKind, TypeSpec};
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefinitionKind, Enum, Enumerator, Primitive, Type, Typedef};
+use crate::source::Span;
+
+/// Where a type stands: that decides which types may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Typedef,
+    Member,
+    /// The type of a parameter, a result or an attribute.
+    Call,
+    Element,
+}
+
+/// Names that IDL 4.2 gave to integer types (7.4.13.4.4); an IDL file may define them itself.
+const INTEGERS: [(&str, Primitive); 6] = [
+    ("int16", Primitive::Short),
+    ("int32", Primitive::Long),
+    ("int64", Primitive::LongLong),
+    ("uint16", Primitive::UnsignedShort),
+    ("uint32", Primitive::UnsignedLong),
+    ("uint64", Primitive::UnsignedLongLong),
+];
+
+impl Checker<'_> {
+    /// The type that is written, checked to be usable in this place. `None` if it is not; that has been reported.
+    pub(super) fn type_of(&mut self, spec: &TypeSpec, place: Place) -> Option<Type> {
+        let ty = match &spec.kind {
+            TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
+            TypeKind::Object => Type::Object,
+            TypeKind::Unsupported => return None,
+            TypeKind::String(bound) => Type::String { bound: self.bound(bound.as_ref())? },
+            TypeKind::Sequence(element, bound) => {
+                if place == Place::Call {
+                    let warning = Diagnostic::warning("a sequence without a name of its own")
+                        .at(spec.span, "in a place where many IDL compilers refuse it")
+                        .help("name it with a `typedef` and use that name");
+                    self.report(warning);
+                }
+                let element = self.type_of(element, Place::Element);
+                let bound = self.bound(bound.as_ref());
+                Type::Sequence { element: Box::new(element?), bound: bound? }
+            }
+            TypeKind::Scoped(name) => self.named_type(name)?,
+            TypeKind::Struct(body) => {
+                let id = self.structure(body);
+                self.in_place_definition(spec.span, place);
+                Type::Named(id)
+            }
+            TypeKind::Enum(body) => {
+                let id = self.enumeration(body);
+                self.in_place_definition(spec.span, place);
+                Type::Named(id)
+            }
+        };
+        self.check_complete(&ty, spec.span, place).then_some(ty)
+    }
+
+    fn in_place_definition(&mut self, span: Span, place: Place) {
+        if matches!(place, Place::Call | Place::Element) {
+            let error = Diagnostic::error("a type cannot be defined here")
+                .at(span, "defined in the place of its use")
+                .help("define it before and use its name here");
+            self.report(error);
+        }
+    }
+
+    fn named_type(&mut self, name: &ScopedName) -> Option<Type> {
+        let id = match self.try_resolve(name) {
+            Ok(found) => found?,
+            Err(not_found) => {
+                return match self.predefined(name) {
+                    Some(predefined) => predefined,
+                    None => {
+                        self.report_not_found(name, &not_found);
+                        None
+                    }
+                };
+            }
+        };
+        match self[id].kind {
+            DefinitionKind::Interface(_)
+            | DefinitionKind::Struct(_)
+            | DefinitionKind::Enum(_)
+            | DefinitionKind::Native => {}
+            // An alias of a broken type is broken itself, so this one has a type.
+            DefinitionKind::Typedef(_) => {}
+            _ => {
+                self.not_a_type(name, id);
+                return None;
+            }
+        }
+        Some(Type::Named(id))
+    }
+
+    /// A name that IDL knows without a definition: `Some(None)` if it is not supported yet, which is then reported.
+    #[expect(clippy::option_option, reason = "known, and of known meaning")]
+    fn predefined(&mut self, name: &ScopedName) -> Option<Option<Type>> {
+        let texts: Vec<_> = name.parts.iter().map(|it| self.text(it.symbol)).collect();
+        let texts: Vec<&str> = texts.iter().map(|it| &**it).collect();
+        match texts[..] {
+            ["CORBA", "Object"] => Some(Some(Type::Object)),
+            ["TypeCode"] | ["CORBA", "TypeCode"] => {
+                let error = Diagnostic::error("not supported yet: TypeCode").at(name.span, "used here");
+                self.report(error);
+                Some(None)
+            }
+            [small @ ("int8" | "uint8")] => {
+                let error = Diagnostic::error(format!("not supported yet: {small}")).at(name.span, "used here");
+                self.report(error);
+                Some(None)
+            }
+            [text] => {
+                let known = INTEGERS.iter().find(|(it, _)| *it == text);
+                known.map(|(_, primitive)| Some(Type::Primitive(*primitive)))
+            }
+            _ => None,
+        }
+    }
+
+    fn not_a_type(&mut self, name: &ScopedName, id: DefId) {
+        let definition = &self[id];
+        let kind = definition.kind.keyword();
+        let text = &definition.name;
+        let mut error = Diagnostic::error(format!("`{text}` is not a type"))
+            .at(name.span, "a type is expected")
+            .also(definition.span, format!("this is the name of a {kind}"));
+        if matches!(definition.kind, DefinitionKind::Exception(_)) {
+            error = error.note("exceptions can only be raised");
+        }
+        self.report(error);
+    }
+
+    /// Reports a struct that is used before its end where that is not allowed (IDL 4.2, 7.4.1.4.4.3 and 7.4.13): it may
+    /// only be the element of a sequence, and that sequence a member only inside the struct itself.
+    fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> bool {
+        let shape = self.shape(ty);
+        let Some(heart) = shape.heart.filter(|it| !self.facts[it.index()].complete) else {
+            return true;
+        };
+        let is_open = self.open_structs.contains(&heart);
+        let allowed = match place {
+            Place::Element => true,
+            Place::Typedef => shape.by_sequence,
+            Place::Member => shape.by_sequence && is_open,
+            Place::Call => false,
+        };
+        if allowed {
+            return true;
+        }
+        let definition = &self[heart];
+        let text = &definition.name;
+        let error = if is_open && !shape.by_sequence {
+            Diagnostic::error(format!("struct `{text}` contains itself"))
+                .at(span, "a value would never end")
+                .also(definition.span, "the struct is defined here")
+                .help(format!("contain a `sequence<{text}>` instead"))
+        } else {
+            Diagnostic::error(format!("struct `{text}` is used before it is defined"))
+                .at(span, "needs the whole definition")
+                .also(definition.span, "so far it is only declared")
+        };
+        self.report(error);
+        false
+    }
+
+    fn bound(&mut self, bound: Option<&Expression>) -> Option<Option<u32>> {
+        match bound {
+            None => Some(None),
+            Some(bound) => self.positive(bound).map(Some),
+        }
+    }
+
+    /// The type with the dimensions of a declarator.
+    pub(super) fn declared_type(&mut self, ty: &Type, declarator: &Declarator) -> Option<Type> {
+        if declarator.dimensions.is_empty() {
+            return Some(ty.clone());
+        }
+        let dimensions = declarator.dimensions.iter().map(|it| self.positive(it));
+        let dimensions: Vec<Option<u32>> = dimensions.collect();
+        let dimensions = dimensions.into_iter().collect::<Option<Vec<u32>>>()?;
+        Some(Type::Array { element: Box::new(ty.clone()), dimensions })
+    }
+
+    pub(super) fn typedef(&mut self, spec: &TypeSpec, declarators: &[Declarator]) {
+        let ty = self.type_of(spec, Place::Typedef);
+        for declarator in declarators {
+            let name = &declarator.name;
+            let ty = ty.as_ref();
+            let Some(ty) = ty.and_then(|ty| self.declared_type(ty, declarator)) else {
+                self.broken(name);
+                continue;
+            };
+            let mut shape = self.shape(&ty);
+            shape.depth += 1;
+            let id = self.define(name, DefinitionKind::Typedef(Typedef { ty }));
+            self.set_shape(id, shape);
+        }
+    }
+
+    /// Records the shape of a type that is now complete, and reports one that is too large.
+    pub(super) fn set_shape(&mut self, id: DefId, shape: Shape) {
+        let span = self[id].span;
+        self.facts[id.index()].shape = shape;
+        self.facts[id.index()].complete = true;
+        let error = if shape.depth > DEEPEST {
+            Diagnostic::error("types are built from each other too deep")
+                .note(format!("at most {DEEPEST} levels of structs, sequences, arrays and typedefs are allowed"))
+        } else if shape.octets > LARGEST {
+            Diagnostic::error("values of this type are too large to be sent").note("a GIOP message has at most 4 GiB")
+        } else {
+            return;
+        };
+        self.report(error.at(span, "here the limit is passed"));
+        // What is built from it is not worth a second report.
+        self.facts[id.index()].broken = true;
+    }
+
+    pub(super) fn enumeration(&mut self, item: &EnumItem) -> DefId {
+        let id = self.define(&item.name, DefinitionKind::Enum(Enum::default()));
+        let shape = Shape { octets: 4, fixed: true, ..Shape::default() };
+        self.set_shape(id, shape);
+        let mut enumerators = Vec::with_capacity(item.enumerators.len());
+        for (ordinal, name) in item.enumerators.iter().enumerate() {
+            let ordinal = ordinal as u32;
+            let kind = DefinitionKind::Enumerator(Enumerator { of: id, ordinal });
+            enumerators.push(self.define_below(name, kind, Some(id)));
+        }
+        if let DefinitionKind::Enum(body) = &mut self.definitions[id.index()].kind {
+            body.enumerators = enumerators;
+        }
+        id
+    }
+}

@@ -1,0 +1,110 @@
+//! A diagnostic as text: the one place that knows the rendering library.
+
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str};
+
+use super::{Diagnostic, Label, Severity};
+use crate::source::{FileId, SourceMap};
+
+/// How many inclusions are named of a longer chain.
+const MOST_INCLUSIONS: usize = 4;
+
+/// How many octets around the first label of a very long stretch of text are shown.
+const LONGEST_EXCERPT: usize = 16 * 1024;
+
+pub(super) fn render(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> String {
+    let level = match diagnostic.severity {
+        Severity::Warning => Level::WARNING,
+        Severity::Error => Level::ERROR,
+    };
+    let mut group =
+        level.primary_title(normalize_untrusted_str(&diagnostic.message)).elements(snippets(diagnostic, sources));
+    for note in notes(diagnostic, sources) {
+        group = group.element(Level::NOTE.message(normalize_untrusted_str(&note)));
+    }
+    for help in &diagnostic.help {
+        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+    }
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    renderer.render(&[group])
+}
+
+/// One snippet for each file that has labels, the primary label's first.
+fn snippets<'s>(diagnostic: &'s Diagnostic, sources: &'s SourceMap) -> Vec<Snippet<'s, Annotation<'s>>> {
+    let mut by_file: Vec<(FileId, Vec<(AnnotationKind, &Label)>)> = Vec::new();
+    let primary = diagnostic.primary.iter().map(|label| (AnnotationKind::Primary, label));
+    let secondary = diagnostic.secondary.iter().map(|label| (AnnotationKind::Context, label));
+    for (kind, label) in primary.chain(secondary) {
+        match by_file.iter_mut().find(|(file, _)| *file == label.span.file) {
+            Some((_, labels)) => labels.push((kind, label)),
+            None => by_file.push((label.span.file, vec![(kind, label)])),
+        }
+    }
+    by_file.into_iter().map(|(file, labels)| snippet(file, &labels, sources)).collect()
+}
+
+fn snippet<'s>(
+    file: FileId,
+    labels: &[(AnnotationKind, &'s Label)],
+    sources: &'s SourceMap,
+) -> Snippet<'s, Annotation<'s>> {
+    let source = sources.file(file);
+    let text: &str = &source.text;
+    let excerpt = excerpt(text, labels);
+    let newlines = text[..excerpt.start].bytes().filter(|&it| it == b'\n');
+    let annotations = labels.iter().filter_map(|(kind, label)| {
+        let start = (label.span.start as usize).checked_sub(excerpt.start)?;
+        let end = (label.span.end as usize).checked_sub(excerpt.start)?;
+        if end > excerpt.len() {
+            return None;
+        }
+        let words = (!label.text.is_empty()).then(|| normalize_untrusted_str(&label.text));
+        Some(kind.span(start..end).label(words))
+    });
+    Snippet::source(&text[excerpt.clone()])
+        .line_start(newlines.count() + 1)
+        .path(source.path.to_string_lossy())
+        .annotations(annotations)
+}
+
+/// The whole lines that the labels stand on; if that is very much, those of the first label, if need be cut.
+fn excerpt(text: &str, labels: &[(AnnotationKind, &Label)]) -> Range<usize> {
+    let lines = |labels: &[(AnnotationKind, &Label)]| {
+        let starts = labels.iter().map(|(_, label)| label.span.start as usize);
+        let ends = labels.iter().map(|(_, label)| label.span.end as usize);
+        let (start, end) = (starts.min().unwrap_or(0), ends.max().unwrap_or(0));
+        let before = text.get(..start).unwrap_or("");
+        let after = text.get(end..).unwrap_or("");
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        start..after.find('\n').map_or(text.len(), |newline| end + newline)
+    };
+    let all = lines(labels);
+    if all.len() <= LONGEST_EXCERPT {
+        return all;
+    }
+    let first = lines(&labels[..1]);
+    if first.len() <= LONGEST_EXCERPT {
+        return first;
+    }
+    let centre = labels[0].1.span.start as usize;
+    let start = centre.saturating_sub(LONGEST_EXCERPT / 2).max(first.start);
+    let end = (centre + LONGEST_EXCERPT / 2).min(first.end);
+    text.ceil_char_boundary(start)..text.floor_char_boundary(end)
+}
+
+/// Its own notes, and how its file came to be read.
+fn notes(diagnostic: &Diagnostic, sources: &SourceMap) -> Vec<String> {
+    let mut notes = diagnostic.notes.clone();
+    let mut file = diagnostic.primary.as_ref().map(|label| label.span.file);
+    for _ in 0..MOST_INCLUSIONS {
+        let Some(span) = file.and_then(|file| sources.file(file).included_from) else {
+            break;
+        };
+        let path = sources.file(span.file).path.display();
+        let (line, _) = sources.line_column(span);
+        notes.push(format!("in a file included from {path}:{line}"));
+        file = Some(span.file);
+    }
+    notes
+}

@@ -1,0 +1,383 @@
+//! The parser: recursive descent over the preprocessed tokens (the grammar of IDL 4.2, 7.4).
+//!
+//! It goes on after an error at the next definition. What the grammar knows and this compiler does not yet support is
+//! parsed as far as needed to pass it, and reported as such.
+
+use std::rc::Rc;
+
+use crate::ast::{Item, Name, NewName, ScopedName};
+use crate::diagnostic::{Diagnostic, Reporter};
+use crate::intern::{Interner, Keyword, Symbol};
+use crate::preprocess::{Context, Event, EventKind, Preprocessed};
+use crate::source::{FileId, SourceMap, Span};
+use crate::token::{Punct, Token, TokenKind};
+
+mod definitions;
+mod expressions;
+mod interfaces;
+mod prefix;
+mod types;
+mod unsupported;
+
+use prefix::Prefixes;
+pub(crate) use prefix::join;
+
+/// How deep modules, types and parentheses may nest together.
+const DEEPEST: usize = 64;
+
+/// The longest identifier, and the longest name with its scopes.
+pub(crate) const LONGEST_NAME: usize = 1024;
+
+/// Parses a whole specification.
+pub(crate) fn parse(input: Preprocessed, context: Context<'_>) -> Vec<Item> {
+    let nowhere = Span { file: FileId(0), start: 0, end: 0 };
+    let mut parser = Parser {
+        tokens: input.tokens,
+        next: 0,
+        end: input.end.unwrap_or(nowhere),
+        events: input.events.into_iter().peekable(),
+        docs: input.docs,
+        prefixes: Prefixes::new(),
+        pending: Vec::new(),
+        in_angles: false,
+        depth: 0,
+        sources: context.sources,
+        interner: context.interner,
+        reporter: context.reporter,
+    };
+    parser.specification()
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token>,
+    next: usize,
+    end: Span,
+    events: std::iter::Peekable<std::vec::IntoIter<Event>>,
+    docs: Vec<(usize, Vec<String>)>,
+    prefixes: Prefixes,
+    /// Items for the scope that is open: pragmas that have been passed, and names of definitions that broke off.
+    pending: Vec<Item>,
+    depth: usize,
+    /// In the bound of a `sequence<…>` or `string<…>`: `>>` closes there and does not shift.
+    in_angles: bool,
+    sources: &'a SourceMap,
+    interner: &'a mut Interner,
+    reporter: &'a mut Reporter,
+}
+
+/// That what was to be parsed is not there; it has been reported.
+#[derive(Clone, Copy, Debug)]
+struct Reported;
+
+type Parsed<T> = Result<T, Reported>;
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<Token> {
+        self.tokens.get(self.next).copied()
+    }
+
+    fn peek_second(&self) -> Option<Token> {
+        self.tokens.get(self.next + 1).copied()
+    }
+
+    /// Passes a token, and obeys the pragmas before it.
+    fn bump(&mut self) -> Option<Token> {
+        let token = self.peek()?;
+        self.obey_events();
+        self.next += 1;
+        Some(token)
+    }
+
+    fn obey_events(&mut self) {
+        while let Some(event) = self.events.next_if(|event| event.before <= self.next) {
+            match event.kind {
+                EventKind::EnterFile => self.prefixes.enter_file(),
+                EventKind::LeaveFile => self.prefixes.leave_file(),
+                EventKind::Prefix(prefix) => self.prefixes.set(&prefix),
+                EventKind::Id { name, id, span } => {
+                    let name = self.pragma_name(&name);
+                    self.pending.push(Item::PragmaId { name, id, span });
+                }
+                EventKind::Version { name, version, span } => {
+                    let name = self.pragma_name(&name);
+                    self.pending.push(Item::PragmaVersion { name, version, span });
+                }
+            }
+        }
+    }
+
+    fn pragma_name(&mut self, tokens: &[Token]) -> ScopedName {
+        let names = tokens.iter().filter(|it| it.kind == TokenKind::Identifier);
+        let names: Vec<Token> = names.copied().collect();
+        let absolute = tokens.first().map(|it| it.kind) != Some(TokenKind::Identifier);
+        let span = |token: Option<&Token>| token.map_or(self.end, |it| it.span);
+        let span = span(tokens.first()).to(span(tokens.last()));
+        let parts = names.iter().map(|token| Name { symbol: self.unescaped(token.symbol), span: token.span });
+        let parts = parts.collect();
+        ScopedName { absolute, parts, span }
+    }
+
+    /// Where the next token stands, or else the end of the file.
+    fn here(&self) -> Span {
+        self.peek().map_or(self.end, |token| token.span)
+    }
+
+    fn at(&self, punct: Punct) -> bool {
+        self.peek().is_some_and(|token| token.kind == TokenKind::Punct(punct))
+    }
+
+    fn accept(&mut self, punct: Punct) -> Option<Span> {
+        if !self.at(punct) {
+            return None;
+        }
+        self.bump().map(|token| token.span)
+    }
+
+    fn keyword(&self) -> Option<Keyword> {
+        let token = self.peek()?;
+        let is_word = token.kind == TokenKind::Identifier;
+        is_word.then(|| Keyword::of(token.symbol)).flatten()
+    }
+
+    fn accept_keyword(&mut self, keyword: Keyword) -> Option<Span> {
+        if self.keyword() != Some(keyword) {
+            return None;
+        }
+        self.bump().map(|token| token.span)
+    }
+
+    /// The spelling of the next token if it is an identifier and no keyword: a word that is reserved only in some places.
+    fn word(&self) -> Option<Rc<str>> {
+        let token = self.peek()?;
+        let is_word = token.kind == TokenKind::Identifier && Keyword::of(token.symbol).is_none();
+        is_word.then(|| self.interner.text(token.symbol))
+    }
+
+    fn accept_word(&mut self, word: &str) -> Option<Span> {
+        if self.word().as_deref() != Some(word) {
+            return None;
+        }
+        self.bump().map(|token| token.span)
+    }
+
+    /// Passes `punct`, or says that it is missing. A missing `;` is reported behind the last token, where it belongs.
+    fn expect(&mut self, punct: Punct, after: &str) -> Parsed<Span> {
+        if let Some(span) = self.accept(punct) {
+            return Ok(span);
+        }
+        let text = punct.text();
+        let message = format!("expected `{text}` after {after}");
+        let previous = self.next.checked_sub(1).and_then(|it| self.tokens.get(it));
+        let error = match previous {
+            Some(previous) if punct == Punct::Semicolon => {
+                let behind = Span { start: previous.span.end, ..previous.span };
+                Diagnostic::error(message)
+                    .at(behind, format!("`{text}` is missing here"))
+                    .also(self.here(), self.found())
+            }
+            _ => Diagnostic::error(message).at(self.here(), self.found()),
+        };
+        self.report(error);
+        Err(Reported)
+    }
+
+    /// "found …" for the next token.
+    fn found(&self) -> String {
+        match self.peek() {
+            None => "found the end of the file".to_owned(),
+            Some(token) if token.kind == TokenKind::Unterminated => "found a literal that its line cuts off".to_owned(),
+            Some(token) => {
+                let text = self.interner.text(token.symbol);
+                let text: String = text.chars().take(40).collect();
+                match Keyword::of(token.symbol) {
+                    Some(_) if token.kind == TokenKind::Identifier => {
+                        format!("found the keyword `{text}`")
+                    }
+                    _ => format!("found `{text}`"),
+                }
+            }
+        }
+    }
+
+    /// Remembers a name although its definition is not usable.
+    fn broken(&mut self, name: &NewName) {
+        self.pending.push(Item::Broken { name: name.clone() });
+    }
+
+    fn unexpected(&mut self, expected: &str) -> Reported {
+        let error = Diagnostic::error(format!("expected {expected}")).at(self.here(), self.found());
+        self.report(error);
+        Reported
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.reporter.report(diagnostic);
+    }
+
+    /// Runs `inner` one level deeper, unless that is too deep.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == DEEPEST {
+            let error = Diagnostic::error("this is nested too deep")
+                .at(self.here(), "here the limit is passed")
+                .note(format!("modules, types and parentheses may nest {DEEPEST} deep"));
+            self.report(error);
+            // Nothing behind this place can be understood.
+            self.next = self.tokens.len();
+            return Err(Reported);
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// An identifier that is being defined.
+    fn new_name(&mut self, what: &str) -> Parsed<NewName> {
+        let doc = self.doc();
+        self.new_name_documented(what, doc)
+    }
+
+    fn new_name_documented(&mut self, what: &str, doc: Vec<String>) -> Parsed<NewName> {
+        let name = self.identifier(what)?;
+        Ok(NewName { name, prefix: self.prefixes.current(), doc })
+    }
+
+    fn identifier(&mut self, what: &str) -> Parsed<Name> {
+        let Some(token) = self.peek().filter(|it| it.kind == TokenKind::Identifier) else {
+            return Err(self.unexpected(what));
+        };
+        if let Some(keyword) = Keyword::of(token.symbol) {
+            let text = keyword.text();
+            let error = Diagnostic::error(format!("expected {what}"))
+                .at(token.span, format!("`{text}` is a keyword"))
+                .help(format!("an escaped identifier may be used: `_{text}`"));
+            self.report(error);
+            return Err(Reported);
+        }
+        self.bump();
+        Ok(self.checked_name(token))
+    }
+
+    /// The name that an identifier stands for (IDL 4.2, 7.2.3), with complaints about its form.
+    fn checked_name(&mut self, token: Token) -> Name {
+        let text = self.interner.text(token.symbol);
+        let symbol = self.unescaped(token.symbol);
+        let name = Name { symbol, span: token.span };
+        let plain = text.strip_prefix('_').unwrap_or(&text);
+        let problem = if text.len() > LONGEST_NAME {
+            format!("an identifier has at most {LONGEST_NAME} characters")
+        } else if !plain.bytes().next().is_some_and(|it| it.is_ascii_alphabetic()) {
+            "an identifier starts with a letter, or with one `_` that escapes it".to_owned()
+        } else if !plain.is_ascii() {
+            "an identifier consists of the letters A to Z and a to z, digits and `_`".to_owned()
+        } else {
+            if !text.starts_with('_')
+                && let Some(keyword) = Keyword::colliding(&text)
+            {
+                let keyword = keyword.text();
+                let message = format!("the identifier `{text}` collides with the keyword `{keyword}`");
+                let error = Diagnostic::error(message)
+                    .at(token.span, "differs from it only in case")
+                    .help(format!("an escaped identifier may be used: `_{text}`"));
+                self.report(error);
+            }
+            return name;
+        };
+        self.report(Diagnostic::error(problem).at(token.span, ""));
+        name
+    }
+
+    fn unescaped(&mut self, symbol: Symbol) -> Symbol {
+        let text = self.interner.text(symbol);
+        match text.strip_prefix('_') {
+            Some(plain) => self.interner.intern(plain),
+            None => symbol,
+        }
+    }
+
+    fn at_scoped_name(&self) -> bool {
+        self.at(Punct::Scope) || self.word().is_some()
+    }
+
+    fn scoped_name(&mut self, what: &str) -> Parsed<ScopedName> {
+        let start = self.here();
+        let absolute = self.accept(Punct::Scope).is_some();
+        let mut parts = vec![self.identifier(what)?];
+        let mut end = parts[0].span;
+        while self.accept(Punct::Scope).is_some() {
+            let part = self.identifier("a name after `::`")?;
+            end = part.span;
+            parts.push(part);
+        }
+        Ok(ScopedName { absolute, parts, span: start.to(end) })
+    }
+
+    /// `name, name, …`
+    fn scoped_names(&mut self, what: &str) -> Parsed<Vec<ScopedName>> {
+        let mut names = vec![self.scoped_name(what)?];
+        while self.accept(Punct::Comma).is_some() {
+            names.push(self.scoped_name(what)?);
+        }
+        Ok(names)
+    }
+
+    /// The comment before the next token.
+    fn doc(&mut self) -> Vec<String> {
+        let found = self.docs.binary_search_by_key(&self.next, |(at, _)| *at);
+        match found {
+            Ok(index) => std::mem::take(&mut self.docs[index].1),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Passes tokens up to the end of the definition that an error is in: behind the next `;` outside braces that open
+    /// meanwhile, or before the `}` of the scope around.
+    fn recover(&mut self) {
+        let mut depth = 0usize;
+        while let Some(token) = self.peek() {
+            match token.kind {
+                TokenKind::Punct(Punct::OpenBrace) => depth += 1,
+                TokenKind::Punct(Punct::CloseBrace) => {
+                    if depth == 0 {
+                        return;
+                    }
+                    depth -= 1;
+                }
+                TokenKind::Punct(Punct::Semicolon) if depth == 0 => {
+                    self.bump();
+                    return;
+                }
+                // A forgotten `;`: the next line starts something that is surely a definition.
+                TokenKind::Identifier if depth == 0 && self.surely_starts_definition(token) => {
+                    return;
+                }
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
+    fn surely_starts_definition(&self, token: Token) -> bool {
+        let starts = matches!(
+            Keyword::of(token.symbol),
+            Some(
+                Keyword::Module
+                    | Keyword::Interface
+                    | Keyword::Typedef
+                    | Keyword::Exception
+                    | Keyword::Valuetype
+                    | Keyword::Union
+            )
+        );
+        let previous = self.next.checked_sub(1).and_then(|it| self.tokens.get(it));
+        starts && previous.is_some_and(|it| self.newline_between(it.span, token.span))
+    }
+
+    fn newline_between(&self, before: Span, after: Span) -> bool {
+        let between = Span { start: before.end, end: after.start, ..before };
+        before.file != after.file || self.sources.text(between).contains('\n')
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! Specifications, modules, constants, structures, enumerations and typedefs.
+
+use super::{Parsed, Parser};
+use crate::ast::{Declarator, EnumItem, Item, Member, NewName, StructItem};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Keyword;
+use crate::source::Span;
+use crate::token::Punct;
+
+impl Parser<'_> {
+    /// The whole input.
+    pub(super) fn specification(&mut self) -> Vec<Item> {
+        let mut items = Vec::new();
+        while self.peek().is_some() {
+            if let Some(brace) = self.accept(Punct::CloseBrace) {
+                let error = Diagnostic::error("this `}` closes nothing")
+                    .at(brace, "no `{` is open here")
+                    .help("is there a `}` too many before it?");
+                self.report(error);
+                self.accept(Punct::Semicolon);
+                continue;
+            }
+            self.definition_or_recover(&mut items);
+        }
+        // Pragmas that nothing follows.
+        self.next = self.tokens.len();
+        self.obey_events();
+        items.append(&mut self.pending);
+        items
+    }
+
+    fn definition_or_recover(&mut self, items: &mut Vec<Item>) {
+        self.obey_events();
+        items.append(&mut self.pending);
+        let before = self.next;
+        if self.definition(items).is_err() {
+            self.recover();
+            // Something must be passed, or this would go on for ever.
+            if self.next == before && !self.at(Punct::CloseBrace) {
+                self.bump();
+            }
+        }
+    }
+
+    fn definition(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        self.annotations()?;
+        if let Some(stray) = self.accept(Punct::Semicolon) {
+            let error = Diagnostic::error("a `;` ends no definition here").at(stray, "take this away");
+            self.report(error);
+            return Ok(());
+        }
+        let doc = self.doc();
+        let what = match self.keyword() {
+            Some(Keyword::Module) => {
+                items.push(self.module(doc)?);
+                "a module"
+            }
+            Some(Keyword::Interface) => {
+                self.interface(doc, items)?;
+                "an interface"
+            }
+            _ => match self.type_or_constant(doc, items)? {
+                Some(what) => what,
+                None => return self.unsupported_definition(items),
+            },
+        };
+        self.expect(Punct::Semicolon, what)?;
+        Ok(())
+    }
+
+    /// What may stand in interfaces as well as in modules; says what it was. `None` if it is something else.
+    pub(super) fn type_or_constant(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<Option<&'static str>> {
+        let what = match self.keyword() {
+            Some(Keyword::Const) => {
+                items.push(self.constant(doc)?);
+                "a constant"
+            }
+            Some(Keyword::Struct) => {
+                items.push(self.structure_or_forward(doc)?);
+                "a struct"
+            }
+            Some(Keyword::Exception) => {
+                self.bump();
+                let name = self.new_name_documented("the name of an exception", doc)?;
+                let body = self.members(name, true)?;
+                items.push(Item::Struct(body));
+                "an exception"
+            }
+            Some(Keyword::Enum) => {
+                items.push(Item::Enum(self.enumeration(doc)?));
+                "an enum"
+            }
+            Some(Keyword::Typedef) => {
+                items.push(self.typedef(doc)?);
+                "a typedef"
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(what))
+    }
+
+    fn module(&mut self, doc: Vec<String>) -> Parsed<Item> {
+        self.bump();
+        let name = self.new_name_documented("the name of a module", doc)?;
+        let open = self.expect(Punct::OpenBrace, "the name of a module")?;
+        let mut body = Vec::new();
+        self.scope(&name, |parser| {
+            parser.nested(|parser| {
+                while parser.peek().is_some() && !parser.at(Punct::CloseBrace) {
+                    parser.definition_or_recover(&mut body);
+                }
+                parser.obey_events();
+                body.append(&mut parser.pending);
+                Ok(())
+            })
+        })?;
+        self.close(open, &name)?;
+        if body.is_empty() {
+            let error = Diagnostic::error("a module must contain a definition").at(name.name.span, "this one is empty");
+            self.report(error);
+        }
+        Ok(Item::Module { name, body })
+    }
+
+    /// Runs `inner` in a scope that adds its name to repository ids.
+    pub(super) fn scope<T>(&mut self, name: &NewName, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let text = self.interner.text(name.name.symbol);
+        self.prefixes.enter_scope(&text);
+        let result = inner(self);
+        self.prefixes.leave_scope();
+        result
+    }
+
+    /// The `}` of a body.
+    pub(super) fn close(&mut self, open: Span, name: &NewName) -> Parsed<Span> {
+        if let Some(span) = self.accept(Punct::CloseBrace) {
+            return Ok(span);
+        }
+        let text = self.interner.text(name.name.symbol);
+        let error = Diagnostic::error(format!("the body of `{text}` is not closed"))
+            .at(self.here(), format!("expected `}}`, {}", self.found()))
+            .also(open, "opened here");
+        self.report(error);
+        Err(super::Reported)
+    }
+
+    fn constant(&mut self, doc: Vec<String>) -> Parsed<Item> {
+        self.bump();
+        let ty = self.type_spec("the type of a constant")?;
+        let name = self.new_name_documented("the name of a constant", doc)?;
+        let value = self.expect(Punct::Equal, "the name of a constant");
+        match value.and_then(|_| self.expression()) {
+            Ok(value) => Ok(Item::Const { ty, name, value }),
+            Err(reported) => {
+                self.broken(&name);
+                Err(reported)
+            }
+        }
+    }
+
+    fn structure_or_forward(&mut self, doc: Vec<String>) -> Parsed<Item> {
+        self.bump();
+        let name = self.new_name_documented("the name of a struct", doc)?;
+        if self.at(Punct::Semicolon) {
+            return Ok(Item::StructForward { name });
+        }
+        self.members(name, false).map(Item::Struct)
+    }
+
+    /// `{ members }`
+    pub(super) fn members(&mut self, name: NewName, is_exception: bool) -> Parsed<StructItem> {
+        if self.at(Punct::Colon) {
+            self.broken(&name);
+            return Err(self.unsupported_here("inheritance of structs"));
+        }
+        let what = if is_exception { "the name of an exception" } else { "the name of a struct" };
+        let open = self.expect(Punct::OpenBrace, what)?;
+        let empty = self.at(Punct::CloseBrace);
+        let mut members = Vec::new();
+        self.scope(&name, |parser| {
+            parser.nested(|parser| {
+                while parser.peek().is_some() && !parser.at(Punct::CloseBrace) {
+                    let before = parser.next;
+                    match parser.member() {
+                        Ok(member) => members.push(member),
+                        Err(_) => parser.recover(),
+                    }
+                    if parser.next == before && !parser.at(Punct::CloseBrace) {
+                        break;
+                    }
+                }
+                Ok(())
+            })
+        })?;
+        self.close(open, &name)?;
+        if empty && !is_exception {
+            let error = Diagnostic::error("a struct must have a member").at(name.name.span, "this one has none");
+            self.report(error);
+        }
+        Ok(StructItem { name, is_exception, members })
+    }
+
+    fn member(&mut self) -> Parsed<Member> {
+        self.annotations()?;
+        let doc = self.doc();
+        let ty = self.type_spec("the type of a member")?;
+        let declarators = self.declarators("the name of a member", &doc)?;
+        self.expect(Punct::Semicolon, "a member")?;
+        Ok(Member { ty, declarators })
+    }
+
+    /// `a, b[2], …`; what has no comment of its own shares `doc`.
+    pub(super) fn declarators(&mut self, what: &str, doc: &[String]) -> Parsed<Vec<Declarator>> {
+        let mut declarators = Vec::new();
+        loop {
+            let mut name = self.new_name(what)?;
+            if name.doc.is_empty() {
+                name.doc = doc.to_vec();
+            }
+            let mut dimensions = Vec::new();
+            while self.accept(Punct::OpenBracket).is_some() {
+                dimensions.push(self.expression()?);
+                self.expect(Punct::CloseBracket, "the size of an array")?;
+            }
+            declarators.push(Declarator { name, dimensions });
+            if self.accept(Punct::Comma).is_none() {
+                return Ok(declarators);
+            }
+        }
+    }
+
+    pub(super) fn enumeration(&mut self, doc: Vec<String>) -> Parsed<EnumItem> {
+        self.bump();
+        let name = self.new_name_documented("the name of an enum", doc)?;
+        let open = self.expect(Punct::OpenBrace, "the name of an enum")?;
+        match self.enumerators() {
+            Ok(enumerators) => {
+                self.close(open, &name)?;
+                Ok(EnumItem { name, enumerators })
+            }
+            Err(reported) => {
+                self.broken(&name);
+                self.skip_to_close();
+                Err(reported)
+            }
+        }
+    }
+
+    fn enumerators(&mut self) -> Parsed<Vec<NewName>> {
+        let mut enumerators = Vec::new();
+        loop {
+            self.annotations()?;
+            enumerators.push(self.new_name("an enumerator")?);
+            let comma = self.accept(Punct::Comma);
+            match comma {
+                None if self.at(Punct::CloseBrace) => return Ok(enumerators),
+                None => return Err(self.unexpected("`,` or `}` after an enumerator")),
+                Some(comma) if self.at(Punct::CloseBrace) => {
+                    let error = Diagnostic::error("expected an enumerator after `,`").at(comma, "take this `,` away");
+                    self.report(error);
+                    return Ok(enumerators);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn typedef(&mut self, doc: Vec<String>) -> Parsed<Item> {
+        self.bump();
+        let ty = self.type_spec("a type")?;
+        let declarators = self.declarators("the name of a type", &doc)?;
+        Ok(Item::Typedef { ty, declarators })
+    }
+}

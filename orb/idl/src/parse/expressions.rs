@@ -1,0 +1,175 @@
+//! Constant expressions (IDL 4.2, 7.4.1.4.3).
+
+use super::{Parsed, Parser};
+use crate::ast::{Binary, Expression, Step, StepKind, Unary};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Keyword;
+use crate::literal;
+use crate::source::Span;
+use crate::token::{Punct, Token, TokenKind};
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Parsed<Expression> {
+        let start = self.here();
+        let mut steps = Vec::new();
+        self.binary(0, &mut steps)?;
+        let last = self.next.checked_sub(1).and_then(|it| self.tokens.get(it));
+        let span = last.map_or(start, |last| start.to(last.span));
+        Ok(Expression { steps, span })
+    }
+
+    /// An expression before a closing `>`.
+    pub(super) fn bound(&mut self) -> Parsed<Expression> {
+        let in_angles = std::mem::replace(&mut self.in_angles, true);
+        let bound = self.expression();
+        self.in_angles = in_angles;
+        bound
+    }
+
+    /// Operators that bind at least as strongly as `least`; see [`operator`].
+    fn binary(&mut self, least: u8, steps: &mut Vec<Step>) -> Parsed<()> {
+        self.unary(steps)?;
+        while let Some(token) = self.peek() {
+            let TokenKind::Punct(punct) = token.kind else {
+                break;
+            };
+            let Some((strength, binary)) = operator(punct).filter(|it| it.0 >= least) else {
+                break;
+            };
+            if punct == Punct::ShiftRight && self.in_angles {
+                break;
+            }
+            self.bump();
+            self.binary(strength + 1, steps)?;
+            steps.push(Step { kind: StepKind::Binary(binary), span: token.span });
+        }
+        Ok(())
+    }
+
+    fn unary(&mut self, steps: &mut Vec<Step>) -> Parsed<()> {
+        let mut operators = Vec::new();
+        loop {
+            let operator = match self.peek().map(|token| token.kind) {
+                Some(TokenKind::Punct(Punct::Plus)) => Unary::Plus,
+                Some(TokenKind::Punct(Punct::Minus)) => Unary::Minus,
+                Some(TokenKind::Punct(Punct::Tilde)) => Unary::Complement,
+                _ => break,
+            };
+            operators.push((operator, self.here()));
+            self.bump();
+        }
+        self.primary(steps)?;
+        let operators = operators.into_iter().rev();
+        steps.extend(operators.map(|(operator, span)| Step { kind: StepKind::Unary(operator), span }));
+        Ok(())
+    }
+
+    fn primary(&mut self, steps: &mut Vec<Step>) -> Parsed<()> {
+        if self.accept(Punct::OpenParen).is_some() {
+            let in_angles = std::mem::replace(&mut self.in_angles, false);
+            let inner = self.nested(|parser| parser.binary(0, steps));
+            self.in_angles = in_angles;
+            inner?;
+            self.expect(Punct::CloseParen, "an expression")?;
+            return Ok(());
+        }
+        let step = self.operand()?;
+        steps.push(step);
+        Ok(())
+    }
+
+    fn operand(&mut self) -> Parsed<Step> {
+        let span = self.here();
+        if let Some(keyword @ (Keyword::True | Keyword::False)) = self.keyword() {
+            self.bump();
+            let kind = StepKind::Boolean(keyword == Keyword::True);
+            return Ok(Step { kind, span });
+        }
+        if self.at_scoped_name() {
+            let name = self.scoped_name("a value")?;
+            let span = name.span;
+            let kind = StepKind::Name(name);
+            return Ok(Step { kind, span });
+        }
+        let Some(token) = self.peek() else {
+            return Err(self.unexpected("a value"));
+        };
+        let kind = match token.kind {
+            TokenKind::Number => self.number(token),
+            TokenKind::Char => {
+                let text = self.interner.text(token.symbol);
+                self.literal(literal::character(&text).map(StepKind::Char), span)
+            }
+            TokenKind::String => return Ok(self.string_literal()),
+            TokenKind::WideChar | TokenKind::WideString => {
+                self.unsupported_here("wide literals");
+                StepKind::Malformed
+            }
+            TokenKind::Unterminated => {
+                let error = Diagnostic::error("a literal is not closed on its line").at(span, "");
+                self.report(error);
+                StepKind::Malformed
+            }
+            _ => return Err(self.unexpected("a value")),
+        };
+        self.bump();
+        Ok(Step { kind, span })
+    }
+
+    fn number(&mut self, token: Token) -> StepKind {
+        let text = self.interner.text(token.symbol);
+        if literal::is_fixed(&text) {
+            self.unsupported_here("fixed-point literals");
+            return StepKind::Malformed;
+        }
+        let value = if literal::is_float(&text) {
+            literal::float(&text).map(StepKind::Float)
+        } else {
+            literal::integer(&text).map(StepKind::Integer)
+        };
+        self.literal(value, token.span)
+    }
+
+    /// Adjacent string literals are one.
+    fn string_literal(&mut self) -> Step {
+        let start = self.here();
+        let mut end = start;
+        let mut kind = StepKind::String(String::new());
+        while let Some(token) = self.peek().filter(|it| it.kind == TokenKind::String) {
+            end = token.span;
+            let text = self.interner.text(token.symbol);
+            let part = self.literal(literal::string(&text).map(StepKind::String), token.span);
+            match (&mut kind, part) {
+                (StepKind::String(whole), StepKind::String(part)) => whole.push_str(&part),
+                _ => kind = StepKind::Malformed,
+            }
+            self.bump();
+        }
+        Step { kind, span: start.to(end) }
+    }
+
+    fn literal(&mut self, value: Result<StepKind, String>, span: Span) -> StepKind {
+        value.unwrap_or_else(|problem| {
+            self.report(Diagnostic::error(problem).at(span, ""));
+            StepKind::Malformed
+        })
+    }
+}
+
+/// How strongly an operator binds, and which it is.
+fn operator(punct: Punct) -> Option<(u8, Binary)> {
+    let operator = match punct {
+        Punct::Or => (0, Binary::Or),
+        Punct::Caret => (1, Binary::Xor),
+        Punct::And => (2, Binary::And),
+        Punct::ShiftLeft => (3, Binary::ShiftLeft),
+        Punct::ShiftRight => (3, Binary::ShiftRight),
+        Punct::Plus => (4, Binary::Add),
+        Punct::Minus => (4, Binary::Subtract),
+        Punct::Star => (5, Binary::Multiply),
+        Punct::Slash => (5, Binary::Divide),
+        Punct::Percent => (5, Binary::Remainder),
+        _ => return None,
+    };
+    Some(operator)
+}

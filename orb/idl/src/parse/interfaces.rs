@@ -1,0 +1,223 @@
+//! Interfaces, operations and attributes.
+
+use super::{Parsed, Parser, Reported};
+use crate::ast::{Item, NewName, Operation, Parameter, ScopedName};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Keyword;
+use crate::model::ParameterMode;
+use crate::source::Span;
+use crate::token::Punct;
+
+impl Parser<'_> {
+    pub(super) fn interface(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
+        self.bump();
+        let name = self.new_name_documented("the name of an interface", doc)?;
+        if self.at(Punct::Semicolon) {
+            items.push(Item::Interface { name, bases: Vec::new(), body: None });
+            return Ok(());
+        }
+        let bases = if self.accept(Punct::Colon).is_some() {
+            self.scoped_names("the name of a base interface")
+        } else {
+            Ok(Vec::new())
+        };
+        let head = bases.and_then(|bases| {
+            let open = self.expect(Punct::OpenBrace, "the head of an interface")?;
+            Ok((bases, open))
+        });
+        let Ok((bases, open)) = head else {
+            self.broken(&name);
+            return Err(Reported);
+        };
+        let mut body = Vec::new();
+        self.scope(&name, |parser| {
+            parser.nested(|parser| {
+                while !parser.at_foreign_definition() && parser.peek().is_some() && !parser.at(Punct::CloseBrace) {
+                    parser.export_or_recover(&mut body);
+                }
+                parser.obey_events();
+                body.append(&mut parser.pending);
+                Ok(())
+            })
+        })?;
+        let closed = self.close_interface(open, &name);
+        let body = Some(body);
+        items.push(Item::Interface { name, bases, body });
+        closed
+    }
+
+    /// The `}` of an interface, which may have been forgotten before the next definition.
+    fn close_interface(&mut self, open: Span, name: &NewName) -> Parsed<()> {
+        if !self.at_foreign_definition() {
+            return self.close(open, name).map(|_| ());
+        }
+        let text = self.interner.text(name.name.symbol);
+        let error = Diagnostic::error(format!("the body of `{text}` is not closed"))
+            .at(self.here(), "this cannot stand in an interface")
+            .also(open, "opened here")
+            .help("is a `};` missing before it?");
+        self.report(error);
+        Err(Reported)
+    }
+
+    /// At something that may not stand in an interface and surely starts a definition outside.
+    fn at_foreign_definition(&self) -> bool {
+        matches!(self.keyword(), Some(Keyword::Module | Keyword::Interface | Keyword::Valuetype))
+    }
+
+    fn export_or_recover(&mut self, items: &mut Vec<Item>) {
+        self.obey_events();
+        items.append(&mut self.pending);
+        let before = self.next;
+        if self.export(items).is_err() {
+            self.recover();
+            if self.next == before && !self.at(Punct::CloseBrace) {
+                self.bump();
+            }
+        }
+    }
+
+    /// One thing in an interface.
+    fn export(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        self.annotations()?;
+        if let Some(stray) = self.accept(Punct::Semicolon) {
+            let error = Diagnostic::error("a `;` ends no definition here").at(stray, "take this away");
+            self.report(error);
+            return Ok(());
+        }
+        let doc = self.doc();
+        if let Some(what) = self.type_or_constant(doc.clone(), items)? {
+            self.expect(Punct::Semicolon, what)?;
+            return Ok(());
+        }
+        let what = match self.keyword() {
+            Some(Keyword::Readonly | Keyword::Attribute) => {
+                items.push(self.attribute(&doc)?);
+                "an attribute"
+            }
+            Some(Keyword::Union | Keyword::Native) => {
+                return self.unsupported_definition(items);
+            }
+            _ => {
+                items.push(self.operation(doc)?);
+                "an operation"
+            }
+        };
+        self.expect(Punct::Semicolon, what)?;
+        Ok(())
+    }
+
+    fn attribute(&mut self, doc: &[String]) -> Parsed<Item> {
+        let readonly = self.accept_keyword(Keyword::Readonly).is_some();
+        if self.accept_keyword(Keyword::Attribute).is_none() {
+            return Err(self.unexpected("`attribute` after `readonly`"));
+        }
+        let ty = self.type_spec("the type of an attribute")?;
+        let mut names = Vec::new();
+        loop {
+            let mut name = self.new_name("the name of an attribute")?;
+            if name.doc.is_empty() {
+                name.doc = doc.to_vec();
+            }
+            names.push(name);
+            if self.accept(Punct::Comma).is_none() {
+                break;
+            }
+        }
+        let (mut get_raises, mut set_raises) = (Vec::new(), Vec::new());
+        if readonly {
+            get_raises = self.raises()?;
+        } else {
+            if let Some(span) = self.accept_keyword(Keyword::Raises) {
+                let error = Diagnostic::error("`raises` is for readonly attributes only")
+                    .at(span, "")
+                    .help("say `getraises (…)`, `setraises (…)` or both");
+                self.report(error);
+                return Err(Reported);
+            }
+            if self.accept_word("getraises").is_some() {
+                get_raises = self.raised()?;
+            }
+            if self.accept_word("setraises").is_some() {
+                set_raises = self.raised()?;
+            }
+        }
+        Ok(Item::Attribute { readonly, ty, names, get_raises, set_raises })
+    }
+
+    fn operation(&mut self, doc: Vec<String>) -> Parsed<Item> {
+        let oneway = self.accept_keyword(Keyword::Oneway);
+        let result = if self.accept_keyword(Keyword::Void).is_some() {
+            None
+        } else {
+            Some(self.type_spec("an operation, an attribute, a type or a constant")?)
+        };
+        let name = self.new_name_documented("the name of an operation", doc)?;
+        self.expect(Punct::OpenParen, "the name of an operation")?;
+        let mut parameters = Vec::new();
+        if !self.at(Punct::CloseParen) {
+            loop {
+                parameters.push(self.parameter()?);
+                if self.accept(Punct::Comma).is_none() {
+                    break;
+                }
+            }
+        }
+        self.expect(Punct::CloseParen, "the parameters")?;
+        let raises = self.raises()?;
+        if self.keyword() == Some(Keyword::Context) {
+            self.unsupported_here("context");
+            self.bump();
+            self.skip_parentheses();
+        }
+        Ok(Item::Operation(Operation { name, oneway, result, parameters, raises }))
+    }
+
+    fn parameter(&mut self) -> Parsed<Parameter> {
+        self.annotations()?;
+        let (mode, mode_span) = self.parameter_mode()?;
+        let ty = self.type_spec("the type of a parameter")?;
+        let name = self.identifier("the name of a parameter")?;
+        if self.at(Punct::OpenBracket) {
+            let error = Diagnostic::error("a parameter cannot have array dimensions")
+                .at(self.here(), "")
+                .help("name the array with a `typedef` and use that name");
+            self.report(error);
+            return Err(Reported);
+        }
+        Ok(Parameter { mode, mode_span, ty, name })
+    }
+
+    fn parameter_mode(&mut self) -> Parsed<(ParameterMode, Span)> {
+        let mode = match self.keyword() {
+            Some(Keyword::In) => ParameterMode::In,
+            Some(Keyword::Out) => ParameterMode::Out,
+            Some(Keyword::InOut) => ParameterMode::InOut,
+            _ => {
+                let error =
+                    Diagnostic::error("a parameter starts with `in`, `out` or `inout`").at(self.here(), self.found());
+                self.report(error);
+                return Err(Reported);
+            }
+        };
+        let span = self.here();
+        self.bump();
+        Ok((mode, span))
+    }
+
+    /// `raises (…)`, or nothing.
+    fn raises(&mut self) -> Parsed<Vec<ScopedName>> {
+        if self.accept_keyword(Keyword::Raises).is_none() {
+            return Ok(Vec::new());
+        }
+        self.raised()
+    }
+
+    /// `(A, B)`
+    fn raised(&mut self) -> Parsed<Vec<ScopedName>> {
+        self.expect(Punct::OpenParen, "`raises`")?;
+        let names = self.scoped_names("the name of an exception")?;
+        self.expect(Punct::CloseParen, "the names of exceptions")?;
+        Ok(names)
+    }
+}

@@ -1,0 +1,91 @@
+//! Facts about parsing that later phases do not show.
+
+use std::path::Path;
+
+use crate::source::MemoryFiles;
+use crate::{FrontEndOptions, compile_with};
+
+/// The messages about one file.
+fn messages(text: &str) -> Vec<String> {
+    let provider = MemoryFiles::new().with("main.idl", text);
+    let result = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl"));
+    let diagnostics = match &result {
+        Ok(model) => model.warnings(),
+        Err(diagnostics) => diagnostics,
+    };
+    diagnostics.iter().map(|it| it.message.clone()).collect()
+}
+
+#[test]
+fn one_mistake_is_one_error() {
+    for text in [
+        "struct S { long a long b; }; typedef S T;",
+        "enum E { a b }; typedef E T;",
+        "const long A = 5 +; const long B = A;",
+        "module M { typedef long T }; typedef M::T U;",
+        "interface I { void f(long a); void g(); };",
+        "interface I { void f() rises (E); void g(); };",
+        "typedef sequence<long T;\ntypedef long U;",
+        "module M { interface I { void f(); }; };;",
+        "interfac I { void f(); };\ntypedef long T;",
+        "struct S : T { long a; }; typedef S U;",
+        "interface A {\n void f();\n\ninterface B { A g(); };",
+        "module M { struct S { long a; };",
+    ] {
+        assert_eq!(messages(text).len(), 1, "{text}: {:?}", messages(text));
+    }
+}
+
+#[test]
+fn what_is_not_supported_yet_is_said_to_be_so_and_passed() {
+    let cases = [
+        ("union U switch (long) { case 1: long a; }; typedef U T;", "union"),
+        ("valuetype V { public long x; }; struct S { V a; };", "valuetype"),
+        ("abstract valuetype V : W supports X { void f(); }; typedef V T;", "valuetype"),
+        ("valuetype V sequence<long>; typedef V T;", "valuetype"),
+        ("local interface I { struct A { long x; }; }; typedef I::A T;", "local interface"),
+        ("abstract interface I {}; interface J : I {};", "abstract interface"),
+        ("native N; interface I { void f(in N a); };", "native"),
+        ("typedef any T; struct S { T a; };", "any"),
+        ("typedef fixed<5, 2> T; typedef T U;", "fixed"),
+        ("typedef wstring<5> T; typedef sequence<T> U;", "wstring"),
+        ("interface I { void f(in wchar c); };", "wchar"),
+        ("interface I { void f() context (\"a\", \"b\"); };", "context"),
+        ("component C { provides I p; }; typedef C T;", "component"),
+        ("import ::M; typedef long T;", "import"),
+        ("typeid M::A \"IDL:A:1.0\"; typedef long T;", "typeid"),
+        ("bitmask B { a, b }; typedef B T;", "bitmask"),
+        ("typedef CORBA::TypeCode T;", "TypeCode"),
+    ];
+    for (text, what) in cases {
+        assert_eq!(messages(text), [format!("not supported yet: {what}")], "{text}");
+    }
+}
+
+#[test]
+fn words_that_only_some_versions_reserve_are_identifiers() {
+    let text = "interface I { attribute long port; void import(in long map, in long component); };";
+    assert_eq!(messages(text), [] as [&str; 0]);
+    let text = "typedef short home; struct S { home getraises; };";
+    assert_eq!(messages(text), [] as [&str; 0]);
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    let deep = 100_000;
+    for text in [
+        format!("const long A = {}1{};", "(".repeat(deep), ")".repeat(deep)),
+        format!("typedef {}long{} T;", "sequence<".repeat(deep), ">".repeat(deep)),
+        "module M { ".repeat(deep),
+        "struct S { struct ".repeat(deep),
+        "struct S { ".repeat(deep),
+        format!("typedef sequence<{}", "struct S { sequence<".repeat(deep)),
+    ] {
+        let messages = messages(&text);
+        assert!(!messages.is_empty() && messages.len() < 110);
+    }
+    let signs = format!("const long A = {}1;", "- ".repeat(deep));
+    assert_eq!(messages(&signs), [] as [&str; 0]);
+    let long = format!("const long A = 1{};", " + 1".repeat(deep));
+    assert_eq!(messages(&long), [] as [&str; 0]);
+}

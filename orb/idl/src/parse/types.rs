@@ -1,0 +1,139 @@
+//! Types.
+
+use super::{Parsed, Parser};
+use crate::ast::{TypeKind, TypeSpec};
+use crate::intern::Keyword;
+use crate::model::Primitive;
+use crate::token::Punct;
+
+impl Parser<'_> {
+    /// A type; `what` says what is missing if none stands here.
+    pub(super) fn type_spec(&mut self, what: &str) -> Parsed<TypeSpec> {
+        let start = self.here();
+        let kind = self.nested(|parser| parser.type_kind(what))?;
+        let last = self.next.checked_sub(1).and_then(|it| self.tokens.get(it));
+        let span = last.map_or(start, |last| start.to(last.span));
+        Ok(TypeSpec { kind, span })
+    }
+
+    fn type_kind(&mut self, what: &str) -> Parsed<TypeKind> {
+        let Some(keyword) = self.keyword() else {
+            return if self.at_scoped_name() {
+                self.scoped_name(what).map(TypeKind::Scoped)
+            } else {
+                Err(self.unexpected(what))
+            };
+        };
+        let unsupported = match keyword {
+            Keyword::Struct => {
+                self.bump();
+                let name = self.new_name("the name of a struct")?;
+                let body = self.members(name, false)?;
+                return Ok(TypeKind::Struct(Box::new(body)));
+            }
+            Keyword::Enum => {
+                let body = self.enumeration(Vec::new())?;
+                return Ok(TypeKind::Enum(Box::new(body)));
+            }
+            Keyword::Sequence => return self.sequence(),
+            Keyword::String => {
+                self.bump();
+                return self.string_bound().map(TypeKind::String);
+            }
+            Keyword::Object => {
+                self.bump();
+                return Ok(TypeKind::Object);
+            }
+            Keyword::Any => "any",
+            Keyword::WChar => "wchar",
+            Keyword::WString => "wstring",
+            Keyword::ValueBase => "ValueBase",
+            Keyword::Fixed => "fixed",
+            Keyword::Union => "union",
+            _ => return self.primitive(what).map(TypeKind::Primitive),
+        };
+        self.unsupported_here(unsupported);
+        self.bump();
+        match keyword {
+            Keyword::WString => {
+                self.string_bound()?;
+            }
+            Keyword::Fixed => self.skip_fixed()?,
+            Keyword::Union => self.skip_union()?,
+            _ => {}
+        }
+        Ok(TypeKind::Unsupported)
+    }
+
+    fn primitive(&mut self, what: &str) -> Parsed<Primitive> {
+        let primitive = match self.keyword() {
+            Some(Keyword::Short) => Primitive::Short,
+            Some(Keyword::Long) => return Ok(self.long()),
+            Some(Keyword::Unsigned) => return self.unsigned(),
+            Some(Keyword::Float) => Primitive::Float,
+            Some(Keyword::Double) => Primitive::Double,
+            Some(Keyword::Boolean) => Primitive::Boolean,
+            Some(Keyword::Octet) => Primitive::Octet,
+            Some(Keyword::Char) => Primitive::Char,
+            _ => return Err(self.unexpected(what)),
+        };
+        self.bump();
+        Ok(primitive)
+    }
+
+    fn long(&mut self) -> Primitive {
+        self.bump();
+        if self.accept_keyword(Keyword::Long).is_some() {
+            Primitive::LongLong
+        } else if self.accept_keyword(Keyword::Double).is_some() {
+            Primitive::LongDouble
+        } else {
+            Primitive::Long
+        }
+    }
+
+    fn unsigned(&mut self) -> Parsed<Primitive> {
+        self.bump();
+        if self.accept_keyword(Keyword::Short).is_some() {
+            Ok(Primitive::UnsignedShort)
+        } else if self.accept_keyword(Keyword::Long).is_none() {
+            Err(self.unexpected("`short` or `long` after `unsigned`"))
+        } else if self.accept_keyword(Keyword::Long).is_some() {
+            Ok(Primitive::UnsignedLongLong)
+        } else {
+            Ok(Primitive::UnsignedLong)
+        }
+    }
+
+    fn sequence(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        self.expect(Punct::Less, "`sequence`")?;
+        let element = self.type_spec("the type of the elements")?;
+        let bound = if self.accept(Punct::Comma).is_some() { Some(self.bound()?) } else { None };
+        self.close_angle("the type of the elements")?;
+        Ok(TypeKind::Sequence(Box::new(element), bound))
+    }
+
+    /// `<bound>`, or nothing.
+    fn string_bound(&mut self) -> Parsed<Option<crate::ast::Expression>> {
+        if self.accept(Punct::Less).is_none() {
+            return Ok(None);
+        }
+        let bound = self.bound()?;
+        self.close_angle("the bound")?;
+        Ok(Some(bound))
+    }
+
+    /// `>`; a `>>` gives one and keeps the other.
+    pub(super) fn close_angle(&mut self, after: &str) -> Parsed<()> {
+        if self.at(Punct::ShiftRight)
+            && let Some(token) = self.tokens.get_mut(self.next)
+        {
+            token.kind = crate::token::TokenKind::Punct(Punct::Greater);
+            token.symbol = self.interner.intern(Punct::Greater.text());
+            token.span.start = (token.span.start + 1).min(token.span.end);
+            return Ok(());
+        }
+        self.expect(Punct::Greater, after).map(|_| ())
+    }
+}

@@ -1,0 +1,277 @@
+//! The preprocessor: includes, macros, conditionals and pragmas (IDL 4.2, 7.3, which refers to ISO C++).
+//!
+//! What comes out is one stream of tokens for the parser, each with the place it stands at, and beside it what is not a
+//! token: pragmas, where included files begin and end, and comments that document the token after them.
+//!
+//! `#line` is accepted and has no effect: places are those of the files that were read.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::FrontEndOptions;
+use crate::diagnostic::{Diagnostic, Reporter};
+use crate::intern::{Interner, Symbol};
+use crate::source::{FileId, SourceMap, SourceProvider, Span};
+use crate::token::{Punct, Token, TokenKind};
+
+mod comments;
+mod condition;
+mod directives;
+mod include;
+mod macros;
+mod pragma;
+
+use comments::PendingComments;
+use directives::Conditional;
+use macros::{Expansion, Macro};
+
+/// What the preprocessor hands to the parser.
+#[derive(Debug, Default)]
+pub(crate) struct Preprocessed {
+    pub(crate) tokens: Vec<Token>,
+    /// Ordered by position.
+    pub(crate) events: Vec<Event>,
+    /// Documentation comments and the positions of the tokens that they stand before, in order.
+    pub(crate) docs: Vec<(usize, Vec<String>)>,
+    /// The end of the main file.
+    pub(crate) end: Option<Span>,
+}
+
+/// Something between two tokens.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// The position of the token after it.
+    pub(crate) before: usize,
+    pub(crate) kind: EventKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum EventKind {
+    EnterFile,
+    LeaveFile,
+    /// `#pragma prefix "…"`
+    Prefix(String),
+    /// `#pragma ID name "…"`
+    Id {
+        name: Vec<Token>,
+        id: String,
+        span: Span,
+    },
+    /// `#pragma version name M.m`
+    Version {
+        name: Vec<Token>,
+        version: String,
+        span: Span,
+    },
+}
+
+/// Bounds that keep hostile input from costing more than it is long.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    include_depth: usize,
+    inclusions: usize,
+    octets: usize,
+    expanded_tokens: usize,
+    argument_depth: usize,
+}
+
+const LIMITS: Limits =
+    Limits { include_depth: 64, inclusions: 4096, octets: 64 << 20, expanded_tokens: 1 << 20, argument_depth: 32 };
+
+/// Preprocesses a file whose text has been read already.
+pub(crate) fn preprocess(
+    options: &FrontEndOptions,
+    provider: &dyn SourceProvider,
+    (path, octets): (&Path, Vec<u8>),
+    context: Context<'_>,
+) -> Preprocessed {
+    let mut preprocessor = Preprocessor {
+        options,
+        provider,
+        context,
+        files: Vec::new(),
+        expansions: Vec::new(),
+        macros: HashMap::new(),
+        active: HashSet::new(),
+        once: HashSet::new(),
+        texts: HashMap::new(),
+        octets: 0,
+        inclusions: 0,
+        budget: LIMITS.expanded_tokens,
+        argument_depth: 0,
+        isolated: false,
+        floor: 0,
+        comments: PendingComments::default(),
+        out: Preprocessed::default(),
+    };
+    preprocessor.open_main(path, octets);
+    if !preprocessor.files.is_empty() {
+        preprocessor.predefine();
+    }
+    preprocessor.run();
+    preprocessor.out
+}
+
+/// What all phases of one run share.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) sources: &'a mut SourceMap,
+    pub(crate) interner: &'a mut Interner,
+    pub(crate) reporter: &'a mut Reporter,
+}
+
+struct Preprocessor<'a> {
+    options: &'a FrontEndOptions,
+    provider: &'a dyn SourceProvider,
+    context: Context<'a>,
+    /// The file being read and those that include it, innermost last.
+    files: Vec<OpenFile>,
+    /// What macros have expanded to and has not been read yet, innermost last.
+    expansions: Vec<Expansion>,
+    macros: HashMap<Symbol, Macro>,
+    /// The macros in `expansions`: they are not expanded again inside themselves.
+    active: HashSet<Symbol>,
+    once: HashSet<PathBuf>,
+    texts: HashMap<PathBuf, Arc<str>>,
+    octets: usize,
+    inclusions: usize,
+    budget: usize,
+    argument_depth: usize,
+    /// Reading an argument or a directive's line: files give nothing.
+    isolated: bool,
+    /// Reading the arguments of a macro: the file at this depth is not closed meanwhile.
+    floor: usize,
+    comments: PendingComments,
+    out: Preprocessed,
+}
+
+/// A file being read.
+struct OpenFile {
+    file: FileId,
+    path: PathBuf,
+    tokens: Vec<Token>,
+    next: usize,
+    conditionals: Vec<Conditional>,
+    /// Whether only blanks have been seen on this line so far.
+    line_start: bool,
+}
+
+impl Preprocessor<'_> {
+    fn run(&mut self) {
+        while let Some(token) = self.take() {
+            match token.kind {
+                TokenKind::Comment => self.comments.comment(token.span, self.context.sources),
+                TokenKind::Newline => self.comments.newline(),
+                TokenKind::UnterminatedComment => self.unterminated_comment(token),
+                TokenKind::Identifier => self.identifier(token),
+                _ => self.emit(token),
+            }
+        }
+    }
+
+    fn identifier(&mut self, mut token: Token) {
+        if self.expand(&mut token) {
+            self.comments.token();
+        } else {
+            self.emit(token);
+        }
+    }
+
+    /// The next token, from an expansion or else from the innermost file, once directives before it are obeyed and left-out
+    /// lines are passed. `None` at the end of the main file.
+    fn take(&mut self) -> Option<Token> {
+        loop {
+            if let Some(token) = self.take_expanded() {
+                return Some(token);
+            }
+            if self.isolated {
+                return None;
+            }
+            let depth = self.files.len();
+            let file = self.files.last_mut()?;
+            let Some(&token) = file.tokens.get(file.next) else {
+                if depth == self.floor {
+                    return None;
+                }
+                self.close_file();
+                continue;
+            };
+            file.next += 1;
+            if file.line_start && token.kind == TokenKind::Punct(Punct::Hash) {
+                self.directive(token);
+                continue;
+            }
+            if file.conditionals.last().is_some_and(|it| !it.active) {
+                if token.kind != TokenKind::Comment {
+                    self.skip_line(token);
+                }
+                continue;
+            }
+            match token.kind {
+                TokenKind::Newline => file.line_start = true,
+                TokenKind::Comment => {}
+                _ => file.line_start = false,
+            }
+            return Some(token);
+        }
+    }
+
+    /// Passes the rest of a line that a conditional leaves out.
+    fn skip_line(&mut self, first: Token) {
+        let mut token = Some(first);
+        while let Some(it) = token {
+            match it.kind {
+                TokenKind::Newline => break,
+                TokenKind::UnterminatedComment => self.unterminated_comment(it),
+                _ => {}
+            }
+            token = self.take_from_line();
+        }
+        if let Some(file) = self.files.last_mut() {
+            file.line_start = true;
+        }
+    }
+
+    /// The next token of the innermost file as it stands there.
+    fn take_from_line(&mut self) -> Option<Token> {
+        let file = self.files.last_mut()?;
+        let token = file.tokens.get(file.next).copied();
+        file.next += 1;
+        token
+    }
+
+    fn emit(&mut self, token: Token) {
+        if let Some(doc) = self.comments.take(self.context.sources) {
+            self.out.docs.push((self.out.tokens.len(), doc));
+        }
+        self.comments.token();
+        self.out.tokens.push(token);
+    }
+
+    fn event(&mut self, kind: EventKind) {
+        self.out.events.push(Event { before: self.out.tokens.len(), kind });
+    }
+
+    fn unterminated_comment(&mut self, token: Token) {
+        let start = Span { end: token.span.start + 2, ..token.span };
+        self.report(Diagnostic::error("a comment is not closed").at(start, "opened here").help("close it with `*/`"));
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.context.reporter.report(diagnostic);
+    }
+
+    fn spelling(&self, token: Token) -> std::rc::Rc<str> {
+        self.context.interner.text(token.symbol)
+    }
+
+    /// Gives up: nothing more is read.
+    fn abandon(&mut self) {
+        self.files.clear();
+        self.expansions.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

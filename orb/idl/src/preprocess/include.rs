@@ -1,0 +1,171 @@
+//! `#include`, and the opening and closing of files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{EventKind, LIMITS, OpenFile, Preprocessor};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::tokenize;
+use crate::source::{SourceFile, Span};
+use crate::token::{Token, TokenKind};
+
+impl Preprocessor<'_> {
+    pub(super) fn open_main(&mut self, path: &Path, octets: Vec<u8>) {
+        let text = decode(octets);
+        self.octets = text.len();
+        if self.octets > LIMITS.octets {
+            return self.too_much(None);
+        }
+        self.open(path.to_owned(), text, None);
+    }
+
+    fn open(&mut self, path: PathBuf, text: Arc<str>, included_from: Option<Span>) {
+        let file = self.context.sources.add(SourceFile { path: path.clone(), text: text.clone(), included_from });
+        let tokens = tokenize(file, &text, self.context.interner);
+        self.files.push(OpenFile { file, path, tokens, next: 0, conditionals: Vec::new(), line_start: true });
+        self.event(EventKind::EnterFile);
+    }
+
+    /// Ends the innermost file.
+    pub(super) fn close_file(&mut self) {
+        let Some(closed) = self.files.pop() else {
+            return;
+        };
+        self.unclosed_conditionals(&closed.conditionals);
+        self.comments.directive();
+        self.event(EventKind::LeaveFile);
+        if self.files.is_empty() {
+            let end = self.context.sources.file(closed.file).text.len() as u32;
+            self.out.end = Some(Span { file: closed.file, start: end, end });
+        }
+    }
+
+    /// `#include`; `line` reaches to the end of the line, `span` to the last token.
+    pub(super) fn include(&mut self, rest: &[Token], line: Span, span: Span) {
+        let Some((name, angled)) = self.include_name(rest, line) else {
+            let error = Diagnostic::error("this #include names no file")
+                .at(span, "")
+                .help("write it as `#include \"name.idl\"` or `#include <name.idl>`");
+            return self.report(error);
+        };
+        if self.files.len() >= LIMITS.include_depth {
+            let error = Diagnostic::error("files include each other too deep")
+                .at(span, "here the limit is passed")
+                .note(format!("at most {} files may be open at once", LIMITS.include_depth))
+                .help("does a file include itself without an `#ifndef` around its text?");
+            self.report(error);
+            return self.abandon();
+        }
+        match self.find(&name, angled) {
+            Ok(Some((path, text))) => self.open_included(path, text, span),
+            Ok(None) => self.not_found(&name, angled, span),
+            Err((path, error)) => {
+                let message = format!("cannot read {}: {error}", path.display());
+                self.report(Diagnostic::error(message).at(span, "included here"));
+            }
+        }
+    }
+
+    fn open_included(&mut self, path: PathBuf, text: Arc<str>, span: Span) {
+        if self.once.contains(&path) {
+            return;
+        }
+        self.octets += text.len();
+        self.inclusions += 1;
+        if self.octets > LIMITS.octets || self.inclusions > LIMITS.inclusions {
+            return self.too_much(Some(span));
+        }
+        self.open(path, text, Some(span));
+    }
+
+    fn too_much(&mut self, span: Option<Span>) {
+        let mut error = Diagnostic::error("the files are too large or too many").note(format!(
+            "at most {} MiB in at most {} inclusions are read",
+            LIMITS.octets >> 20,
+            LIMITS.inclusions
+        ));
+        if let Some(span) = span {
+            error = error.at(span, "here the limit is passed");
+        }
+        self.report(error);
+        self.abandon();
+    }
+
+    /// The name in the directive, and whether it stands in `<>`. Macros are expanded if it stands in neither way.
+    fn include_name(&mut self, rest: &[Token], line: Span) -> Option<(String, bool)> {
+        let first = rest.first()?;
+        let text = self.context.sources.text(Span { start: first.span.start, ..line });
+        if let Some(name) = delimited(text) {
+            return Some(name);
+        }
+        let expanded = self.expand_fully(rest);
+        let mut text = String::new();
+        for (index, token) in expanded.iter().enumerate() {
+            if index > 0 && token.spaced && token.kind != TokenKind::String {
+                text.push(' ');
+            }
+            text.push_str(&self.spelling(*token));
+        }
+        delimited(&text)
+    }
+
+    /// The first file of that name in the places to be searched; `None` if there is none.
+    #[expect(clippy::type_complexity, reason = "an error here needs the path beside it, once")]
+    fn find(&mut self, name: &str, angled: bool) -> Result<Option<(PathBuf, Arc<str>)>, (PathBuf, io::Error)> {
+        for path in self.candidates(name, angled) {
+            if let Some(text) = self.texts.get(&path) {
+                return Ok(Some((path, text.clone())));
+            }
+            match self.provider.read(&path) {
+                Ok(octets) => {
+                    let text = decode(octets);
+                    self.texts.insert(path.clone(), text.clone());
+                    return Ok(Some((path, text)));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err((path, error)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn candidates(&self, name: &str, angled: bool) -> Vec<PathBuf> {
+        let beside = self.files.last().filter(|_| !angled);
+        let beside = beside.map(|file| file.path.with_file_name("").join(name));
+        let paths = self.options.include_paths.iter();
+        beside.into_iter().chain(paths.map(|folder| folder.join(name))).collect()
+    }
+
+    fn not_found(&mut self, name: &str, angled: bool, span: Span) {
+        let mut error = Diagnostic::error(format!("cannot find the file `{name}`")).at(span, "");
+        let searched = self.candidates(name, angled);
+        if searched.is_empty() {
+            error = error.note("`<…>` is searched for in the include paths, and there are none");
+        }
+        for path in searched.iter().take(8) {
+            error = error.note(format!("there is no {}", path.display()));
+        }
+        self.report(error.help("give the folder that holds it as an include path"));
+    }
+}
+
+/// The text between the quotes or angle brackets that `text` starts with.
+fn delimited(text: &str) -> Option<(String, bool)> {
+    let (rest, close, angled) = match text.strip_prefix('<') {
+        Some(rest) => (rest, '>', true),
+        None => (text.strip_prefix('"')?, '"', false),
+    };
+    let (name, _) = rest.split_once(close)?;
+    let usable = !name.is_empty() && !name.contains(['\n', '\0']);
+    usable.then(|| (name.to_owned(), angled))
+}
+
+/// UTF-8, or else ISO 8859-1, which IDL itself is written in. A byte order mark is dropped.
+fn decode(octets: Vec<u8>) -> Arc<str> {
+    let text = match String::from_utf8(octets) {
+        Ok(text) => text,
+        Err(error) => error.as_bytes().iter().map(|&it| char::from(it)).collect(),
+    };
+    text.strip_prefix('\u{feff}').unwrap_or(&text).into()
+}

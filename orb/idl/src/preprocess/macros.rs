@@ -1,0 +1,337 @@
+//! Macros: definition and expansion as in C, with `#` and `##`.
+//!
+//! An expansion is pushed on a stack and read again from there; while it is on the stack its macro is active and not
+//! expanded inside itself. Every token that an expansion makes is paid from one budget, so that no input can make the
+//! preprocessor produce more than a fixed amount.
+
+use std::rc::Rc;
+
+use super::{LIMITS, Preprocessor};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Symbol;
+use crate::lexer::tokenize;
+use crate::source::{FileId, Span};
+use crate::token::{Punct, Token, TokenKind};
+
+/// A defined macro.
+#[derive(Debug)]
+pub(super) struct Macro {
+    /// `None` for a macro without a parameter list.
+    pub(super) parameters: Option<Vec<Symbol>>,
+    /// The last parameter takes all further arguments.
+    pub(super) variadic: bool,
+    pub(super) body: Rc<[Token]>,
+    pub(super) span: Span,
+}
+
+impl Macro {
+    pub(super) fn same_as(&self, other: &Macro) -> bool {
+        let spelling = |token: &Token| (token.symbol, token.spaced);
+        self.parameters == other.parameters
+            && self.variadic == other.variadic
+            && self.body.iter().map(spelling).eq(other.body.iter().map(spelling))
+    }
+}
+
+/// Tokens to be read before the file goes on.
+#[derive(Debug)]
+pub(super) struct Expansion {
+    tokens: Rc<[Token]>,
+    next: usize,
+    /// The macro that made them.
+    of: Option<Symbol>,
+}
+
+impl Preprocessor<'_> {
+    /// The next token of the expansions; those that are used up leave the stack.
+    pub(super) fn take_expanded(&mut self) -> Option<Token> {
+        loop {
+            let expansion = self.expansions.last_mut()?;
+            if let Some(&token) = expansion.tokens.get(expansion.next) {
+                expansion.next += 1;
+                return Some(token);
+            }
+            if let Some(symbol) = self.expansions.pop().and_then(|it| it.of) {
+                self.active.remove(&symbol);
+            }
+        }
+    }
+
+    /// Replaces an identifier if it names a macro; whether it did. The name of an active macro is painted instead.
+    pub(super) fn expand(&mut self, token: &mut Token) -> bool {
+        if token.painted {
+            return false;
+        }
+        let Some(definition) = self.macros.get(&token.symbol) else {
+            return false;
+        };
+        if self.active.contains(&token.symbol) {
+            token.painted = true;
+            return false;
+        }
+        let body = definition.body.clone();
+        let tokens = match definition.parameters.clone() {
+            None => self.paste_all(&body, token.span),
+            Some(parameters) => {
+                let variadic = definition.variadic;
+                if !self.call_follows() {
+                    return false;
+                }
+                let Some(arguments) = self.arguments(*token, &parameters, variadic) else {
+                    return true;
+                };
+                self.substitute(&body, &parameters, &arguments, token.span)
+            }
+        };
+        self.push(tokens, *token);
+        true
+    }
+
+    fn push(&mut self, mut tokens: Vec<Token>, call: Token) {
+        if !self.pay(tokens.len() + 1, call.span) {
+            return;
+        }
+        for token in &mut tokens {
+            token.span = call.span;
+        }
+        if let Some(first) = tokens.first_mut() {
+            first.spaced = call.spaced;
+        }
+        self.active.insert(call.symbol);
+        self.expansions.push(Expansion { tokens: tokens.into(), next: 0, of: Some(call.symbol) });
+    }
+
+    /// Takes from the budget; what it cannot pay is reported once, and then nothing is expanded any more.
+    fn pay(&mut self, tokens: usize, span: Span) -> bool {
+        if let Some(rest) = self.budget.checked_sub(tokens) {
+            self.budget = rest;
+            return true;
+        }
+        if self.budget > 0 {
+            let limit = LIMITS.expanded_tokens;
+            let error = Diagnostic::error("macros expand to too much text").at(span, "here the limit is passed").note(
+                format!("all expansions together may have {limit} tokens; this bounds the cost of hostile input"),
+            );
+            self.report(error);
+        }
+        self.budget = 0;
+        self.macros.clear();
+        false
+    }
+
+    /// Whether the next token, also on another line, is `(`.
+    fn call_follows(&self) -> bool {
+        for expansion in self.expansions.iter().rev() {
+            if let Some(token) = expansion.tokens.get(expansion.next) {
+                return token.kind == TokenKind::Punct(Punct::OpenParen);
+            }
+        }
+        let Some(file) = self.files.last().filter(|_| !self.isolated) else {
+            return false;
+        };
+        let mut rest = file.tokens[file.next..].iter();
+        let next = rest.find(|it| !matches!(it.kind, TokenKind::Newline | TokenKind::Comment));
+        next.is_some_and(|token| token.kind == TokenKind::Punct(Punct::OpenParen))
+    }
+
+    /// Reads `( argument, … )`, one list of tokens for each parameter. `None` if that is not what stands there.
+    fn arguments(&mut self, name: Token, parameters: &[Symbol], variadic: bool) -> Option<Vec<Vec<Token>>> {
+        let floor = std::mem::replace(&mut self.floor, self.files.len());
+        let arguments = self.raw_arguments(parameters.len(), variadic);
+        self.floor = floor;
+        let text = self.spelling(name);
+        let Some(mut arguments) = arguments else {
+            let error =
+                Diagnostic::error(format!("the arguments of macro `{text}` do not end")).at(name.span, "used here");
+            self.report(error);
+            return None;
+        };
+        if parameters.is_empty() && arguments.len() == 1 && arguments[0].is_empty() {
+            arguments.clear();
+        }
+        if variadic && arguments.len() + 1 == parameters.len() {
+            arguments.push(Vec::new());
+        }
+        if arguments.len() != parameters.len() {
+            let (wanted, given) = (parameters.len(), arguments.len());
+            let message = format!("macro `{text}` takes {wanted} arguments and is given {given}");
+            let mut error = Diagnostic::error(message).at(name.span, "");
+            if let Some(definition) = self.macros.get(&name.symbol) {
+                error = error.also(definition.span, "defined here");
+            }
+            self.report(error);
+            return None;
+        }
+        Some(arguments)
+    }
+
+    fn raw_arguments(&mut self, count: usize, variadic: bool) -> Option<Vec<Vec<Token>>> {
+        let mut arguments = vec![Vec::new()];
+        let mut depth = 0usize;
+        let mut spaced = false;
+        loop {
+            let mut token = self.take()?;
+            match token.kind {
+                TokenKind::Newline | TokenKind::Comment | TokenKind::UnterminatedComment => {
+                    spaced = true;
+                    continue;
+                }
+                TokenKind::Punct(Punct::OpenParen) => {
+                    depth += 1;
+                    if depth == 1 {
+                        continue;
+                    }
+                }
+                TokenKind::Punct(Punct::CloseParen) => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some(arguments);
+                    }
+                }
+                TokenKind::Punct(Punct::Comma) if depth == 1 && !(variadic && arguments.len() == count) => {
+                    arguments.push(Vec::new());
+                    continue;
+                }
+                TokenKind::Identifier if self.active.contains(&token.symbol) => {
+                    token.painted = true;
+                }
+                _ => {}
+            }
+            token.spaced |= spaced;
+            spaced = false;
+            if let Some(argument) = arguments.last_mut() {
+                argument.push(token);
+            }
+        }
+    }
+
+    /// Expands tokens on their own, as if nothing followed them.
+    pub(super) fn expand_fully(&mut self, tokens: &[Token]) -> Vec<Token> {
+        if self.argument_depth == LIMITS.argument_depth {
+            return tokens.to_vec();
+        }
+        self.argument_depth += 1;
+        let outer = std::mem::take(&mut self.expansions);
+        let isolated = std::mem::replace(&mut self.isolated, true);
+        self.expansions.push(Expansion { tokens: tokens.into(), next: 0, of: None });
+        let mut expanded = Vec::new();
+        while let Some(mut token) = self.take_expanded() {
+            if token.kind != TokenKind::Identifier || !self.expand(&mut token) {
+                expanded.push(token);
+            }
+        }
+        self.expansions = outer;
+        self.isolated = isolated;
+        self.argument_depth -= 1;
+        expanded
+    }
+
+    /// The body of a macro with arguments in the place of parameters.
+    fn substitute(
+        &mut self,
+        body: &[Token],
+        parameters: &[Symbol],
+        arguments: &[Vec<Token>],
+        span: Span,
+    ) -> Vec<Token> {
+        let parameter = |token: &Token| {
+            let named = token.kind == TokenKind::Identifier;
+            named.then(|| parameters.iter().position(|it| *it == token.symbol)).flatten()
+        };
+        let mut expanded: Vec<Option<Vec<Token>>> = vec![None; parameters.len()];
+        let mut result: Vec<Token> = Vec::new();
+        let mut index = 0;
+        // Whether the operand before `##` is an argument without tokens.
+        let mut nothing_before = true;
+        while let Some(&token) = body.get(index) {
+            let next = body.get(index + 1);
+            if is(&token, Punct::Paste)
+                && let Some(operand) = next
+            {
+                let right = match parameter(operand) {
+                    Some(number) => arguments[number].clone(),
+                    None => vec![*operand],
+                };
+                nothing_before &= right.is_empty();
+                self.paste(&mut result, &right, index == 0 || nothing_before, span);
+                index += 2;
+                continue;
+            }
+            let length = result.len();
+            match (parameter(&token), next.and_then(&parameter)) {
+                (None, Some(number)) if is(&token, Punct::Hash) => {
+                    result.push(self.stringify(&arguments[number], token));
+                    index += 1;
+                }
+                (Some(number), _) if next.is_some_and(|it| is(it, Punct::Paste)) => {
+                    result.extend_from_slice(&arguments[number]);
+                }
+                (Some(number), _) => {
+                    if expanded[number].is_none() {
+                        expanded[number] = Some(self.expand_fully(&arguments[number]));
+                    }
+                    let argument = expanded[number].as_deref().unwrap_or_default();
+                    if !self.pay(argument.len(), span) {
+                        return result;
+                    }
+                    result.extend_from_slice(argument);
+                }
+                (None, _) => result.push(token),
+            }
+            nothing_before = result.len() == length;
+            index += 1;
+        }
+        result
+    }
+
+    /// The body of a macro without parameters: only `##` is obeyed.
+    fn paste_all(&mut self, body: &[Token], span: Span) -> Vec<Token> {
+        if body.iter().any(|token| is(token, Punct::Paste)) {
+            return self.substitute(body, &[], &[], span);
+        }
+        body.to_vec()
+    }
+
+    /// Joins the last token of `left` with the first of `right`.
+    fn paste(&mut self, left: &mut Vec<Token>, right: &[Token], nothing_before: bool, span: Span) {
+        let (Some(&last), Some((&first, rest)), false) = (left.last(), right.split_first(), nothing_before) else {
+            left.extend_from_slice(right);
+            return;
+        };
+        let text = format!("{}{}", self.spelling(last), self.spelling(first));
+        let made = tokenize(FileId(0), &text, self.context.interner);
+        if let [one, _newline] = made[..] {
+            left.pop();
+            left.push(Token { spaced: last.spaced, ..one });
+            left.extend_from_slice(rest);
+        } else {
+            let error =
+                Diagnostic::error(format!("`##` makes `{text}`, which is not one token")).at(span, "in this macro");
+            self.report(error);
+            left.extend_from_slice(right);
+        }
+    }
+
+    /// `#parameter`: the argument as a string literal.
+    fn stringify(&mut self, argument: &[Token], hash: Token) -> Token {
+        let mut text = String::from("\"");
+        for (index, token) in argument.iter().enumerate() {
+            if index > 0 && token.spaced {
+                text.push(' ');
+            }
+            for character in self.spelling(*token).chars() {
+                let quoted = matches!(token.kind, TokenKind::String | TokenKind::Char);
+                if matches!(character, '"' | '\\') && quoted {
+                    text.push('\\');
+                }
+                text.push(character);
+            }
+        }
+        text.push('"');
+        Token { kind: TokenKind::String, symbol: self.context.interner.intern(&text), ..hash }
+    }
+}
+
+fn is(token: &Token, punct: Punct) -> bool {
+    token.kind == TokenKind::Punct(punct)
+}

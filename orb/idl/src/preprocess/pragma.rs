@@ -1,0 +1,117 @@
+//! Pragmas: those that set repository ids (CORBA 3.3 Part 1, 14.7.5), and `once`. All others belong to other tools.
+
+use super::{EventKind, Preprocessor};
+use crate::diagnostic::Diagnostic;
+use crate::literal;
+use crate::source::Span;
+use crate::suggest;
+use crate::token::{Punct, Token, TokenKind};
+
+const OURS: [&str; 4] = ["prefix", "ID", "version", "once"];
+
+impl Preprocessor<'_> {
+    pub(super) fn pragma(&mut self, line: &[Token], span: Span) {
+        let Some((&first, rest)) = line.split_first() else {
+            return;
+        };
+        match &*self.spelling(first) {
+            "prefix" => self.pragma_prefix(rest, span),
+            "ID" => self.pragma_id(rest, span),
+            "version" => self.pragma_version(rest, span),
+            "once" => {
+                if let Some(file) = self.files.last() {
+                    self.once.insert(file.path.clone());
+                }
+            }
+            other => {
+                if let Some(known) = suggest::closest(other, OURS) {
+                    let warning = Diagnostic::warning(format!("the pragma `{other}` is not known"))
+                        .at(first.span, "ignored")
+                        .help(format!("did you mean `{known}`?"));
+                    self.report(warning);
+                }
+            }
+        }
+    }
+
+    fn pragma_prefix(&mut self, rest: &[Token], span: Span) {
+        match rest {
+            [text] if text.kind == TokenKind::String => {
+                if let Some(prefix) = self.id_text(*text) {
+                    self.event(EventKind::Prefix(prefix));
+                }
+            }
+            _ => self.malformed_pragma(span, "#pragma prefix \"omg.org\""),
+        }
+    }
+
+    fn pragma_id(&mut self, rest: &[Token], span: Span) {
+        let form = "#pragma ID Bank::Account \"IDL:omg.org/Bank/Account:1.0\"";
+        match rest.split_last() {
+            Some((text, name)) if text.kind == TokenKind::String && is_scoped_name(name) => {
+                if let Some(id) = self.id_text(*text) {
+                    let name = name.to_vec();
+                    self.event(EventKind::Id { name, id, span });
+                }
+            }
+            _ => self.malformed_pragma(span, form),
+        }
+    }
+
+    fn pragma_version(&mut self, rest: &[Token], span: Span) {
+        let form = "#pragma version Bank::Account 1.2";
+        match rest.split_last() {
+            Some((number, name)) if is_scoped_name(name) => {
+                let version = self.spelling(*number).to_string();
+                if !is_version(&version) {
+                    return self.malformed_pragma(number.span, form);
+                }
+                let name = name.to_vec();
+                self.event(EventKind::Version { name, version, span });
+            }
+            _ => self.malformed_pragma(span, form),
+        }
+    }
+
+    /// The text of a prefix or id: one line of Latin-1 of bounded length, since every id below repeats a prefix.
+    fn id_text(&mut self, token: Token) -> Option<String> {
+        let text = match literal::string(&self.spelling(token)) {
+            Ok(text) => text,
+            Err(problem) => {
+                self.report(Diagnostic::error(problem).at(token.span, ""));
+                return None;
+            }
+        };
+        if text.len() > literal::LONGEST_ID {
+            let message = format!("a repository id has at most {} octets", literal::LONGEST_ID);
+            self.report(Diagnostic::error(message).at(token.span, "too long"));
+            return None;
+        }
+        Some(text)
+    }
+
+    fn malformed_pragma(&mut self, span: Span, form: &str) {
+        let error = Diagnostic::error("this pragma is malformed").at(span, "").help(format!("write it as `{form}`"));
+        self.report(error);
+    }
+}
+
+/// `name`, `::name`, `A::B`, …
+fn is_scoped_name(tokens: &[Token]) -> bool {
+    let is_scope = |token: &Token| token.kind == TokenKind::Punct(Punct::Scope);
+    let rest = match tokens.split_first() {
+        Some((first, rest)) if is_scope(first) => rest,
+        _ => tokens,
+    };
+    rest.len() % 2 == 1
+        && rest.iter().enumerate().all(|(index, token)| match index % 2 {
+            0 => token.kind == TokenKind::Identifier,
+            _ => is_scope(token),
+        })
+}
+
+/// `major.minor`, both 16 bits.
+fn is_version(text: &str) -> bool {
+    let part = |part: &str| part.bytes().all(|octet| octet.is_ascii_digit()) && part.parse::<u16>().is_ok();
+    text.split_once('.').is_some_and(|(major, minor)| part(major) && part(minor))
+}

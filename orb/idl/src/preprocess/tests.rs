@@ -1,0 +1,136 @@
+//! Facts about preprocessing, told as text in and tokens out.
+
+use std::path::Path;
+
+use super::*;
+use crate::source::MemoryFiles;
+
+/// Preprocesses `main.idl` of these files; the spellings joined by blanks, and the messages.
+fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
+    let mut provider = MemoryFiles::new();
+    for (name, text) in files {
+        provider = provider.with(*name, *text);
+    }
+    let main = provider.read(Path::new("main.idl")).expect("there is one");
+    let options = FrontEndOptions {
+        include_paths: vec!["lib".into()],
+        defines: vec![("GIVEN".to_owned(), Some("7".to_owned()))],
+    };
+    let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
+    let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
+    let out = preprocess(&options, &provider, (Path::new("main.idl"), main), context);
+    let words: Vec<String> = out.tokens.iter().map(|token| interner.text(token.symbol).to_string()).collect();
+    let messages = reporter.into_list().into_iter().map(|it| it.message);
+    (words.join(" "), messages.collect())
+}
+
+#[track_caller]
+fn expands(text: &str, expected: &str) {
+    let (words, messages) = run(&[("main.idl", text)]);
+    assert_eq!(messages, [] as [&str; 0]);
+    assert_eq!(words, expected);
+}
+
+#[track_caller]
+fn complains(text: &str, message: &str) {
+    let (_, messages) = run(&[("main.idl", text)]);
+    assert!(messages.iter().any(|it| it.contains(message)), "{messages:?}");
+}
+
+#[test]
+fn macros_are_expanded() {
+    expands("#define A 1 + B\n#define B 2\nA", "1 + 2");
+    expands("#define f(x, y) y x\nf(a (b, c), d)", "d a ( b , c )");
+    expands("#define f(x) x\nf\n(\n1\n)\nf", "1 f");
+    expands("#define f(x) #x\nf(a  b \"c\\n\")", r#""a b \"c\\n\"""#);
+    expands("#define f(x, y) x##y\nf(in, terface)", "interface");
+    expands("#define f(x, y) x##y\nf(, a) f(b,) f(,)", "a b");
+    expands("#define A B\n#undef A\nA", "A");
+    expands("GIVEN", "7");
+}
+
+#[test]
+fn a_macro_is_not_expanded_inside_itself() {
+    expands("#define A A + 1\nA", "A + 1");
+    expands("#define A B\n#define B A\nA B", "A B");
+    // The example of the C standard, 6.10.3.5.
+    expands(
+        "#define x 3\n#define f(a) f(x * (a))\n#undef x\n#define x 2\n#define g f\n#define z z[0]\n\
+         #define h g(~\n#define m(a) a(w)\n#define w 0,1\n#define t(a) a\nf(y+1) + f(f(z)) % t(t(g)(0) + t)(1);",
+        "f ( 2 * ( y + 1 ) ) + f ( 2 * ( f ( 2 * ( z [ 0 ] ) ) ) ) % f ( 2 * ( 0 ) ) + t ( 1 ) ;",
+    );
+}
+
+#[test]
+fn conditionals_choose_lines() {
+    expands("#if 1 > 2\na\n#elif 2 == 2 && !defined(X)\nb\n#else\nc\n#endif", "b");
+    expands("#ifdef GIVEN\na\n#endif\n#ifndef GIVEN\nb\n#endif", "a");
+    expands("#if GIVEN == 7 ? 1 : 0\na\n#endif", "a");
+    expands("#if 0\ndon't \"mind\n#if 1\nx\n#endif\n# nonsense\n/* c */ #endif\na", "a");
+    expands("#if (1 << 3 | 1) == 9 && 'a' == 97 && ~0 == -1\na\n#endif", "a");
+    complains("#if 1\n", "not closed");
+    complains("#endif\n", "#endif without #if");
+    complains("#if 1\n#else\n#else\n#endif", "#else after #else");
+    complains("#if 1/0\n#endif", "division by zero");
+    complains("#if 1 +\n#endif", "ends too early");
+    complains("#ifdeff A\n#endif", "`#ifdeff` is not a directive");
+}
+
+#[test]
+fn files_are_found_beside_the_includer_and_in_include_paths() {
+    let files = [
+        ("main.idl", "#include \"sub/a.idl\"\n#include <c.idl>\nmain"),
+        ("sub/a.idl", "#include \"b.idl\"\na"),
+        ("sub/b.idl", "b"),
+        ("lib/c.idl", "c"),
+    ];
+    assert_eq!(run(&files).0, "b a c main");
+    complains("#include <main.idl>", "cannot find the file `main.idl`");
+    complains("#include nothing", "names no file");
+}
+
+#[test]
+fn an_include_may_come_from_a_macro() {
+    let files = [("main.idl", "#define FILE <c.idl>\n#include FILE\n"), ("lib/c.idl", "c")];
+    assert_eq!(run(&files), ("c".to_owned(), vec![]));
+}
+
+#[test]
+fn a_file_with_pragma_once_is_read_once() {
+    let files = [("main.idl", "#include \"a.idl\"\n#include \"a.idl\"\n"), ("a.idl", "#pragma once\na")];
+    assert_eq!(run(&files), ("a".to_owned(), vec![]));
+}
+
+#[test]
+fn inclusion_without_end_is_an_error() {
+    complains("#include \"main.idl\"\n#include \"main.idl\"\n", "too deep");
+}
+
+#[test]
+fn expansion_without_end_is_an_error() {
+    let mut text = String::from("#define A0 x x\n");
+    for level in 1..64 {
+        let below = level - 1;
+        text += &format!("#define A{level} A{below} A{below}\n");
+    }
+    complains(&(text + "A63"), "expand to too much text");
+}
+
+#[test]
+fn user_errors_and_warnings_are_passed_on() {
+    complains("#error do not\n", "#error: do not");
+    complains("#warning take care\n", "#warning: take care");
+    expands("#if 0\n#error no\n#endif\n#line 5 \"x\"\n# 7 \"y\"\n#pragma whatever\na", "a");
+}
+
+#[test]
+fn wrong_uses_of_macros_are_reported() {
+    complains("#define f(x) x\nf(1, 2)", "takes 1 arguments and is given 2");
+    complains("#define f(x) x\nf(1", "do not end");
+    complains("#define f(x, x) x\n", "malformed");
+    complains("#define A ##\n", "`##` stands at an end");
+    complains("#define A 1\n#define A 2\n", "another meaning");
+    complains("#pragma prefx \"a\"", "the pragma `prefx` is not known");
+    complains("#pragma version A 1", "malformed");
+    complains("/* a", "not closed");
+}

@@ -1,0 +1,72 @@
+//! Tokens, as the preprocessor and the parser see them.
+
+use crate::intern::Symbol;
+use crate::source::Span;
+
+/// One token. Its spelling is held by the interner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    /// Whether blanks stand before it on its line.
+    pub(crate) spaced: bool,
+    /// An identifier that must not be expanded again: the name of the macro it came from.
+    pub(crate) painted: bool,
+    pub(crate) symbol: Symbol,
+    pub(crate) span: Span,
+}
+
+/// What sort of token it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenKind {
+    /// Also keywords and escaped identifiers.
+    Identifier,
+    /// A preprocessing number: whether it is a correct literal is for others to say.
+    Number,
+    String,
+    WideString,
+    Char,
+    WideChar,
+    /// A string or character literal that the end of its line cut off.
+    Unterminated,
+    Punct(Punct),
+    /// Any other character.
+    Unknown,
+    // The rest never leaves the preprocessor.
+    Newline,
+    Comment,
+    UnterminatedComment,
+}
+
+/// Defines [`Punct`] from the table of spellings.
+macro_rules! puncts {
+    ($($name:ident $text:literal)*) => {
+        /// Punctuation of IDL and of its preprocessor.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Punct { $($name),* }
+
+        impl Punct {
+            const ALL: &'static [Punct] = &[$(Punct::$name),*];
+
+            pub(crate) fn text(self) -> &'static str {
+                match self { $(Punct::$name => $text),* }
+            }
+        }
+    };
+}
+
+// Longer spellings before their own beginnings.
+puncts! {
+    Ellipsis "..." ShiftLeft "<<" ShiftRight ">>" LessEqual "<=" GreaterEqual ">=" EqualEqual "==" NotEqual "!="
+    AndAnd "&&" OrOr "||" Paste "##" Scope "::"
+    OpenBrace "{" CloseBrace "}" OpenParen "(" CloseParen ")" OpenBracket "[" CloseBracket "]"
+    Less "<" Greater ">" Semicolon ";" Colon ":" Comma "," Equal "=" Plus "+" Minus "-" Star "*" Slash "/"
+    Percent "%" Tilde "~" And "&" Or "|" Caret "^" Not "!" Question "?" Hash "#" At "@" Dot "."
+}
+
+impl Punct {
+    /// The longest punctuation that `text` starts with.
+    pub(crate) fn starting(text: &[u8]) -> Option<Punct> {
+        let mut all = Punct::ALL.iter();
+        all.find(|punct| text.starts_with(punct.text().as_bytes())).copied()
+    }
+}
