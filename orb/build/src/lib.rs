@@ -210,3 +210,6 @@ impl std::error::Error for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

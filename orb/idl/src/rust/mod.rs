@@ -162,3 +162,6 @@ fn flatten_structs(model: &Model, contents: &[DefId]) -> Vec<DefId> {
 fn is_method(definition: &Definition) -> bool {
     matches!(definition.kind, DefinitionKind::Operation(_) | DefinitionKind::Attribute(_))
 }
+
+#[cfg(test)]
+mod tests;

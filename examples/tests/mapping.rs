@@ -1,0 +1,19 @@
+//! The IDL-to-Rust mapping, row by row: what `mapping/mapping.idl` becomes, and that it says the same at both ends of a real
+//! connection, in both byte orders.
+
+#[path = "mapping/echo.rs"]
+mod echo;
+#[path = "mapping/inheritance.rs"]
+mod inheritance;
+#[path = "mapping/names.rs"]
+mod names;
+#[path = "mapping/pair.rs"]
+mod pair;
+#[path = "mapping/thing.rs"]
+mod thing;
+#[path = "mapping/values.rs"]
+mod values;
+
+mod idl {
+    spandrel::include_idl!("mapping");
+}

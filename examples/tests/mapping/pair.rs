@@ -1,0 +1,37 @@
+//! A server and a client of it, as two ORBs that know each other by a socket only.
+
+use spandrel::{ByteOrder, Interface, ObjectRef, Orb, Poa, Servant};
+
+pub(crate) struct Pair {
+    pub(crate) poa: Poa,
+    server: Orb,
+    client: Orb,
+}
+
+impl Pair {
+    pub(crate) fn new(order: ByteOrder) -> Self {
+        let server = Orb::builder().byte_order(order).build();
+        let client = Orb::builder().byte_order(order).build();
+        let poa = Poa::root(&server).expect("a root adapter");
+        Self { poa, server, client }
+    }
+
+    /// Activates a servant, and hands its reference to the client as text.
+    pub(crate) fn serve<I: Interface>(&self, servant: impl Servant + 'static) -> I {
+        let object = self.poa.activate(servant).expect("an active object");
+        self.as_client(&object).narrow().expect("an object of this interface")
+    }
+
+    /// The client's own reference to the same object.
+    pub(crate) fn as_client(&self, object: &ObjectRef) -> ObjectRef {
+        let text = self.server.object_to_string(object);
+        self.client.string_to_object(&text).expect("a reference")
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.client.shutdown(true).expect("the client ends");
+        self.server.shutdown(true).expect("the server ends");
+    }
+}

@@ -1,0 +1,131 @@
+//! Build scripts as Cargo would see them: files in, files and lines out.
+
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+const GOOD: &str = "module M { struct S { long x; }; };";
+
+/// A package with these files, and a folder for output.
+struct Package {
+    folder: tempfile::TempDir,
+}
+
+impl Package {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("out")).expect("an output folder");
+        let package = Self { folder };
+        for (name, text) in files {
+            fs::write(package.path(name), text).expect("a source file");
+        }
+        package
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Compiles files of the package; what Cargo is told, or the error's text.
+    fn compile(&self, builder: Builder, files: &[&str]) -> Result<String, String> {
+        let mut told = Vec::new();
+        let files: Vec<PathBuf> = files.iter().map(|name| self.path(name)).collect();
+        let result = builder.out_dir(self.path("out")).compile_telling(&files, &mut told);
+        result.map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(told).expect("text"))
+    }
+
+    fn output(&self, name: &str) -> String {
+        fs::read_to_string(self.path("out").join(name)).expect("an output file")
+    }
+}
+
+#[test]
+fn each_file_becomes_rust_under_its_own_name() {
+    let package = Package::new(&[("a.idl", GOOD), ("b.v2.idl", "const long X = 1;")]);
+    package.compile(configure(), &["a.idl", "b.v2.idl"]).expect("correct IDL");
+    assert!(package.output("a.rs").contains("pub struct S"));
+    assert!(package.output("b.v2.rs").contains("pub const X: i32 = 1;"));
+}
+
+#[test]
+fn cargo_watches_every_file_that_was_read() {
+    let package =
+        Package::new(&[("a.idl", "#include \"b.idl\"\nstruct A { B b; };"), ("b.idl", "struct B { long x; };")]);
+    let told = package.compile(configure(), &["a.idl"]).expect("correct IDL");
+    for name in ["a.idl", "b.idl"] {
+        let line = format!("cargo:rerun-if-changed={}\n", package.path(name).display());
+        assert_eq!(told.matches(&line).count(), 1, "{told}");
+    }
+    assert!(package.output("a.rs").contains("pub struct B"), "included definitions are part of the output");
+}
+
+#[test]
+fn folders_and_macros_reach_the_preprocessor() {
+    let package = Package::new(&[(
+        "a.idl",
+        "#include <deep.idl>\n#if SIZE == 3\n#ifdef ON\nconst long A = SIZE + DEEP;\n#endif\n#endif",
+    )]);
+    fs::create_dir(package.path("inc")).expect("a folder");
+    fs::write(package.path("inc/deep.idl"), "const long DEEP = 4;").expect("a file");
+    let builder = configure().include(package.path("inc")).define("SIZE=3").define("ON");
+    package.compile(builder, &["a.idl"]).expect("correct IDL");
+    assert!(package.output("a.rs").contains("pub const A: i32 = 7;"));
+}
+
+#[test]
+fn the_runtime_can_be_another() {
+    let package = Package::new(&[("a.idl", GOOD)]);
+    package.compile(configure().runtime("crate::rt"), &["a.idl"]).expect("correct IDL");
+    assert!(package.output("a.rs").contains("use crate::rt as rt;"));
+    let error = package.compile(configure().runtime("1 + 1"), &["a.idl"]).expect_err("no path");
+    assert!(error.contains("1 + 1"), "{error}");
+}
+
+#[test]
+fn wrong_idl_is_shown_with_its_line() {
+    let package = Package::new(&[("a.idl", "struct A {\n  Missing m;\n};\n")]);
+    let error = package.compile(configure(), &["a.idl"]).expect_err("an unknown type");
+    assert!(error.contains("Missing m;") && error.contains("a.idl:2"), "{error}");
+    assert!(!package.path("out/a.rs").exists());
+}
+
+#[test]
+fn a_missing_file_is_named_and_watched_for() {
+    let package = Package::new(&[]);
+    let mut told = Vec::new();
+    let file = package.path("absent.idl");
+    let builder = configure().out_dir(package.path("out"));
+    let error = builder.compile_telling(&[&file], &mut told).expect_err("no such file");
+    assert!(error.to_string().contains("absent.idl"), "{error}");
+    assert!(String::from_utf8_lossy(&told).contains("rerun-if-changed"));
+    assert_eq!(format!("{error:?}").trim(), error.to_string().trim(), "what `main` prints is what people can read");
+}
+
+#[test]
+fn two_files_of_one_name_do_not_overwrite_each_other() {
+    let package = Package::new(&[("a.idl", GOOD)]);
+    fs::create_dir(package.path("sub")).expect("a folder");
+    fs::write(package.path("sub/a.idl"), GOOD).expect("a file");
+    let error = package.compile(configure(), &["a.idl", "sub/a.idl"]).expect_err("one output for two");
+    assert!(error.contains("a.rs"), "{error}");
+}
+
+#[test]
+fn an_unchanged_output_is_not_touched() {
+    let package = Package::new(&[("a.idl", GOOD)]);
+    package.compile(configure(), &["a.idl"]).expect("correct IDL");
+    let target = fs::File::options().write(true).open(package.path("out/a.rs")).expect("the output");
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    target.set_modified(long_ago).expect("a time");
+    package.compile(configure(), &["a.idl"]).expect("nothing to write");
+    assert_eq!(target.metadata().and_then(|data| data.modified()).expect("a time"), long_ago);
+}
+
+#[test]
+fn outside_of_a_build_script_the_folder_must_be_named() {
+    // Cargo sets OUT_DIR for tests of packages that have a build script; this one has none.
+    let package = Package::new(&[("a.idl", GOOD)]);
+    let error = configure().compile_telling(&[package.path("a.idl")], &mut io::sink()).expect_err("no OUT_DIR");
+    assert!(error.to_string().contains("OUT_DIR"), "{error}");
+}
