@@ -1,0 +1,177 @@
+//! Input that nobody vouches for: it ends in a value or in an error, never in a panic, a hang or much memory.
+
+mod support;
+
+use proptest::{collection::vec, prelude::*};
+use spandrel_cdr::{
+    BoundedString, BoundedVec, CdrError, Char, Decode, Decoder, GiopVersion, Ior, Joint, Limits, LongDouble, Wire,
+};
+use support::{
+    ORDERS, order,
+    structs::{BinStruct, Octets, Ragged},
+    wire,
+};
+
+/// Reads the input as every kind of value that there is.
+fn read_everything(input: &Decoder<'_>) {
+    fn read<T: Decode>(input: &Decoder<'_>) {
+        let mut own = input.clone();
+        if T::decode(&mut own).is_ok() {
+            assert!(own.position() >= input.position() + T::MIN_OCTETS);
+        }
+        let _ = T::lend(&mut input.clone());
+        let _ = T::decode_array::<3>(&mut input.clone());
+        let _ = Vec::<T>::decode(&mut input.clone());
+        let _ = BoundedVec::<T, 2>::decode(&mut input.clone());
+    }
+    read::<i16>(input);
+    read::<u32>(input);
+    read::<f64>(input);
+    read::<u8>(input);
+    read::<bool>(input);
+    read::<Char>(input);
+    read::<LongDouble>(input);
+    read::<String>(input);
+    read::<BoundedString<3>>(input);
+    read::<Vec<Vec<u16>>>(input);
+    read::<BinStruct>(input);
+    read::<Ragged>(input);
+    read::<Octets>(input);
+    read::<Ior>(input);
+    read::<[String; 2]>(input);
+    if let Ok(inner) = input.clone().encapsulation() {
+        let _ = f64::decode(&mut inner.clone());
+    }
+}
+
+proptest! {
+    #![proptest_config(support::config())]
+
+    #[test]
+    fn arbitrary_octets_are_read_or_refused(octets in vec(any::<u8>(), 0..100), order in order(), start in 0..9_usize) {
+        read_everything(&Decoder::new(&octets, wire(order)).at(start));
+    }
+
+    #[test]
+    fn believable_octets_are_read_or_refused(octets in vec(prop_oneof![3 => Just(0_u8), 1 => 0..9_u8], 0..100), order in order()) {
+        read_everything(&Decoder::new(&octets, wire(order)));
+    }
+
+    #[test]
+    fn joints_anywhere_do_no_harm(
+        octets in vec(prop_oneof![3 => Just(0_u8), 1 => 0..9_u8], 0..100), order in order(),
+        mut joints in vec((0..120_usize, 0..16_usize), 0..4), start in 0..100_usize,
+    ) {
+        joints.sort_unstable();
+        let joints: Vec<_> = joints.into_iter().map(|(at, counts_as)| Joint { at, counts_as }).collect();
+        let input = Decoder::new(&octets, wire(order)).with_joints(&joints).at(start);
+        prop_assert_eq!(input.remaining(), octets.len().saturating_sub(start));
+        prop_assert_eq!(input.rest(), &octets[start.min(octets.len())..]);
+        read_everything(&input);
+    }
+}
+
+#[test]
+fn a_length_beyond_the_input_is_refused_before_memory_is_taken() {
+    for order in ORDERS {
+        let octets = [0xff; 64];
+        let refused = |error| matches!(error, CdrError::LengthBeyondInput { len: 0xffff_ffff, remaining: 60 });
+        let input = Decoder::new(&octets, wire(order));
+        assert!(refused(Vec::<u8>::decode(&mut input.clone()).unwrap_err()));
+        assert!(refused(Vec::<f64>::decode(&mut input.clone()).unwrap_err()));
+        assert!(refused(Vec::<Vec<BinStruct>>::decode(&mut input.clone()).unwrap_err()));
+        assert!(refused(f64::lend(&mut input.clone()).unwrap_err()));
+        assert!(refused(BinStruct::lend(&mut input.clone()).unwrap_err()));
+        assert!(refused(String::decode(&mut input.clone()).unwrap_err()));
+        assert!(refused(input.clone().encapsulation().unwrap_err()));
+    }
+}
+
+#[test]
+fn a_length_is_measured_by_the_smallest_element() {
+    for order in ORDERS {
+        let mut octets = support::encoded(&7_u32, order, 0).unwrap();
+        octets.extend([0; 27]);
+        // Seven strings of at least four octets do not fit into twenty-seven.
+        let error = Vec::<String>::decode(&mut Decoder::new(&octets, wire(order))).unwrap_err();
+        assert_eq!(error, CdrError::LengthBeyondInput { len: 7, remaining: 27 });
+    }
+}
+
+/// A value that holds others of its kind, as recursive IDL types do.
+#[derive(Clone, Debug)]
+struct Tree(Vec<Tree>);
+
+impl Decode for Tree {
+    const MIN_OCTETS: usize = 4;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Vec::decode(input).map(Self)
+    }
+}
+
+impl Tree {
+    fn depth(&self) -> usize {
+        1 + self.0.iter().map(Self::depth).max().unwrap_or(0)
+    }
+}
+
+#[test]
+fn nesting_ends_in_an_error_and_not_at_the_end_of_the_stack() {
+    for order in ORDERS {
+        let nested = |levels: usize| {
+            let mut octets = support::encoded(&vec![1_u32; levels], order, 0).unwrap().split_off(4);
+            octets.extend([0; 4]);
+            octets
+        };
+        let octets = nested(63);
+        assert_eq!(Tree::decode(&mut Decoder::new(&octets, wire(order))).unwrap().depth(), 64);
+        let octets = nested(100_000);
+        let error = Tree::decode(&mut Decoder::new(&octets, wire(order))).unwrap_err();
+        assert_eq!(error, CdrError::TooDeep { limit: 64 });
+        let strict = Wire { limits: Limits { nesting: 3 }, ..Wire::new(order, GiopVersion::V1_2) };
+        let error = Tree::decode(&mut Decoder::new(&nested(3), strict)).unwrap_err();
+        assert_eq!(error, CdrError::TooDeep { limit: 3 });
+    }
+}
+
+#[test]
+fn encapsulations_count_as_nesting() {
+    let strict = Wire { limits: Limits { nesting: 1 }, ..Wire::default() };
+    let octets =
+        support::encoded(&vec![spandrel_cdr::ByteOrder::NATIVE.flag(), 0, 0, 0, 0, 0, 0, 0], strict.order, 0).unwrap();
+    let mut outer = Decoder::new(&octets, strict);
+    let mut inner = outer.encapsulation().unwrap();
+    assert_eq!(inner.encapsulation().unwrap_err(), CdrError::Truncated { needed: 1, remaining: 0 });
+    let mut inner = Decoder::new(&octets, strict).encapsulation().unwrap();
+    assert_eq!(Vec::<u32>::decode(&mut inner), Err(CdrError::TooDeep { limit: 1 }));
+}
+
+#[test]
+fn booleans_are_zero_or_one() {
+    for order in ORDERS {
+        for value in 0..=255_u8 {
+            let octets = support::encoded(&vec![1, value], order, 0).unwrap();
+            let single = bool::decode(&mut Decoder::new(&[value], wire(order)));
+            let sequence = Vec::<bool>::decode(&mut Decoder::new(&octets, wire(order)));
+            let lent = bool::lend(&mut Decoder::new(&octets, wire(order))).map(std::borrow::Cow::into_owned);
+            match value {
+                0 | 1 => {
+                    assert_eq!(single, Ok(value == 1));
+                    assert_eq!((sequence, lent), (Ok(vec![true, value == 1]), Ok(vec![true, value == 1])));
+                }
+                bad => {
+                    let error = CdrError::BadBoolean(bad);
+                    assert_eq!(single, Err(error.clone()));
+                    assert_eq!((sequence, lent), (Err(error.clone()), Err(error)));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_encapsulation_has_no_byte_order() {
+    let error = Decoder::new(&[0; 4], Wire::default()).encapsulation().unwrap_err();
+    assert_eq!(error, CdrError::Truncated { needed: 1, remaining: 0 });
+}
