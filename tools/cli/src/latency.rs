@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// What a call carries [default: both]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     case: Vec<CaseArg>,
-    /// Timed calls per round [default: 50000; with --quick: 10000]
+    /// Timed calls per round [default: 50000; with --quick: 5000]
     #[arg(long, value_name = "N")]
     calls: Option<u32>,
     /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows]
@@ -104,7 +104,7 @@ impl Args {
                 self.case.iter().map(case).collect()
             },
             contenders: if self.mechanisms.is_empty() { Contender::all() } else { self.mechanisms.clone() },
-            calls: self.calls.unwrap_or(if self.quick { 10_000 } else { 50_000 }),
+            calls: self.calls.unwrap_or(if self.quick { 5_000 } else { 50_000 }),
             rounds: self.rounds.unwrap_or(if self.quick { 5 } else { 7 }),
             remote: self.connect.clone(),
             omniorb: self.omniorb.clone(),

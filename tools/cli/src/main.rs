@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod idl;
 mod ior;
 mod latency;
 mod peer;
@@ -36,6 +37,8 @@ enum Command {
     Ior(ior::Args),
     /// Ask an object whether it is there.
     Ping(ping::Args),
+    /// Compile IDL to Rust.
+    Idl(idl::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(peer::Args),
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Latency(args) => args.run(),
         Command::Ior(args) => args.run(),
         Command::Ping(args) => args.run(),
+        Command::Idl(args) => args.run(),
         Command::Peer(args) => args.run(),
     };
     match outcome {

@@ -50,9 +50,6 @@ pub(crate) struct Args {
     /// Size of the socket queues: `system`, or octets such as 64K
     #[arg(long, value_name = "SIZE", default_value = "system", value_parser = queue_size)]
     queue_size: QueueSize,
-    /// Let the system gather small segments (no TCP_NODELAY)
-    #[arg(long)]
-    delay: bool,
     /// How often each run is made [default: 10; with --quick: up to 5, as time allows]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
@@ -153,7 +150,7 @@ impl Args {
             mechanisms: if self.mechanisms.is_empty() { MechanismName::ALL.to_vec() } else { self.mechanisms.clone() },
             bytes: self.bytes.unwrap_or(Octets(if self.quick { 32 << 20 } else { 64 << 20 })),
             repetitions: self.repetitions.unwrap_or(if self.quick { 5 } else { 10 }),
-            sockets: SocketOptions { queue_octets: self.queue_size.0, no_delay: !self.delay },
+            sockets: SocketOptions { queue_octets: self.queue_size.0 },
             placement,
             remote: self.transmit.clone(),
             limit_seconds: self.timeout,

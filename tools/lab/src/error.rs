@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use spandrel_orb::SystemException;
+use spandrel::SystemException;
 
 /// Why an experiment could not be run, or its results not be kept.
 #[derive(Debug, thiserror::Error)]

@@ -31,6 +31,18 @@ impl Machine {
         }
     }
 
+    /// A machine for tests of reports.
+    #[cfg(test)]
+    pub(crate) fn example() -> Self {
+        Self {
+            system: "linux x86_64".to_owned(),
+            kernel: Some("6.1".to_owned()),
+            processor: Some("Example 9000".to_owned()),
+            cores: 2,
+            program: "spandrel 0.0.0".to_owned(),
+        }
+    }
+
     /// One line about it.
     #[must_use]
     pub fn summary(&self) -> String {

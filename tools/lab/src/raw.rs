@@ -144,12 +144,12 @@ pub(crate) fn stop_listening(listener: &Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends small segments at once (`TCP_NODELAY`), or waits to fill them.
+/// Sends small segments at once (`TCP_NODELAY`).
 ///
 /// # Errors
 /// What `setsockopt` reports.
-pub(crate) fn set_no_delay(socket: &Socket, on: bool) -> io::Result<()> {
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, c_int::from(on))
+pub(crate) fn set_no_delay(socket: &Socket) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 
 /// Sets the sizes of the send and receive queues, in octets. To matter for the TCP window this comes before `listen` or `connect`.
@@ -226,7 +226,7 @@ mod tests {
     fn octets_pass_in_both_versions_of_ip_until_the_end_of_file() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let (client, server) = pair(host);
-            set_no_delay(&client, true).unwrap();
+            set_no_delay(&client).unwrap();
             assert_eq!(send(&client, b"spandrel").unwrap(), 8);
             close_writer(&client).unwrap();
             let mut buffer = [0; 16];

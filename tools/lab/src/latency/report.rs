@@ -102,3 +102,78 @@ fn summary_csv(results: &Results) -> String {
     }
     csv
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::{CallTimes, Contender, Measured, Settings};
+    use crate::machine::Machine;
+    use crate::mechanism::MechanismName;
+    use crate::placement::Placement;
+    use crate::workload::PingCase;
+
+    fn times(median: f64) -> CallTimes {
+        CallTimes {
+            calls: 100,
+            seconds: 0.001,
+            min: 1.0,
+            median,
+            p90: median * 1.5,
+            p99: median * 2.0,
+            max: 99.0,
+            mean: median,
+        }
+    }
+
+    fn results() -> Results {
+        let orb = Contender::Mechanism(MechanismName::Orb);
+        let settings = Settings {
+            placements: vec![Placement::One],
+            cases: vec![PingCase::Void],
+            contenders: vec![Contender::BASE, orb, Contender::OmniOrb],
+            calls: 10_000,
+            rounds: 3,
+            remote: None,
+            omniorb: None,
+            limit_seconds: 10,
+            budget_seconds: None,
+        };
+        let mut measured = Vec::new();
+        for (round, (base, ratio)) in [(4.0, 1.25), (8.0, 1.0), (5.0, 1.2)].into_iter().enumerate() {
+            for (contender, median) in [(Contender::BASE, base), (orb, base * ratio)] {
+                let (case, placement) = (PingCase::Void, Placement::One);
+                let round = round as u32;
+                measured.push(Measured {
+                    placement,
+                    case,
+                    round,
+                    contender,
+                    times: times(median),
+                    wire: Some((60, 24)),
+                });
+            }
+        }
+        let absent = [(Contender::OmniOrb, "its programs are not built".to_owned())];
+        Results { machine: Machine::example(), ..Results::of(settings, measured, &absent) }
+    }
+
+    #[test]
+    fn each_contender_has_its_row_present_or_not() {
+        insta::assert_snapshot!(text(&results()));
+    }
+
+    #[test]
+    fn the_summaries_and_rounds_as_csv() {
+        insta::assert_snapshot!(summary_csv(&results()));
+        let rounds = rounds_csv(&results());
+        assert_eq!(rounds.lines().count(), 1 + 3 * 2);
+        let columns: Vec<usize> = rounds.lines().map(|line| line.split(',').count()).collect();
+        assert!(columns.iter().all(|count| *count == columns[0]), "{rounds}");
+    }
+
+    #[test]
+    fn all_that_was_measured_reads_back_from_json() {
+        let text = serde_json::to_string(&results()).unwrap();
+        assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
+    }
+}

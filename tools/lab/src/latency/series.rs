@@ -226,8 +226,8 @@ impl Series<'_> {
     }
 }
 
-/// Latency is measured with the options that ORBs use.
-const SOCKETS: SocketOptions = SocketOptions { queue_octets: None, no_delay: true };
+/// Latency is measured with the queues that the system chooses.
+const SOCKETS: SocketOptions = SocketOptions { queue_octets: None };
 
 #[cfg(test)]
 mod tests {

@@ -29,9 +29,9 @@ impl OctetStream for Plain {
         Ok((socket, addr))
     }
 
-    fn accept(listener: &raw::Socket, options: &SocketOptions) -> io::Result<Self> {
+    fn accept(listener: &raw::Socket) -> io::Result<Self> {
         let socket = raw::accept(listener)?;
-        raw::set_no_delay(&socket, options.no_delay)?;
+        raw::set_no_delay(&socket)?;
         Ok(Self(socket))
     }
 
@@ -42,7 +42,7 @@ impl OctetStream for Plain {
     fn connect(addr: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
         let socket = prepared(&addr, options)?;
         raw::connect(&socket, &addr)?;
-        raw::set_no_delay(&socket, options.no_delay)?;
+        raw::set_no_delay(&socket)?;
         Ok(Self(socket))
     }
 

@@ -24,9 +24,9 @@ impl OctetStream for Inet {
         Ok((acceptor, addr))
     }
 
-    fn accept(acceptor: &Acceptor, options: &SocketOptions) -> io::Result<Self> {
+    fn accept(acceptor: &Acceptor) -> io::Result<Self> {
         let (stream, _) = acceptor.accept()?;
-        stream.set_no_delay(options.no_delay)?;
+        stream.set_no_delay(true)?;
         Ok(Self(stream))
     }
 
@@ -35,7 +35,7 @@ impl OctetStream for Inet {
     }
 
     fn connect(addr: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
-        let mut connector = Connector::new().no_delay(options.no_delay);
+        let mut connector = Connector::new().no_delay(true);
         if let Some(octets) = options.queue_octets {
             connector = connector.send_queue(octets as usize).recv_queue(octets as usize);
         }

@@ -6,8 +6,11 @@
 
 #[cfg(target_os = "linux")]
 mod c;
+mod generated;
 mod ipc;
 mod octet_stream;
+mod orb;
+mod relay;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -29,11 +32,13 @@ pub enum MechanismName {
     C,
     /// The typed endpoints of `spandrel-ipc`.
     Ipc,
+    /// The ORB, through generated stubs and skeletons.
+    Orb,
 }
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 2] = [Self::C, Self::Ipc];
+    pub const ALL: [Self; 3] = [Self::C, Self::Ipc, Self::Orb];
 
     /// The name that options and tables use.
     #[must_use]
@@ -41,6 +46,7 @@ impl MechanismName {
         match self {
             Self::C => "c",
             Self::Ipc => "ipc",
+            Self::Orb => "orb",
         }
     }
 
@@ -49,6 +55,7 @@ impl MechanismName {
     pub fn counts_octets(self) -> bool {
         match self {
             Self::C | Self::Ipc => false,
+            Self::Orb => true,
         }
     }
 
@@ -66,6 +73,7 @@ impl MechanismName {
                 reason: "its plain socket calls are written for Linux; use --mechanisms ipc,orb".to_owned(),
             }),
             Self::Ipc => Ok(&octet_stream::Streams::<ipc::Inet>::NEW),
+            Self::Orb => Ok(&orb::OrbMechanism),
         }
     }
 }
@@ -87,13 +95,11 @@ impl FromStr for MechanismName {
     }
 }
 
-/// Options of the data connection's sockets, the same at both ends and for every mechanism.
+/// Options of the data connection's sockets, the same at both ends and for every mechanism. `TCP_NODELAY` is always on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOptions {
     /// Octets of the send and of the receive queue; the system's own choice if absent.
     pub queue_octets: Option<u32>,
-    /// `TCP_NODELAY`: small segments are sent at once.
-    pub no_delay: bool,
 }
 
 /// What is to be measured over one connection.

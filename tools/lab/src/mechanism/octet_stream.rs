@@ -24,7 +24,7 @@ pub(super) trait OctetStream: Sized + Send + 'static {
     type Listener: Send + Sync + 'static;
 
     fn listen(addr: SocketAddr, options: &SocketOptions) -> io::Result<(Self::Listener, SocketAddr)>;
-    fn accept(listener: &Self::Listener, options: &SocketOptions) -> io::Result<Self>;
+    fn accept(listener: &Self::Listener) -> io::Result<Self>;
     /// Ends the waiting of a thread in `accept`.
     fn stop(listener: &Self::Listener) -> io::Result<()>;
     fn connect(addr: SocketAddr, options: &SocketOptions) -> io::Result<Self>;
@@ -115,7 +115,7 @@ impl<S: OctetStream> Drop for Listening<S> {
 
 /// Serves one connection, and counts the octets of user data that come.
 fn serve<S: OctetStream>(listener: &S::Listener, job: &Job) -> io::Result<u64> {
-    let stream = S::accept(listener, &job.sockets)?;
+    let stream = S::accept(listener)?;
     send_all(&stream, &[0])?;
     match job.work {
         Work::Flood(flood) if flood.call == CallKind::OneWay => absorb(&stream, flood.sent_octets()),

@@ -81,6 +81,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// An outcome of which only the time is known yet.
+    pub(crate) fn in_seconds(seconds: f64) -> Self {
+        Self { seconds, octets: 0, transmitter_cpu: 0.0, receiver_cpu: 0.0, times: None, wire: None }
+    }
+
     /// Throughput of user data in Mbit/s (10⁶ bits).
     #[must_use]
     pub fn mbps(&self) -> f64 {

@@ -83,8 +83,7 @@ fn failure(message: FromReceiver) -> LabError {
 fn transmit(endpoint: &str, job: &Job) -> Result<Outcome, LabError> {
     let mut transmitter = job.mechanism.mechanism()?.connect(endpoint, job)?;
     let before = cpu_seconds();
-    let mut outcome =
-        Outcome { seconds: 0.0, octets: 0, transmitter_cpu: 0.0, receiver_cpu: 0.0, times: None, wire: None };
+    let mut outcome = Outcome::in_seconds(0.0);
     match &job.work {
         Work::Flood(flood) => outcome.seconds = transmitter.flood(flood)?.as_secs_f64(),
         Work::PingPong(work) => {

@@ -6,8 +6,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spandrel::Orb;
 use spandrel_giop::LocateStatus;
-use spandrel_orb::Orb;
 
 use super::locate::Locator;
 use crate::LabError;

@@ -8,6 +8,7 @@ use super::results::{Cell, Results};
 use crate::LabError;
 use crate::mechanism::MechanismName;
 use crate::output::Directory;
+use crate::stats::Summary;
 use crate::table;
 use crate::units::{Octets, grouped};
 use crate::workload::{CallKind, DataType};
@@ -24,9 +25,8 @@ pub fn text(results: &Results) -> String {
     _ = writeln!(text, "{}", results.machine.summary());
     _ = writeln!(
         text,
-        "{} of user data per run, socket queues: {queues}, TCP_NODELAY {}, {}; medians of {} interleaved rounds",
+        "{} of user data per run, socket queues: {queues}, TCP_NODELAY on, {}; medians of {} interleaved rounds",
         settings.bytes,
-        if settings.sockets.no_delay { "on" } else { "off" },
         settings.placement.description(),
         results.rounds(),
     );
@@ -62,7 +62,6 @@ fn throughput(results: &Results, call: CallKind, data: DataType) -> Table {
     let mut header = vec!["buffer".to_owned()];
     for mechanism in &results.settings.mechanisms {
         header.push(mechanism.to_string());
-        header.push("±".to_owned());
         if shows_ratio(results, *mechanism) {
             header.push(format!("{mechanism}/c"));
         }
@@ -72,16 +71,23 @@ fn throughput(results: &Results, call: CallKind, data: DataType) -> Table {
         let mut row = vec![size.to_string()];
         for mechanism in &results.settings.mechanisms {
             let cell = results.cell(call, data, size.0 as usize, *mechanism);
-            row.push(cell.map_or("-".to_owned(), |cell| grouped(cell.mbps.median)));
-            row.push(cell.map_or("-".to_owned(), |cell| format!("{:.0} %", cell.mbps.spread_percent())));
+            row.push(cell.map_or("-".to_owned(), |cell| rate(&cell.mbps)));
             if shows_ratio(results, *mechanism) {
-                let ratio = cell.and_then(|cell| cell.ratio);
-                row.push(ratio.map_or("-".to_owned(), |ratio| format!("{:.2}", ratio.median)));
+                row.push(cell.and_then(|cell| cell.ratio).map_or("-".to_owned(), |ratio| ranged(&ratio)));
             }
         }
         table.add_row(row);
     }
     table
+}
+
+/// A throughput and how far the rounds lay apart.
+fn rate(mbps: &Summary) -> String {
+    format!("{} ±{:>3.0} %", grouped(mbps.median), mbps.spread_percent())
+}
+
+fn ranged(ratio: &Summary) -> String {
+    format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.low, ratio.high)
 }
 
 fn shows_ratio(results: &Results, mechanism: MechanismName) -> bool {
@@ -119,10 +125,7 @@ fn extreme(cells: &[&Cell], choose: fn(f64, f64) -> f64) -> String {
 
 fn ratio_range(cells: &[&Cell]) -> String {
     let ratios = cells.iter().filter_map(|cell| cell.ratio).map(|ratio| ratio.median);
-    match crate::stats::Summary::of(ratios) {
-        Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.low, ratio.high),
-        None => "-".to_owned(),
-    }
+    Summary::of(ratios).map_or("-".to_owned(), |ratio| ranged(&ratio))
 }
 
 /// Writes the series as JSON, as CSV (the runs and the summaries) and as text.
@@ -162,4 +165,87 @@ fn summary_csv(results: &Results) -> String {
         _ = writeln!(csv, "{:.1},{:.1},{:.1},{ratio},{cpu}", rate.median, rate.low, rate.high);
     }
     csv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::mechanism::SocketOptions;
+    use crate::peer::Outcome;
+    use crate::placement::Placement;
+    use crate::ttcp::{Run, Settings};
+    use crate::workload::Flood;
+
+    /// Three rounds in which `orb` reaches 80, 50 and 60 percent of `c`, whatever the machine did meanwhile.
+    fn results() -> Results {
+        let settings = Settings {
+            types: vec![DataType::Octet, DataType::Struct],
+            sizes: vec![Octets(1024), Octets(65536)],
+            calls: vec![CallKind::OneWay],
+            mechanisms: vec![MechanismName::C, MechanismName::Orb],
+            bytes: Octets(1 << 20),
+            repetitions: 3,
+            sockets: SocketOptions { queue_octets: Some(65536) },
+            placement: Placement::Two,
+            remote: None,
+            limit_seconds: 10,
+            budget_seconds: None,
+        };
+        let mut runs = Vec::new();
+        for (round, (speed, ratio)) in [(1.0, 0.8), (0.5, 0.5), (0.9, 0.6)].into_iter().enumerate() {
+            for data in &settings.types {
+                for size in &settings.sizes {
+                    for mechanism in &settings.mechanisms {
+                        let flood = Flood::of(*data, CallKind::OneWay, size.0 as usize, settings.bytes.0);
+                        let ratio = if *mechanism == MechanismName::C { 1.0 } else { ratio };
+                        let (octets, rate) = (flood.total_octets(), size.0 as f64 * 1e5 * speed * ratio);
+                        let seconds = octets as f64 / rate;
+                        let outcome = Outcome {
+                            octets,
+                            transmitter_cpu: seconds,
+                            receiver_cpu: 0.0,
+                            ..Outcome::in_seconds(seconds)
+                        };
+                        runs.push(Run { round: round as u32, mechanism: *mechanism, flood, outcome });
+                    }
+                }
+            }
+        }
+        Results { machine: Machine::example(), ..Results::of(settings, runs) }
+    }
+
+    #[test]
+    fn the_report_has_the_papers_tables_and_the_ratio_to_c() {
+        insta::assert_snapshot!(text(&results()));
+    }
+
+    #[test]
+    fn the_summaries_and_runs_as_csv() {
+        insta::assert_snapshot!(summary_csv(&results()));
+        let runs = runs_csv(&results());
+        assert_eq!(runs.lines().count(), 1 + 3 * 2 * 2 * 2);
+        let columns: Vec<usize> = runs.lines().map(|line| line.split(',').count()).collect();
+        assert!(columns.iter().all(|count| *count == columns[0]), "{runs}");
+    }
+
+    #[test]
+    fn all_that_was_measured_reads_back_from_json() {
+        let results = results();
+        let folder = tempfile::tempdir().unwrap();
+        let mut directory = Directory::create(folder.path()).unwrap();
+        write(&results, &mut directory).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("ttcp.json")).unwrap();
+        let read: Results = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.runs.len(), read.cells.len(), &read.settings), (24, 8, &results.settings));
+    }
+
+    #[test]
+    fn what_was_not_run_leaves_a_dash() {
+        let mut results = results();
+        results.cells.retain(|cell| cell.data == DataType::Octet);
+        let text = text(&results);
+        let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(words.contains(&vec!["|", "1K", "|", "-", "|", "-", "|", "-", "|"]), "{text}");
+    }
 }

@@ -160,7 +160,7 @@ mod tests {
             mechanisms: vec![MechanismName::C, MechanismName::Ipc],
             bytes: Octets(1 << 20),
             repetitions: 3,
-            sockets: SocketOptions { queue_octets: None, no_delay: true },
+            sockets: SocketOptions { queue_octets: None },
             placement: Placement::Free,
             remote: None,
             limit_seconds: 10,

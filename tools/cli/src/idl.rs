@@ -1,0 +1,99 @@
+//! `spandrel idl`: the IDL compiler.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use spandrel_idl::rust::{Options, generate};
+use spandrel_idl::{Diagnostics, FrontEndOptions};
+
+use crate::common;
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel idl bank.idl -o src/generated
+  spandrel idl -I /usr/share/idl -D DEBUG -D LIMIT=10 bank.idl teller.idl -o out
+  spandrel idl bank.idl --stdout | less
+
+Programs built by Cargo need none of this: let their build script call spandrel-build.";
+
+/// Compiles IDL to Rust: FILE.idl to FILE.rs.
+///
+/// Mistakes are shown with the line they are in. What included files define becomes part of the same output.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The IDL files
+    #[arg(required = true, value_name = "FILE.idl")]
+    files: Vec<PathBuf>,
+    /// The folder for the Rust files; made if it is not there
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Print the Rust code instead of writing files
+    #[arg(long, conflicts_with = "out")]
+    stdout: bool,
+    /// A folder in which included files are looked for
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Define a macro
+    #[arg(short = 'D', long = "define", value_name = "NAME[=TEXT]")]
+    define: Vec<String>,
+    /// The Rust path of the module that generated code uses
+    #[arg(long, value_name = "PATH", default_value = "::spandrel::generated")]
+    runtime: String,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
+        let mut failed = 0;
+        for file in &self.files {
+            match spandrel_idl::compile(&self.front_end(), file) {
+                Ok(model) => {
+                    show(model.warnings());
+                    self.write(file, &generate(&model, &options))?;
+                }
+                Err(diagnostics) => {
+                    show(&diagnostics);
+                    failed += 1;
+                }
+            }
+        }
+        match failed {
+            0 => Ok(()),
+            _ => bail!(
+                "{failed} of {} could not be compiled",
+                if self.files.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.files.len()) }
+            ),
+        }
+    }
+
+    fn front_end(&self) -> FrontEndOptions {
+        let define = |text: &String| match text.split_once('=') {
+            Some((name, text)) => (name.to_owned(), Some(text.to_owned())),
+            None => (text.clone(), None),
+        };
+        let defines = self.define.iter().map(define).collect();
+        FrontEndOptions { include_paths: self.include.clone(), defines }
+    }
+
+    fn write(&self, file: &Path, rust: &str) -> anyhow::Result<()> {
+        if self.stdout {
+            return common::print(rust);
+        }
+        let stem = file.file_stem().ok_or_else(|| anyhow!("{} names no file", file.display()))?;
+        let path = self.out.join(Path::new(stem).with_added_extension("rs"));
+        let write = || {
+            fs::create_dir_all(&self.out)?;
+            fs::write(&path, rust)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Shows diagnostics, in colour where people look.
+fn show(diagnostics: &Diagnostics) {
+    let text = diagnostics.render(io::stderr().is_terminal());
+    _ = io::stderr().write_all(text.as_bytes());
+}

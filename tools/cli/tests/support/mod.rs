@@ -1,0 +1,75 @@
+//! What the tests of the command share.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+/// The longest that a command may take; only a hang comes near it.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs the command and waits for its end.
+pub(crate) fn spandrel(args: &[&str]) -> Output {
+    assert_cmd::Command::cargo_bin("spandrel").unwrap().args(args).timeout(LIMIT).output().unwrap()
+}
+
+/// Runs the command with octets as its standard input.
+pub(crate) fn spandrel_with_input(args: &[&str], input: &str) -> Output {
+    let mut command = assert_cmd::Command::cargo_bin("spandrel").unwrap();
+    command.args(args).timeout(LIMIT).write_stdin(input).output().unwrap()
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Checks the exit code, and shows what the command said if it is another.
+#[track_caller]
+pub(crate) fn check_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
+}
+
+/// A command that goes on running; it is ended when this is dropped.
+pub(crate) struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { child, input, lines }
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&self) -> String {
+        self.lines.recv_timeout(LIMIT).expect("the command prints a line")
+    }
+
+    /// Closes its standard input and waits for its end: the exit code, if it ends in time.
+    pub(crate) fn finish(mut self) -> Option<i32> {
+        self.input = None;
+        // Its output ends when it does.
+        while self.lines.recv_timeout(LIMIT).is_ok() {}
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}

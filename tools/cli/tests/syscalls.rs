@@ -1,0 +1,110 @@
+//! The short path, counted: a two-way call is one write and one read on either side (design decision 3).
+//!
+//! Client and server run under `strace -c`, once with N calls and once with 2 N. The difference is what N calls cost,
+//! whatever starting up and shutting down take.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use support::{Running, check_code};
+
+/// Calls that are timed in the shorter run, and those that the experiment makes before it to warm up.
+const CALLS: u64 = 2000;
+const WARM_UP: u64 = CALLS / 20;
+
+/// System calls by name.
+type Counts = BTreeMap<String, u64>;
+
+#[test]
+fn a_two_way_call_is_two_system_calls_on_either_side() {
+    for case in ["void", "structs"] {
+        let short = counted(case, CALLS);
+        let long = counted(case, 2 * CALLS);
+        for (side, short, long) in [("client", &short.client, &long.client), ("server", &short.server, &long.server)] {
+            let more = difference(short, long);
+            let per_call = |count: i64| count as f64 / (CALLS + WARM_UP) as f64;
+            let transfers = per_call(more.iter().filter(|(name, _)| transfers(name)).map(|(_, count)| count).sum());
+            assert!((2.0..2.01).contains(&transfers), "{case}, {side}: {transfers:.3} transfers per call: {more:?}");
+            // A hand-off between threads would be one more per call at least. What is left is the server's watcher, which
+            // looks for long upcalls every millisecond (calls are slow under strace), and memory that grows.
+            let others = per_call(more.values().sum()) - transfers;
+            assert!(others < 0.5, "{case}, {side}: {others:.3} other system calls per call: {more:?}");
+        }
+    }
+}
+
+/// Whether a system call moves octets through a socket or pipe, or waits until it could.
+fn transfers(name: &str) -> bool {
+    let names =
+        ["read", "write", "readv", "writev", "send", "recv", "poll", "ppoll", "select", "epoll_wait", "epoll_pwait"];
+    names.contains(&name)
+        || ["sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "pselect6"].contains(&name)
+}
+
+struct Counted {
+    client: Counts,
+    server: Counts,
+}
+
+fn counted(case: &str, calls: u64) -> Counted {
+    let folder = tempfile::tempdir().unwrap();
+    let (client, server) = (folder.path().join("client"), folder.path().join("server"));
+    let receiver = Running::start(traced(&server, &["peer", "receive", "127.0.0.1:0"]));
+    let line: serde_json::Value = serde_json::from_str(&receiver.line()).unwrap();
+    let addr = line["listening"].as_str().unwrap();
+
+    let (calls, out) = (calls.to_string(), folder.path().join("out"));
+    let args = [
+        "latency",
+        "--connect",
+        addr,
+        "--mechanisms",
+        "orb",
+        "--case",
+        case,
+        "--calls",
+        &calls,
+        "--rounds",
+        "1",
+        "--out",
+    ];
+    let output = traced(&client, &[&args[..], &[out.to_str().unwrap()]].concat()).output().unwrap();
+    check_code(&output, 0);
+    assert_eq!(receiver.finish(), Some(0));
+    Counted { client: read_counts(&client), server: read_counts(&server) }
+}
+
+/// The command under `strace`, all its threads and children included.
+fn traced(counts: &Path, args: &[&str]) -> Command {
+    let there = Command::new("strace").arg("-V").output();
+    assert!(there.is_ok_and(|output| output.status.success()), "this test needs strace: apt-get install strace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-c", "-o"]).arg(counts).arg(env!("CARGO_BIN_EXE_spandrel")).args(args);
+    command
+}
+
+/// Reads strace's table: `% time | seconds | usecs/call | calls | errors | syscall`, of which errors may be blank.
+fn read_counts(path: &Path) -> Counts {
+    let table = fs::read_to_string(path).unwrap();
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, calls) = (words.last()?, words.get(3)?.parse().ok()?);
+        (*name != "total").then(|| ((*name).to_owned(), calls))
+    };
+    let counts: Counts = table.lines().filter_map(row).collect();
+    assert!(counts.len() > 5, "not strace's table: {table}");
+    counts
+}
+
+/// What the longer run called more often, or less.
+fn difference(short: &Counts, long: &Counts) -> BTreeMap<String, i64> {
+    let names = short.keys().chain(long.keys());
+    let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or(0) as i64;
+    let more = names.map(|name| (name.clone(), of(long, name) - of(short, name)));
+    more.filter(|(_, more)| *more != 0).collect()
+}

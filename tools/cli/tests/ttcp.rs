@@ -1,0 +1,196 @@
+//! `spandrel ttcp` from its command line to the files that it writes.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use support::{Running, check_code, spandrel, stderr, stdout};
+
+/// A series small enough for a test, which still has everything in it.
+const TINY: [&str; 13] = [
+    "ttcp",
+    "--types",
+    "octet,struct",
+    "--sizes",
+    "1K..2K",
+    "--bytes",
+    "64K",
+    "--repetitions",
+    "2",
+    "--call",
+    "both",
+    "--placement",
+    "free",
+];
+
+#[test]
+fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let output = spandrel(&[&TINY[..], &["--out", out]].concat());
+    check_code(&output, 0);
+
+    let text = stdout(&output);
+    for words in ["octet sequences, one-way", "BinStruct sequences, two-way", "orb/c", "scalars hi", out] {
+        assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+    assert!(stderr(&output).contains("48/48"), "progress is told: {}", stderr(&output));
+
+    let json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("ttcp.json")).unwrap()).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2 * 2 * 2 * 2 * 3, "calls, types, sizes, rounds, mechanisms");
+    let mechanisms: BTreeSet<&str> = runs.iter().map(|run| run["mechanism"].as_str().unwrap()).collect();
+    assert_eq!(mechanisms, BTreeSet::from(["c", "ipc", "orb"]));
+    for run in runs {
+        assert!(run["outcome"]["octets"].as_u64().unwrap() >= 64 << 10, "{run}");
+        assert!(run["outcome"]["seconds"].as_f64().unwrap() > 0.0, "{run}");
+    }
+
+    let csv = fs::read_to_string(folder.path().join("runs.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + runs.len());
+    let summary = fs::read_to_string(folder.path().join("summary.csv")).unwrap();
+    let columns: Vec<Vec<&str>> = summary.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(columns.len(), 1 + 2 * 2 * 2 * 3);
+    let median = columns[0].iter().position(|name| *name == "mbps_median").unwrap();
+    assert!(columns[1..].iter().all(|row| row[median].parse::<f64>().unwrap() > 0.0), "{summary}");
+
+    for plot in ["oneway-octet", "oneway-struct", "twoway-octet", "twoway-struct"] {
+        let svg = fs::read_to_string(folder.path().join(format!("{plot}.svg"))).unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{plot}");
+        assert_eq!(svg.matches("<circle").count(), 3 * 2 + 3, "{plot}: a point per mechanism and size, and the legend");
+    }
+}
+
+#[test]
+fn every_data_type_passes_through_every_mechanism() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let args = [
+        "ttcp",
+        "--sizes",
+        "3,1000",
+        "--bytes",
+        "8K",
+        "--repetitions",
+        "1",
+        "--call",
+        "both",
+        "--placement",
+        "free",
+        "--out",
+        out,
+    ];
+    let output = spandrel(&args);
+    check_code(&output, 0); // each run checks that as much arrived as was sent
+    for data in ["short", "char", "long", "octet", "double", "struct"] {
+        assert!(folder.path().join(format!("twoway-{data}.svg")).is_file(), "{data}");
+    }
+}
+
+#[test]
+fn a_quick_series_covers_what_the_papers_compare() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let output = spandrel(&["ttcp", "--quick", "--bytes", "256K", "--repetitions", "1", "--out", out]);
+    check_code(&output, 0);
+    for words in ["octet sequences", "double sequences", "BinStruct sequences", "| c ", "| ipc ", "| orb "] {
+        assert!(stdout(&output).contains(words), "`{words}` is missing in:\n{}", stdout(&output));
+    }
+}
+
+#[test]
+fn the_two_roles_can_be_started_apart() {
+    let mut receive = Command::new(env!("CARGO_BIN_EXE_spandrel"));
+    receive.args(["ttcp", "--receive", "127.0.0.1:0"]);
+    let receiver = Running::start(receive);
+    let line = receiver.line();
+    let addr = line.rsplit(' ').next().unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    for _ in 0..2 {
+        // The receiver serves one transmitter after the other.
+        let args = [&["ttcp", "--transmit", addr], &TINY[1..], &["--mechanisms", "c,orb", "--out", out]].concat();
+        let output = spandrel(&args);
+        check_code(&output, 0);
+        assert!(stdout(&output).contains("orb/c"), "{}", stdout(&output));
+    }
+    let args = ["latency", "--connect", addr, "--calls", "20", "--rounds", "1", "--case", "void", "--out", out];
+    let output = spandrel(&args);
+    check_code(&output, 0);
+    assert!(stdout(&output).contains("absent: it is run on this machine only"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_receiver_that_is_not_there_is_one_line_and_its_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    // Bound and never listening: connections are refused for as long as we hold it.
+    let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = unused.local_addr().unwrap().to_string();
+    let output = spandrel(&["ttcp", "--transmit", &addr, "--out", out]);
+    check_code(&output, 1);
+    let text = stderr(&output);
+    assert!(text.starts_with("error: the transmitter failed: cannot connect to the receiver at 127.0.0.1:"), "{text}");
+    assert!(text.contains("refused"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn whoever_is_no_receiver_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    let stranger = std::thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n").unwrap();
+    });
+    let output = spandrel(&["ttcp", "--transmit", &addr, "--out", out]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("cannot hear the receiver"), "{}", stderr(&output));
+    stranger.join().unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error_with_its_cause() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let inside = file.path().join("results");
+    let output = spandrel(&["ttcp", "--quick", "--out", inside.to_str().unwrap()]);
+    check_code(&output, 1);
+    let text = stderr(&output);
+    assert!(text.starts_with("error: cannot write ") && text.contains("\n  cause: "), "{text}");
+}
+
+#[test]
+fn what_cannot_be_meant_is_wrong_usage() {
+    for (args, words) in [
+        (&["ttcp", "--types", "float"][..], "not a data type; there are short, char"),
+        (&["ttcp", "--mechanisms", "carrier-pigeon"], "not a mechanism; there are c, ipc, orb"),
+        (&["ttcp", "--sizes", "8K..1K"], "not a range"),
+        (&["ttcp", "--bytes", "many"], "not a size"),
+        (&["ttcp", "--repetitions", "0", "--placement", "free"], "nothing to run"),
+        (&["ttcp", "--sizes", "1G", "--placement", "free"], "cannot be used"),
+        (&["ttcp", "--queue-size", "huge"], "not a size"),
+        (&["ttcp", "--receive", "--transmit", "host:1"], "cannot be used with"),
+        (&["latency", "--mechanisms", "telegraph"], "not a mechanism"),
+        (&["latency", "--calls", "0", "--placement", "free"], "nothing to run"),
+        (&["no-such-command"], "unrecognized subcommand"),
+    ] {
+        let output = spandrel(args);
+        check_code(&output, 2);
+        assert!(stderr(&output).contains(words), "{args:?}: `{words}` is missing in:\n{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_child_leaves_when_its_parent_has_gone() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
+    command.args(["peer", "receive", "127.0.0.1:0"]);
+    let child = Running::start(command);
+    assert!(child.line().contains("listening"));
+    assert_eq!(child.finish(), Some(0));
+}

@@ -1,0 +1,10 @@
+//! Stubs and skeletons of the experiments' interfaces, as the IDL compiler writes them.
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "generated code offers all that the IDL says")]
+
+pub(super) mod ttcp {
+    spandrel::include_idl!("ttcp");
+}
+
+pub(super) mod latency {
+    spandrel::include_idl!("latency");
+}
