@@ -5,6 +5,8 @@
 mod echo;
 #[path = "mapping/inheritance.rs"]
 mod inheritance;
+#[path = "mapping/layout.rs"]
+mod layout;
 #[path = "mapping/names.rs"]
 mod names;
 #[path = "mapping/pair.rs"]
@@ -16,4 +18,9 @@ mod values;
 
 mod idl {
     spandrel::include_idl!("mapping");
+}
+
+/// That this compiles, and without a warning, is what it is for.
+mod corners {
+    spandrel::include_idl!("corners");
 }

@@ -1,0 +1,98 @@
+//! Straight-line code of fixed-size structs against the same values coded member by member.
+
+use std::fmt::Debug;
+
+use spandrel::Char;
+use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, Fixed, Wire};
+
+use crate::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};
+use crate::idl::mapping::{BinStruct, Colour, Point, Segment};
+
+/// Writes and reads sequences that start at every offset: what the slice form writes must be what its elements write one
+/// by one, and must be read as what was written.
+#[track_caller]
+fn check<T: Encode + Decode + Debug + PartialEq>(value: impl Fn(u8) -> T) {
+    let values: Vec<T> = (1..6).map(value).collect();
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let wire = Wire { order, ..Wire::default() };
+        for start in 0..16 {
+            let mut slice = Encoder::new(wire);
+            let mut single = Encoder::new(wire);
+            for out in [&mut slice, &mut single] {
+                out.octets(&vec![0xaa; start]);
+            }
+            values.encode(&mut slice).expect("a sequence");
+            single.len(values.len()).expect("a length");
+            values.iter().try_for_each(|value| value.encode(&mut single)).expect("elements");
+            let octets = slice.to_vec();
+            assert_eq!(octets, single.to_vec(), "{order:?} from {start}");
+
+            let mut input = Decoder::new(&octets, wire);
+            input.take(start).expect("what went before");
+            assert_eq!(
+                Vec::<T>::decode(&mut input),
+                Ok(values.iter().map(Clone::clone).collect()),
+                "{order:?} from {start}"
+            );
+            assert_eq!(input.remaining(), 0);
+        }
+    }
+}
+
+fn leaf(n: u8) -> Leaf {
+    Leaf { a: n, b: i16::from(n) * -300 }
+}
+
+fn sixty_four(n: u8) -> SixtyFour {
+    SixtyFour {
+        s: Sixty { pairs: std::array::from_fn(|at| leaf(n.wrapping_add(at as u8))) },
+        two: [leaf(n), leaf(n + 1)],
+    }
+}
+
+#[test]
+fn both_codes_agree_from_every_start() {
+    check(|n| BinStruct { s: -i16::from(n), c: Char(n), l: i32::from(n) << 20, o: n, d: f64::from(n) / 7.0 });
+    check(|n| Point { x: i16::from(n) << 7, y: -f64::from(n) });
+    check(|n| Segment {
+        lead: n,
+        ends: [Point { x: i16::from(n), y: 0.1 }, Point { x: -2, y: f64::from(n) }],
+        hue: Colour::UltraViolet,
+        open: n % 2 == 0,
+    });
+    check(leaf);
+    check(sixty_four);
+    check(|n| SixtyFive { s: sixty_four(n), last: n });
+    check(|n| Mixed { g: [[leaf(n), leaf(n + 1)], [leaf(n + 2), leaf(n + 3)]], b: true, d: f64::from(n), c: Char(n) });
+    check(|n| if n % 2 == 0 { Colour::Green } else { Colour::Red });
+}
+
+#[test]
+fn padding_is_zero_wherever_the_value_lay() {
+    let mut octets = [0xff; BinStruct::SIZE];
+    BinStruct { s: -1, c: Char(0xff), l: -1, o: 0xff, d: f64::from_bits(u64::MAX) }.put::<false>(&mut octets);
+    let zeros: Vec<usize> = (0..octets.len()).filter(|&at| octets[at] == 0).collect();
+    assert_eq!(zeros, [3, 9, 10, 11, 12, 13, 14, 15]);
+}
+
+#[test]
+fn an_enumerator_that_does_not_exist_is_refused_in_both_codes() {
+    let segment = Segment { hue: Colour::UltraViolet, ..Segment::default() };
+    let mut octets = vec![0; Segment::SIZE];
+    segment.put::<false>(&mut octets);
+    assert_eq!(Segment::get::<false>(&octets), Ok(segment));
+    let hue = octets.iter().rposition(|&octet| octet == 2).expect("the ordinal");
+    octets[hue] = 3;
+    assert!(Segment::get::<false>(&octets).is_err());
+    assert!(Segment::decode(&mut Decoder::new(&octets, Wire::default())).is_err());
+}
+
+#[test]
+fn only_small_structs_have_straight_line_code() {
+    fn size<T: Fixed>() -> usize {
+        T::SIZE
+    }
+    assert_eq!(size::<SixtyFour>(), 128);
+    // `SixtyFive` has none: this would not compile.
+    assert_eq!(SixtyFive::MIN_OCTETS, SixtyFour::MIN_OCTETS + 1);
+}
