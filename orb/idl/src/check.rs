@@ -46,6 +46,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         scopes: vec![Scope::global()],
         open: vec![ScopeId::GLOBAL],
         open_structs: Vec::new(),
+        remember_uses: true,
         inheritance_budget: interfaces::BUDGET,
         interner: context.interner,
         reporter: context.reporter,
@@ -71,6 +72,8 @@ struct Checker<'a> {
     open: Vec<ScopeId>,
     /// The structs around this place.
     open_structs: Vec<DefId>,
+    /// Whether resolving a name counts as using it in the scope around.
+    remember_uses: bool,
     inheritance_budget: usize,
     interner: &'a mut Interner,
     reporter: &'a mut Reporter,

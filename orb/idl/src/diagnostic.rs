@@ -114,12 +114,31 @@ impl Reporter {
         self.errors > 0
     }
 
-    pub(crate) fn into_list(self) -> Vec<Diagnostic> {
-        self.list
+    /// The diagnostics with the sources that they speak of, in the order of the source; those without a place come last.
+    pub(crate) fn finish(self, sources: Arc<SourceMap>) -> Diagnostics {
+        let mut list = self.list;
+        list.sort_by_cached_key(|diagnostic| {
+            let primary = diagnostic.primary.as_ref();
+            let place = primary.map(|label| place(label.span, &sources));
+            (place.is_none(), place)
+        });
+        Diagnostics { list, sources }
     }
 }
 
-/// All that was found in one run, in the order in which it was found, and the sources that it speaks of.
+/// Where text is read: the places of the inclusions that lead to it, outermost first, and its own.
+fn place(span: Span, sources: &SourceMap) -> Vec<u32> {
+    let mut place = vec![span.start];
+    let mut file = span.file;
+    while let Some(inclusion) = sources.file(file).included_from {
+        place.push(inclusion.start);
+        file = inclusion.file;
+    }
+    place.reverse();
+    place
+}
+
+/// All that was found in one run, in the order of the source as it was read, and the sources that it speaks of.
 #[derive(Clone, Default)]
 pub struct Diagnostics {
     pub(crate) list: Vec<Diagnostic>,

@@ -68,10 +68,7 @@ pub fn compile_with(
     };
     let has_errors = front_end.reporter.has_errors();
     let sources = Arc::new(front_end.sources);
-    let diagnostics = Diagnostics {
-        list: front_end.reporter.into_list(),
-        sources: sources.clone(),
-    };
+    let diagnostics = front_end.reporter.finish(sources.clone());
     match checked {
         Some(checked) if !has_errors => Ok(Model {
             sources,

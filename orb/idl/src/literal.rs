@@ -8,15 +8,15 @@ pub(crate) const LONGEST_ID: usize = 1024;
 /// An integer: decimal, octal after `0`, hexadecimal after `0x`.
 pub(crate) fn integer(text: &str) -> Result<u128, String> {
     let (digits, radix, name) = match text.as_bytes() {
-        [b'0', b'x' | b'X', ..] => (&text[2..], 16, "hexadecimal"),
-        [b'0', _, ..] => (&text[1..], 8, "octal"),
-        _ => (text, 10, "decimal"),
+        [b'0', b'x' | b'X', ..] => (&text[2..], 16, "a hexadecimal"),
+        [b'0', _, ..] => (&text[1..], 8, "an octal"),
+        _ => (text, 10, "a decimal"),
     };
     if digits.is_empty() {
         return Err(format!("`{text}` has no digits"));
     }
     if let Some(wrong) = digits.chars().find(|digit| !digit.is_digit(radix)) {
-        return Err(format!("`{wrong}` is not a digit of a {name} integer"));
+        return Err(format!("`{wrong}` is not a digit of {name} integer"));
     }
     u128::from_str_radix(digits, radix).map_err(|_| format!("the integer `{text}` is too large"))
 }

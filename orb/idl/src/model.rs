@@ -89,7 +89,7 @@ pub enum DefinitionKind {
     Typedef(Typedef),
     /// `const`
     Const(Const),
-    /// `native`: a type that only the language mapping knows.
+    /// `native`: a type that only the language mapping knows. Reserved: reported as not supported yet.
     Native,
 }
 
@@ -113,7 +113,7 @@ pub struct Interface {
     pub forward_only: bool,
     /// `abstract interface`. Never set so far: the front end reports it as not supported yet.
     pub is_abstract: bool,
-    /// `local interface`.
+    /// `local interface`. Never set so far: the front end reports it as not supported yet.
     pub is_local: bool,
 }
 

@@ -238,8 +238,24 @@ impl Parser<'_> {
     }
 
     fn new_name_documented(&mut self, what: &str, doc: Vec<String>) -> Parsed<NewName> {
-        let name = self.identifier(what)?;
+        let name = self.defined_identifier(what)?;
         Ok(NewName { name, prefix: self.prefixes.current(), doc })
+    }
+
+    /// An identifier that gets a meaning here: it may not differ from a keyword in case only (IDL 4.2, 7.2.4).
+    fn defined_identifier(&mut self, what: &str) -> Parsed<Name> {
+        let token = self.peek();
+        let name = self.identifier(what)?;
+        let text = token.map_or_else(|| "".into(), |token| self.interner.text(token.symbol));
+        if let Some(keyword) = Keyword::colliding(&text) {
+            let keyword = keyword.text();
+            let message = format!("the identifier `{text}` collides with the keyword `{keyword}`");
+            let error = Diagnostic::error(message)
+                .at(name.span, "differs from it only in case")
+                .help(format!("an escaped identifier may be used: `_{text}`"));
+            self.report(error);
+        }
+        Ok(name)
     }
 
     fn identifier(&mut self, what: &str) -> Parsed<Name> {
@@ -271,16 +287,6 @@ impl Parser<'_> {
         } else if !plain.is_ascii() {
             "an identifier consists of the letters A to Z and a to z, digits and `_`".to_owned()
         } else {
-            if !text.starts_with('_')
-                && let Some(keyword) = Keyword::colliding(&text)
-            {
-                let keyword = keyword.text();
-                let message = format!("the identifier `{text}` collides with the keyword `{keyword}`");
-                let error = Diagnostic::error(message)
-                    .at(token.span, "differs from it only in case")
-                    .help(format!("an escaped identifier may be used: `_{text}`"));
-                self.report(error);
-            }
             return name;
         };
         self.report(Diagnostic::error(problem).at(token.span, ""));
@@ -305,11 +311,22 @@ impl Parser<'_> {
         let mut parts = vec![self.identifier(what)?];
         let mut end = parts[0].span;
         while self.accept(Punct::Scope).is_some() {
-            let part = self.identifier("a name after `::`")?;
+            let part = self.scoped_part()?;
             end = part.span;
             parts.push(part);
         }
         Ok(ScopedName { absolute, parts, span: start.to(end) })
+    }
+
+    /// A name after `::`, where two keywords may stand as well: `CORBA::Object` is `Object`.
+    fn scoped_part(&mut self) -> Parsed<Name> {
+        match (self.keyword(), self.peek()) {
+            (Some(Keyword::Object | Keyword::ValueBase), Some(token)) => {
+                self.bump();
+                Ok(Name { symbol: token.symbol, span: token.span })
+            }
+            _ => self.identifier("a name after `::`"),
+        }
     }
 
     /// `name, name, …`

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::arithmetic;
 use super::arithmetic::Width;
+use super::names::named;
 use super::types::Place;
 use crate::ast::{Expression, NewName, Step, StepKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
@@ -46,8 +47,8 @@ impl Checker<'_> {
 
     /// A bound or dimension.
     pub(super) fn positive(&mut self, expression: &Expression) -> Option<u32> {
-        let target = integer(Primitive::UnsignedLong)?;
-        // Computed as a wider integer first, so that a negative bound is called by its name.
+        // Computed in a wider type, so that what is out of range can be called by its value.
+        let target = integer(Primitive::UnsignedLongLong)?;
         let ConstValue::Integer(value) = self.evaluate_wide(expression, target)? else {
             return None;
         };
@@ -112,7 +113,7 @@ impl Checker<'_> {
                 if single.is_finite() {
                     return Some(ConstValue::Float(f64::from(single)));
                 }
-                format!("{value} is too large for a `float`")
+                "this value is too large for a `float`".to_owned()
             }
             _ => return Some(value),
         };
@@ -168,11 +169,10 @@ impl Checker<'_> {
                 match &self[id].kind {
                     DefinitionKind::Const(constant) => (constant.value.clone(), Some(id)),
                     DefinitionKind::Enumerator(_) => (ConstValue::Enumerator(id), Some(id)),
-                    kind => {
-                        let kind = kind.keyword();
+                    _ => {
                         let error = Diagnostic::error(format!("`{}` is not a constant", self[id].name))
                             .at(step.span, "a value is expected")
-                            .also(self[id].span, format!("this is the name of a {kind}"));
+                            .also(self[id].span, named(&self[id].kind));
                         self.report(error);
                         return None;
                     }
@@ -190,7 +190,7 @@ impl Checker<'_> {
             let bits = width.bits();
             let error = Diagnostic::error(format!("{number} is too large here"))
                 .at(step.span, "")
-                .note(format!("the type of the constant makes this a computation in {bits} bits"));
+                .note(format!("the type that is expected makes this a computation in {bits} bits"));
             self.report(error);
             return None;
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Checker;
+use super::names::named;
 use super::scopes::ScopeId;
 use crate::ast::{Item, Name, NewName, ScopedName};
 use crate::diagnostic::Diagnostic;
@@ -59,21 +60,22 @@ impl Checker<'_> {
     /// The direct bases: interfaces that are defined, each once.
     fn bases(&mut self, name: &NewName, written: &[ScopedName]) -> Vec<DefId> {
         let mut bases = Vec::new();
+        // A head stands in no scope of its own, so that `interface A : A` may take its name from the base.
+        self.remember_uses = false;
         for base in written {
-            if let Some(id) = self.base(name, base)
-                && !bases.contains(&id)
-                && bases.len() <= MOST_BASES
-            {
-                bases.push(id);
-            } else if let Ok(Some(id)) = self.try_resolve(base)
-                && bases.contains(&id)
-            {
+            let Some(id) = self.base(name, base) else {
+                continue;
+            };
+            if bases.contains(&id) {
                 let text = self[id].name.clone();
                 let error =
                     Diagnostic::error(format!("`{text}` is a direct base twice")).at(base.span, "named again here");
                 self.report(error);
+            } else if bases.len() <= MOST_BASES {
+                bases.push(id);
             }
         }
+        self.remember_uses = true;
         bases
     }
 
@@ -105,7 +107,7 @@ impl Checker<'_> {
             }
             kind => Diagnostic::error(format!("`{text}` is not an interface"))
                 .at(written.span, "used as a base")
-                .also(definition.span, format!("this is the name of a {}", kind.keyword())),
+                .also(definition.span, named(kind)),
         };
         self.report(error);
         None

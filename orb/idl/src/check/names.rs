@@ -4,7 +4,7 @@ use super::Checker;
 use super::scopes::{Entry, ScopeId};
 use crate::ast::{Name, ScopedName};
 use crate::diagnostic::Diagnostic;
-use crate::intern::Symbol;
+use crate::intern::{Keyword, Symbol};
 use crate::model::{DefId, DefinitionKind};
 use crate::suggest;
 
@@ -125,9 +125,8 @@ impl Checker<'_> {
         }
         let text = self.text(name.symbol);
         let definition = &self[id];
-        let kind = definition.kind.keyword();
         let mut error = Diagnostic::error(format!("`{text}` has no names inside it"))
-            .at(name.span, format!("this is the name of a {kind}"))
+            .at(name.span, named(&definition.kind))
             .also(definition.span, "defined here");
         match definition.kind {
             DefinitionKind::Enum(_) => {
@@ -185,9 +184,9 @@ impl Checker<'_> {
                 Diagnostic::error(format!("there is no `{text}` in `{outer}`")).at(part.span, "not found there")
             }
         };
-        let lower = text.to_ascii_lowercase();
-        if matches!(&*lower, "true" | "false") && not_found.part == 0 {
-            error = error.help(format!("did you mean `{}`?", text.to_ascii_uppercase()));
+        let keyword = Keyword::colliding(&text).filter(|_| not_found.part == 0);
+        if let Some(keyword) = keyword {
+            error = error.help(format!("did you mean `{}`?", keyword.text()));
         } else if let Some(similar) = self.similar(&text, not_found.scope) {
             error = error.help(format!("did you mean `{similar}`?"));
         }
@@ -212,4 +211,11 @@ impl Checker<'_> {
         }
         None
     }
+}
+
+/// "this is the name of a struct", and so on.
+pub(super) fn named(kind: &DefinitionKind) -> String {
+    let word = kind.keyword();
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("this is the name of {article} {word}")
 }

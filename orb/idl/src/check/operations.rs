@@ -1,6 +1,7 @@
 //! Operations and attributes.
 
 use super::Checker;
+use super::names::named;
 use super::types::Place;
 use crate::ast;
 use crate::ast::{NewName, ScopedName, TypeSpec};
@@ -113,10 +114,10 @@ impl Checker<'_> {
             };
             let definition = &self[id];
             if !matches!(definition.kind, DefinitionKind::Exception(_)) {
-                let (text, kind) = (&definition.name, definition.kind.keyword());
+                let text = &definition.name;
                 let error = Diagnostic::error(format!("`{text}` is not an exception"))
                     .at(name.span, "cannot be raised")
-                    .also(definition.span, format!("this is the name of a {kind}"));
+                    .also(definition.span, named(&definition.kind));
                 self.report(error);
             } else if seen.insert(id) {
                 raised.push(id);

@@ -227,8 +227,11 @@ impl Checker<'_> {
         self.report(diagnostic);
     }
 
-    /// Remembers that a name from elsewhere is used in the scopes of `from` (an operation counts for its interface too).
+    /// Remembers that a name from elsewhere is used in the current scope; an operation counts for its interface too.
     pub(super) fn use_name(&mut self, name: Name) {
+        if !self.remember_uses {
+            return;
+        }
         let folded = self.interner.folded(name.symbol);
         let innermost = self.current();
         self.scope_mut(innermost).used.entry(folded).or_insert(name);

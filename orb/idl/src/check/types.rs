@@ -1,6 +1,7 @@
 //! Types, typedefs and enumerations.
 
 use super::Checker;
+use super::names::named;
 use super::shapes::{DEEPEST, LARGEST, Shape};
 use crate::ast::{Declarator, EnumItem, Expression, ScopedName, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
@@ -105,14 +106,9 @@ impl Checker<'_> {
         let texts: Vec<&str> = texts.iter().map(|it| &**it).collect();
         match texts[..] {
             ["CORBA", "Object"] => Some(Some(Type::Object)),
-            ["TypeCode"] | ["CORBA", "TypeCode"] => {
-                let error = Diagnostic::error("not supported yet: TypeCode").at(name.span, "used here");
-                self.report(error);
-                Some(None)
-            }
-            [small @ ("int8" | "uint8")] => {
-                let error = Diagnostic::error(format!("not supported yet: {small}")).at(name.span, "used here");
-                self.report(error);
+            [unsupported @ ("TypeCode" | "int8" | "uint8")] | ["CORBA", unsupported @ ("TypeCode" | "ValueBase")] => {
+                let message = format!("not supported yet: {unsupported}");
+                self.report(Diagnostic::error(message).at(name.span, "used here"));
                 Some(None)
             }
             [text] => {
@@ -125,11 +121,10 @@ impl Checker<'_> {
 
     fn not_a_type(&mut self, name: &ScopedName, id: DefId) {
         let definition = &self[id];
-        let kind = definition.kind.keyword();
         let text = &definition.name;
         let mut error = Diagnostic::error(format!("`{text}` is not a type"))
             .at(name.span, "a type is expected")
-            .also(definition.span, format!("this is the name of a {kind}"));
+            .also(definition.span, named(&definition.kind));
         if matches!(definition.kind, DefinitionKind::Exception(_)) {
             error = error.note("exceptions can only be raised");
         }

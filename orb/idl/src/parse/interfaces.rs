@@ -177,7 +177,7 @@ impl Parser<'_> {
         self.annotations()?;
         let (mode, mode_span) = self.parameter_mode()?;
         let ty = self.type_spec("the type of a parameter")?;
-        let name = self.identifier("the name of a parameter")?;
+        let name = self.defined_identifier("the name of a parameter")?;
         if self.at(Punct::OpenBracket) {
             let error = Diagnostic::error("a parameter cannot have array dimensions")
                 .at(self.here(), "")

@@ -154,7 +154,8 @@ impl Preprocessor<'_> {
         }
         if arguments.len() != parameters.len() {
             let (wanted, given) = (parameters.len(), arguments.len());
-            let message = format!("macro `{text}` takes {wanted} arguments and is given {given}");
+            let plural = if wanted == 1 { "" } else { "s" };
+            let message = format!("macro `{text}` takes {wanted} argument{plural} and is given {given}");
             let mut error = Diagnostic::error(message).at(name.span, "");
             if let Some(definition) = self.macros.get(&name.symbol) {
                 error = error.also(definition.span, "defined here");

@@ -20,7 +20,8 @@ fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
     let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
     let out = preprocess(&options, &provider, (Path::new("main.idl"), main), context);
     let words: Vec<String> = out.tokens.iter().map(|token| interner.text(token.symbol).to_string()).collect();
-    let messages = reporter.into_list().into_iter().map(|it| it.message);
+    let diagnostics = reporter.finish(Arc::new(sources));
+    let messages = diagnostics.iter().map(|it| it.message.clone());
     (words.join(" "), messages.collect())
 }
 
@@ -125,7 +126,7 @@ fn user_errors_and_warnings_are_passed_on() {
 
 #[test]
 fn wrong_uses_of_macros_are_reported() {
-    complains("#define f(x) x\nf(1, 2)", "takes 1 arguments and is given 2");
+    complains("#define f(x) x\nf(1, 2)", "takes 1 argument and is given 2");
     complains("#define f(x) x\nf(1", "do not end");
     complains("#define f(x, x) x\n", "malformed");
     complains("#define A ##\n", "`##` stands at an end");

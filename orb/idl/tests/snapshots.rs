@@ -1,0 +1,51 @@
+//! IDL files and what the front end makes of them: a dump of the model for good ones, diagnostics for bad ones.
+
+use std::path::Path;
+
+use spandrel_idl::{FrontEndOptions, compile};
+
+/// What the front end says of a file.
+fn outcome(folder: &str, name: &str) -> Result<String, String> {
+    let file = Path::new("tests/idl").join(folder).join(name).with_extension("idl");
+    match compile(&FrontEndOptions::default(), &file) {
+        Ok(model) => Ok(format!("{}{}", model.dump(), model.warnings())),
+        Err(diagnostics) => Err(diagnostics.to_string()),
+    }
+}
+
+/// One test for each file, and one that no file is forgotten.
+macro_rules! files {
+    ($folder:ident, $outcome:ident: $($name:ident)*) => {
+        mod $folder {
+            use super::*;
+
+            $(
+                #[test]
+                fn $name() {
+                    let name = stringify!($name);
+                    let text = outcome(stringify!($folder), name).$outcome().expect("the other outcome");
+                    insta::assert_snapshot!(format!("{}_{name}", stringify!($folder)), text);
+                }
+            )*
+
+            #[test]
+            fn no_file_is_forgotten() {
+                let folder = Path::new("tests/idl").join(stringify!($folder));
+                let files = std::fs::read_dir(folder).expect("the folder is here");
+                let paths = files.map(|it| it.expect("a file").path());
+                let mut found: Vec<_> = paths
+                    .filter(|it| it.extension().is_some_and(|it| it == "idl"))
+                    .map(|it| it.file_stem().expect("a stem").to_string_lossy().into_owned())
+                    .collect();
+                found.sort();
+                let mut tested = vec![$(stringify!($name).to_owned()),*];
+                tested.sort();
+                assert_eq!(found, tested);
+            }
+        }
+    };
+}
+
+files!(good, ok: bank constants escaped ids types);
+files!(bad, err: anonymous bounds collisions constants included inheritance literals macros names oneway pragmas
+    preprocessor recursion syntax unsupported);
