@@ -1,4 +1,4 @@
-//! Straight-line code for structs of fixed layout: each member is put where the [layout](super::layout) says.
+//! Straight-line code for structs of fixed layout: each member is put where the [layout] says.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;

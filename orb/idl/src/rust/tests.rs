@@ -395,3 +395,25 @@ fn structs_that_double_with_each_line_are_no_trouble() {
     // S6 has 64 leaves, S7 has 128.
     assert!(rust.contains("Fixed for S6 ") && !rust.contains("Fixed for S7 "));
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_names_make_rust(names in proptest::collection::vec("[a-zA-Z][a-zA-Z0-9_]{0,5}|_[a-z]{2,5}_?[0-9]?", 12)) {
+        let [module, kind, one, two, base, derived, first, second, parameter, other, constant, error] = &names[..] else {
+            unreachable!("twelve names were asked for")
+        };
+        let idl = format!(
+            "module {module} {{ enum {kind} {{ {one}, {two} }}; const {kind} {constant} = {one};
+               exception {error} {{ {kind} {other}; }}; struct {other} {{ {kind} {one}_; long {two}_; }};
+               interface {base} {{ long {first}(in {other} {parameter}, inout {kind} {one}_) raises ({error}); }};
+               interface {derived} : {base} {{ attribute {other} {second}; oneway void {parameter}(); }}; }};"
+        );
+        let files = MemoryFiles::new().with("names.idl", idl);
+        // Many such names collide in IDL already, or are keywords there; of those that do not, all must be Rust.
+        if let Ok(model) = compile_with(&FrontEndOptions::default(), &files, Path::new("names.idl")) {
+            proptest::prop_assert!(generate(&model, &Options::default()).contains("Skeleton"));
+        }
+    }
+}
