@@ -1,7 +1,7 @@
 //! The Rust back end: from a checked [`Model`] to one Rust source file.
 //!
-//! [`generate`] decides all names first ([`names`]), then writes each definition by itself: types and constants, the
-//! client's reference ([`reference`]), the server's trait and skeleton ([`servant`]). What it writes names one module of the
+//! [`generate`] decides all names first (`names`), then writes each definition by itself: types and constants, the
+//! client's reference (`reference`), the server's trait and skeleton (`servant`). What it writes names one module of the
 //! runtime and nothing else, adds nothing to a call that the runtime does not need, and is formatted as people would.
 //!
 //! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
