@@ -111,8 +111,12 @@ impl ObjectRef {
         let deadline = self.timeout().map(Deadline::after);
         let mut attempts = Attempts::default();
         loop {
-            let destinations = self.destinations()?;
-            match self.attempt(&destinations, question, deadline.as_ref()) {
+            let forwarded = self.forwarded();
+            let destinations = match &forwarded {
+                Some(forwarded) => forwarded,
+                None => self.home()?,
+            };
+            match self.attempt(destinations, question, deadline.as_ref()) {
                 Ok(Some(reply)) => match reply.kind {
                     ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm) => {
                         attempts.forwards += 1;

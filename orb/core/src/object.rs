@@ -148,19 +148,21 @@ impl ObjectRef {
         I::from_object(self.clone())
     }
 
-    /// Where to send a request: what the object was forwarded to, or what its reference says.
-    pub(crate) fn destinations(&self) -> Result<Arc<[Destination]>, SystemException> {
+    /// Where the object was forwarded to, if it was.
+    #[inline]
+    pub(crate) fn forwarded(&self) -> Option<Arc<[Destination]>> {
         let route = &self.0.route;
-        if route.is_forwarded.load(Ordering::Acquire)
-            && let Some(forward) = &*route.forward.lock()
-        {
-            return Ok(Arc::clone(forward));
-        }
+        if route.is_forwarded.load(Ordering::Acquire) { route.forward.lock().clone() } else { None }
+    }
+
+    /// Where its reference says that the object is.
+    #[inline]
+    pub(crate) fn home(&self) -> Result<&[Destination], SystemException> {
         if let Some(home) = self.0.home.get() {
-            return Ok(Arc::clone(home));
+            return Ok(home);
         }
         let home = self.0.orb.destinations(&self.0.ior)?;
-        Ok(Arc::clone(self.0.home.get_or_init(|| home.into())))
+        Ok(self.0.home.get_or_init(|| home.into()))
     }
 
     /// Remembers what a LOCATION_FORWARD said.

@@ -8,7 +8,7 @@ use spandrel_giop::{
     ReplyStatus, SystemException, SystemExceptionKind, ids, minor,
 };
 use spandrel_sync::{
-    Arc, Condition, Mutex,
+    Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
@@ -52,9 +52,9 @@ struct Mux {
 struct Waiter {
     request_id: u32,
     reply: Option<Reply>,
-    /// Waiting for a leader: may be asked to lead. One that still writes may not, or nobody would read while it does.
-    parked: bool,
-    wake: Arc<Condition>,
+    /// Set once it waits for a leader, and may be asked to lead itself. One that still writes may not, or nobody would
+    /// read while it does.
+    wake: Option<Arc<Condition>>,
 }
 
 /// A Reply or LocateReply with its header read.
@@ -129,7 +129,7 @@ impl ClientConnection {
         if let Some(failure) = &self.mux.lock().closed {
             return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
         }
-        self.send(request, deadline).map_err(|error| self.write_failed(error))
+        self.send(&mut self.writer.lock(), request, deadline).map_err(|error| self.write_failed(error))
     }
 
     /// Sends a request and waits for its reply.
@@ -140,25 +140,60 @@ impl ClientConnection {
         request: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
-        self.register(request_id)?;
-        match self.send(request, deadline) {
-            Ok(()) => self.await_reply(request_id, request.wire(), deadline),
-            Err(error) => Err(self.last_words(request_id, request.wire(), error)),
-        }
-    }
-
-    fn register(&self, request_id: u32) -> Result<(), CallFailure> {
-        let wake = WAKE.with(Arc::clone);
         let mut mux = self.mux.lock();
         if let Some(failure) = &mux.closed {
             return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
         }
-        mux.waiters.push(Waiter { request_id, reply: None, parked: false, wake });
-        Ok(())
+        // Nobody waits, nobody reads, nobody writes: this thread does it all and need not be found by others. Taking the
+        // writer while the lock is held keeps everybody else's request behind this one, so that nobody's reply can fill
+        // the connection while the one who would read it writes.
+        if mux.waiters.is_empty()
+            && mux.reader.is_some()
+            && let Some(writer) = self.writer.try_lock()
+            && let Some(reader) = mux.reader.take()
+        {
+            drop(mux);
+            return self.alone(writer, reader, request_id, request, deadline);
+        }
+        mux.waiters.push(Waiter { request_id, reply: None, wake: None });
+        drop(mux);
+        let sent = self.send(&mut self.writer.lock(), request, deadline);
+        match sent {
+            Ok(()) => self.await_reply(request_id, request.wire(), deadline),
+            Err(error) => {
+                let said = self.await_reply(request_id, request.wire(), Some(&Deadline::after(LAST_WORDS)));
+                Err(self.last_words(error, said))
+            }
+        }
     }
 
-    fn send(&self, message: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
-        let mut writer = self.writer.lock();
+    /// The whole of a call on a connection that nobody else uses at its beginning.
+    #[inline]
+    fn alone(
+        &self,
+        mut writer: MutexGuard<'_, Writer>,
+        mut reader: Box<MessageReader>,
+        request_id: u32,
+        request: &Encoder<'_>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure> {
+        let sent = self.send(&mut writer, request, deadline);
+        drop(writer);
+        let outcome = match sent {
+            Ok(()) => self.lead(&mut reader, request_id, deadline, true),
+            Err(error) => {
+                let said = self.lead(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)), true);
+                Err(self.last_words(error, said))
+            }
+        };
+        let mut mux = self.mux.lock();
+        mux.reader = Some(reader);
+        mux.wake_next_leader();
+        drop(mux);
+        outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, request.wire()))
+    }
+
+    fn send(&self, writer: &mut Writer, message: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
         let timeout = deadline.map(|deadline| deadline.span);
         if writer.timeout != timeout {
             self.transport.set_send_timeout(timeout)?;
@@ -167,16 +202,11 @@ impl ClientConnection {
         send_message(&*self.transport, message)
     }
 
-    /// A failed write may have a reason that the peer gave: a CloseConnection that is still unread.
-    fn last_words(&self, request_id: u32, wire: Wire, error: io::Error) -> CallFailure {
-        let failure = self.write_failed(error);
-        if failure.exception.kind() == SystemExceptionKind::Timeout {
-            self.forget(request_id);
-            return failure;
-        }
-        match self.await_reply(request_id, wire, Some(&Deadline::after(LAST_WORDS))) {
+    /// A failed write may have a reason that the peer gave: a CloseConnection that was still unread.
+    fn last_words(&self, error: io::Error, said: Result<Reply, CallFailure>) -> CallFailure {
+        match said {
             Err(said) if said.stale => said,
-            _ => failure,
+            _ => self.write_failed(error),
         }
     }
 
@@ -218,8 +248,8 @@ impl ClientConnection {
                 return outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, wire));
             }
             fresh = false;
-            mux.waiters[waiter].parked = true;
-            let wake = Arc::clone(&mux.waiters[waiter].wake);
+            let wake = WAKE.with(Arc::clone);
+            mux.waiters[waiter].wake = Some(Arc::clone(&wake));
             match deadline {
                 None => wake.wait(&mut mux),
                 Some(deadline) => {
@@ -291,15 +321,7 @@ impl ClientConnection {
         mux.reader = Some(reader);
         let own = mux.position(request_id);
         mux.waiters.swap_remove(own);
-        if let Some(next) = mux.waiters.iter().find(|waiter| waiter.parked && waiter.reply.is_none()) {
-            next.wake.notify_one();
-        }
-    }
-
-    fn forget(&self, request_id: u32) {
-        let mut mux = self.mux.lock();
-        let own = mux.position(request_id);
-        mux.waiters.swap_remove(own);
+        mux.wake_next_leader();
     }
 
     /// Nothing more will come: all who wait learn why.
@@ -308,7 +330,7 @@ impl ClientConnection {
         self.transport.close();
         let mut mux = self.mux.lock();
         mux.closed = Some(failure.clone());
-        mux.waiters.iter().for_each(|waiter| waiter.wake.notify_one());
+        mux.waiters.iter().filter_map(|waiter| waiter.wake.as_ref()).for_each(|wake| wake.notify_one());
         failure
     }
 
@@ -334,7 +356,7 @@ impl ClientConnection {
 
     /// After a time-out the late reply would find nobody: the connection ends with its last user, and the server is told.
     fn tell_of_timeout(&self, failure: CallFailure, request_id: u32, wire: Wire) -> CallFailure {
-        if failure.exception.kind() == SystemExceptionKind::Timeout {
+        if is_reply_timeout(&failure.exception) {
             self.retire();
             let mut out = Encoder::new(wire);
             let encoded = CancelRequest { request_id }.encode(&mut out);
@@ -349,6 +371,11 @@ impl ClientConnection {
     }
 }
 
+/// True if the request was written whole and its reply did not come in time.
+fn is_reply_timeout(exception: &SystemException) -> bool {
+    exception.kind() == SystemExceptionKind::Timeout && exception.completed() == CompletionStatus::Maybe
+}
+
 impl Drop for ClientConnection {
     fn drop(&mut self) {
         self.transport.close();
@@ -356,6 +383,14 @@ impl Drop for ClientConnection {
 }
 
 impl Mux {
+    /// Asks one of those who still wait to read on.
+    fn wake_next_leader(&self) {
+        let waiting = self.waiters.iter().filter(|waiter| waiter.reply.is_none());
+        if let Some(wake) = waiting.filter_map(|waiter| waiter.wake.as_ref()).next() {
+            wake.notify_one();
+        }
+    }
+
     fn position(&self, request_id: u32) -> usize {
         self.waiters
             .iter()
@@ -367,7 +402,9 @@ impl Mux {
     fn deliver(&mut self, reply: Reply) {
         if let Some(waiter) = self.waiters.iter_mut().find(|waiter| waiter.request_id == reply.request_id) {
             waiter.reply = Some(reply);
-            waiter.wake.notify_one();
+            if let Some(wake) = &waiter.wake {
+                wake.notify_one();
+            }
         }
     }
 }

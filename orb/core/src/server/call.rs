@@ -1,6 +1,6 @@
 //! One request as a skeleton sees it: arguments to read, and one answer to give.
 
-use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, Wire};
+use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion};
 use spandrel_giop::{
     CompletionStatus, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
 };
@@ -8,33 +8,36 @@ use spandrel_giop::{
 use super::ServerConnection;
 use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scratch};
 
+/// What was asked, and in which version it must be answered.
+#[derive(Debug)]
+pub(super) struct Asked<'m> {
+    pub(super) header: &'m RequestHeader<'m>,
+    pub(super) version: GiopVersion,
+}
+
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
 #[derive(Debug)]
 pub struct ServerCall<'m> {
     connection: &'m ServerConnection,
-    request: &'m RequestHeader<'m>,
+    asked: &'m Asked<'m>,
     arguments: Decoder<'m>,
 }
 
 impl<'m> ServerCall<'m> {
-    pub(crate) fn new(
-        connection: &'m ServerConnection,
-        request: &'m RequestHeader<'m>,
-        arguments: Decoder<'m>,
-    ) -> Self {
-        Self { connection, request, arguments }
+    pub(super) fn new(connection: &'m ServerConnection, asked: &'m Asked<'m>, arguments: Decoder<'m>) -> Self {
+        Self { connection, asked, arguments }
     }
 
     /// The name of the operation.
     #[must_use]
     pub fn operation(&self) -> &str {
-        &self.request.operation
+        &self.asked.header.operation
     }
 
     /// True if the client waits for the answer.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
-        self.request.response.is_expected()
+        self.asked.header.response.is_expected()
     }
 
     /// Reads the arguments; values lent from it live as long as the call.
@@ -116,7 +119,7 @@ impl<'m> ServerCall<'m> {
         status: ReplyStatus,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Replied, SystemException> {
-        answer(self.connection, self.request, status, encode)
+        answer(self.connection, self.asked, status, encode)
             .map(|()| Replied(()))
             .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))
     }
@@ -125,16 +128,15 @@ impl<'m> ServerCall<'m> {
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 pub(super) fn answer<'a>(
     connection: &ServerConnection,
-    request: &RequestHeader<'_>,
+    asked: &Asked<'_>,
     status: ReplyStatus,
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    if !request.response.is_expected() {
+    if !asked.header.response.is_expected() {
         return Ok(());
     }
-    let wire = Wire { version: connection.version(), ..connection.wire() };
-    let mut out = Encoder::reusing(scratch::take(), wire);
-    let body = begin_reply(&mut out, request.request_id, status, &[]);
+    let mut out = Encoder::reusing(scratch::take(), connection.wire(asked.version));
+    let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
         connection.send(&out);
@@ -144,12 +146,8 @@ pub(super) fn answer<'a>(
 }
 
 /// Writes a SYSTEM_EXCEPTION reply.
-pub(super) fn answer_exception(
-    connection: &ServerConnection,
-    request: &RequestHeader<'_>,
-    exception: &SystemException,
-) {
-    let sent = answer(connection, request, ReplyStatus::SystemException, &|out| exception.encode(out));
+pub(super) fn answer_exception(connection: &ServerConnection, asked: &Asked<'_>, exception: &SystemException) {
+    let sent = answer(connection, asked, ReplyStatus::SystemException, &|out| exception.encode(out));
     if let Err(error) = sent {
         tracing::error!(%error, %exception, "an exception could not be marshaled");
     }

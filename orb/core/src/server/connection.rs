@@ -12,7 +12,7 @@ use spandrel_sync::{
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use super::call::{ServerCall, answer_exception, panicked};
+use super::call::{Asked, ServerCall, answer_exception, panicked};
 use crate::{
     Located, Orb,
     orb::UpcallScope,
@@ -21,8 +21,8 @@ use crate::{
     transport::{Transport, send_message, send_octets},
 };
 
-/// The bit of `in_flight` that says that no further request is accepted.
-const CLOSING: u32 = 1 << 31;
+/// The bit of `turn` that says that no further request is accepted.
+const CLOSING: u64 = 1 << 63;
 
 /// What the server side of an ORB is configured with.
 #[derive(Clone, Debug)]
@@ -50,14 +50,25 @@ pub(crate) struct ServerConnection {
     reader: Mutex<MessageReader>,
     writer: Mutex<()>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
-    /// to even reads next: the thread itself, or the watcher for another.
+    /// to even reads next: the thread itself, or the watcher for another. With [`CLOSING`] on top.
     turn: AtomicU64,
-    /// Requests that were read and not yet answered, and [`CLOSING`].
-    in_flight: AtomicU32,
-    ended: Mutex<bool>,
-    end: Condition,
+    /// Upcalls whose thread was relieved of reading and that still run.
+    relieved: AtomicU32,
+    farewell: Mutex<Farewell>,
+    /// Notified when the farewell goes on.
+    parting: Condition,
     /// Minor version of the last message: what the peer speaks.
     minor_version: AtomicU32,
+}
+
+/// How far a connection's end has come.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Farewell {
+    No,
+    /// CloseConnection was sent, after the last answer.
+    Said,
+    /// Nobody reads any more.
+    Ended,
 }
 
 /// What became of the thread that served.
@@ -80,19 +91,20 @@ impl ServerConnection {
             reader: Mutex::new(reader),
             writer: Mutex::new(()),
             turn: AtomicU64::new(0),
-            in_flight: AtomicU32::new(0),
-            ended: Mutex::new(false),
-            end: Condition::new(),
+            relieved: AtomicU32::new(0),
+            farewell: Mutex::new(Farewell::No),
+            parting: Condition::new(),
             minor_version: AtomicU32::new(0),
         }
     }
 
-    pub(super) fn wire(&self) -> Wire {
-        Wire { order: self.settings.order, version: self.version(), limits: self.settings.limits }
+    /// How an answer to a message of this version is written.
+    pub(super) fn wire(&self, version: GiopVersion) -> Wire {
+        Wire { order: self.settings.order, version, limits: self.settings.limits }
     }
 
-    /// The version that the peer speaks.
-    pub(super) fn version(&self) -> GiopVersion {
+    /// The version that the peer spoke last.
+    fn version(&self) -> GiopVersion {
         let minor = self.minor_version.load(Ordering::Relaxed);
         GiopVersion { major: 1, minor: u8::try_from(minor).unwrap_or(2) }
     }
@@ -143,37 +155,56 @@ impl ServerConnection {
     fn request(&self, message: &Message) -> Result<Served, ReadError> {
         let mut arguments = self.decoder(message);
         let request = RequestHeader::decode(&mut arguments)?;
-        if self.in_flight.fetch_add(1, Ordering::AcqRel) & CLOSING != 0 {
-            // CloseConnection says for us that it was not acted on.
-            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        // Sequentially consistent because of the watcher; see there.
+        let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
+        if turn & CLOSING != 0 {
+            // Not acted on: the CloseConnection that was or will be sent says so.
+            self.turn.fetch_add(1, Ordering::SeqCst);
+            self.say_goodbye_when_idle();
             return Ok(Served::Continue);
         }
-        let turn = self.turn.load(Ordering::Relaxed) + 1;
-        self.turn.store(turn, Ordering::SeqCst);
-        self.orb.watcher().note_upcall(self);
-        self.upcall(&request, arguments);
-        let relieved = self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_err();
-        if self.in_flight.fetch_sub(1, Ordering::AcqRel) == CLOSING | 1 {
-            self.say_goodbye();
+        self.orb.watcher().note_upcall();
+        self.upcall(&Asked { header: &request, version: message.header.version }, arguments);
+        Ok(self.end_upcall(turn))
+    }
+
+    /// Goes back to reading, unless another thread does that already.
+    fn end_upcall(&self, turn: u64) -> Served {
+        let ended = self
+            .turn
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |now| (now & !CLOSING == turn).then_some(now + 1));
+        match ended {
+            Ok(now) => {
+                if now & CLOSING != 0 {
+                    self.say_goodbye_when_idle();
+                }
+                Served::Continue
+            }
+            Err(now) => {
+                self.relieved.fetch_sub(1, Ordering::AcqRel);
+                if now & CLOSING != 0 {
+                    self.say_goodbye_when_idle();
+                }
+                Served::Relieved
+            }
         }
-        Ok(if relieved { Served::Relieved } else { Served::Continue })
     }
 
     /// Runs the servant. No lock is held here.
-    fn upcall(&self, request: &RequestHeader<'_>, arguments: Decoder<'_>) {
+    fn upcall(&self, asked: &Asked<'_>, arguments: Decoder<'_>) {
         let _scope = UpcallScope::enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let adapter = self.orb.adapter().ok_or_else(no_adapter)?;
-            let key = request.target.object_key().ok_or_else(no_key)?;
-            adapter.dispatch(&key, &request.operation, ServerCall::new(self, request, arguments))
+            let key = asked.header.target.object_key().ok_or_else(no_key)?;
+            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(self, asked, arguments))
         }));
         match outcome {
             Ok(Ok(_replied)) => {}
-            Ok(Err(exception)) => answer_exception(self, request, &exception),
+            Ok(Err(exception)) => answer_exception(self, asked, &exception),
             Err(panic) => {
-                let exception = panicked(&request.operation, &*panic);
+                let exception = panicked(&asked.header.operation, &*panic);
                 tracing::error!(peer = %self.peer, %exception);
-                answer_exception(self, request, &exception);
+                answer_exception(self, asked, &exception);
             }
         }
     }
@@ -189,7 +220,7 @@ impl ServerConnection {
             Located::Unknown => LocateStatus::UnknownObject,
             Located::Forward(_) => LocateStatus::ObjectForward,
         };
-        let mut out = Encoder::reusing(scratch::take(), self.wire());
+        let mut out = Encoder::reusing(scratch::take(), self.wire(message.header.version));
         let body = begin_locate_reply(&mut out, request.request_id, status);
         let written = match &located {
             Located::Forward(ior) => spandrel_cdr::Encode::encode(ior, &mut out),
@@ -244,8 +275,7 @@ impl ServerConnection {
         self.transport.close();
         self.orb.watcher().forget(self);
         self.orb.server().forget(self);
-        *self.ended.lock() = true;
-        self.end.notify_all();
+        self.part(Farewell::Ended);
     }
 
     fn drain(&self) {
@@ -271,34 +301,43 @@ impl ServerConnection {
 
     /// Accepts no further request; says goodbye once those that run have been answered.
     pub(super) fn begin_close(&self) {
-        if self.in_flight.fetch_or(CLOSING, Ordering::AcqRel) == 0 {
-            self.say_goodbye();
-        }
+        self.turn.fetch_or(CLOSING, Ordering::AcqRel);
+        self.say_goodbye_when_idle();
     }
 
     /// CloseConnection and half-close: the peer sees it, closes, and whoever reads here sees the end.
-    fn say_goodbye(&self) {
-        self.send_bare(MessageType::CloseConnection);
-        self.transport.close_writer();
+    fn say_goodbye_when_idle(&self) {
+        if !self.is_busy() && self.part(Farewell::Said) {
+            self.send_bare(MessageType::CloseConnection);
+            self.transport.close_writer();
+        }
     }
 
-    /// True if it ended in time; otherwise it is cut.
-    pub(super) fn await_end(&self, deadline: &Deadline) -> bool {
-        let mut ended = self.ended.lock();
-        while !*ended {
+    /// Goes on to this stage; false if it had come so far already.
+    fn part(&self, stage: Farewell) -> bool {
+        let mut farewell = self.farewell.lock();
+        let is_news = *farewell < stage;
+        *farewell = stage.max(*farewell);
+        self.parting.notify_all();
+        is_news
+    }
+
+    /// Waits until the farewell has come so far; a connection that takes longer is cut.
+    pub(super) fn await_farewell(&self, stage: Farewell, deadline: &Deadline) {
+        let mut farewell = self.farewell.lock();
+        while *farewell < stage {
             let remaining = deadline.remaining();
             if remaining.is_zero() {
                 self.transport.close();
-                return false;
+                return;
             }
-            self.end.wait_for(&mut ended, remaining);
+            self.parting.wait_for(&mut farewell, remaining);
         }
-        true
     }
 
     /// True while requests of this connection run.
-    pub(super) fn is_busy(&self) -> bool {
-        self.in_flight.load(Ordering::Acquire) & !CLOSING != 0
+    fn is_busy(&self) -> bool {
+        self.turn() % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0
     }
 
     /// Odd while an upcall keeps the reading thread.
@@ -308,10 +347,16 @@ impl ServerConnection {
 
     /// Takes the reading from a thread whose upcall is still the one of `turn`, and gives it to a new thread.
     pub(super) fn relieve(self: &Arc<Self>, turn: u64) {
-        let running = self.in_flight.load(Ordering::Relaxed) & !CLOSING;
-        if running >= self.settings.max_in_flight
-            || self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_err()
+        // Counted before it happens, so that nobody takes the connection for idle in between.
+        let running = self.relieved.fetch_add(1, Ordering::SeqCst) + 1;
+        if turn & CLOSING != 0
+            || running >= self.settings.max_in_flight
+            || self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_err()
         {
+            self.relieved.fetch_sub(1, Ordering::SeqCst);
+            if self.turn() & CLOSING != 0 {
+                self.say_goodbye_when_idle();
+            }
             return;
         }
         let connection = Arc::clone(self);

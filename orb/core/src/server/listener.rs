@@ -2,6 +2,8 @@
 
 use std::{io, time::Duration};
 
+use spandrel_cdr::{ByteOrder, GiopVersion};
+use spandrel_giop::{MessageType, bare_message};
 use spandrel_ipc::inet;
 use spandrel_sync::{
     Arc, Mutex,
@@ -9,17 +11,25 @@ use spandrel_sync::{
     thread,
 };
 
-use super::{ServerConnection, ServerSettings};
-use crate::{Endpoint, Orb, reader::Deadline};
+use super::{ServerConnection, ServerSettings, connection::Farewell};
+use crate::{Endpoint, Orb, reader::Deadline, transport::send_octets};
 
-/// How long peers have to close their side at shutdown, once they were told.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
+/// connections find CloseConnection when they do.
+const GOODBYE: Duration = Duration::from_millis(200);
 /// How long to wait when the process has no descriptor left for a new connection.
 const BREATH: Duration = Duration::from_millis(20);
 
 /// Starts a thread that runs servants.
 pub(super) fn spawn_serving(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.into()).spawn(run).map(drop)
+}
+
+/// Tells a client that its requests were and will not be acted on here.
+fn refuse(stream: &inet::Stream, order: ByteOrder) {
+    // In the oldest version, which everybody reads. A client that is gone needs no telling.
+    let _ = send_octets(stream, &bare_message(GiopVersion::V1_0, order, MessageType::CloseConnection));
+    let _ = stream.close_writer();
 }
 
 /// All listeners and accepted connections of one ORB.
@@ -88,6 +98,7 @@ impl Server {
             let mut connections = self.connections.lock();
             if self.closing.load(Ordering::Acquire) || connections.len() >= self.settings.max_connections {
                 tracing::warn!(%addr, limit = self.settings.max_connections, "refused: too many connections");
+                refuse(&stream, self.settings.order);
                 return;
             }
             let connection =
@@ -122,10 +133,9 @@ impl Server {
         }
         let connections = self.connections.lock().clone();
         connections.iter().for_each(|connection| connection.begin_close());
-        let running = Deadline::after(patience);
-        let goodbye = Deadline::after(GOODBYE);
-        for connection in &connections {
-            connection.await_end(if connection.is_busy() { &running } else { &goodbye });
+        for (stage, time) in [(Farewell::Said, patience), (Farewell::Ended, GOODBYE)] {
+            let deadline = Deadline::after(time);
+            connections.iter().for_each(|connection| connection.await_farewell(stage, &deadline));
         }
     }
 }

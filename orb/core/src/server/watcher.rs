@@ -65,7 +65,7 @@ impl Watcher {
 
     /// Called after a connection has published that it starts an upcall.
     #[inline]
-    pub(super) fn note_upcall(&self, _connection: &ServerConnection) {
+    pub(super) fn note_upcall(&self) {
         // Sequentially consistent on both sides: either this load sees the watcher asleep, or the watcher's last look
         // before sleeping sees the upcall.
         if !self.awake.load(Ordering::SeqCst) {

@@ -1,0 +1,149 @@
+//! Threads: sharing connections, slow servants, leadership.
+
+use std::{
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
+use spandrel_orb_tests::{Server, probe::Target};
+
+/// Far more than anything here takes; a test that would hang fails instead.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs `call` on a thread of its own; the receiver gets its result.
+fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || send.send(call()));
+    receive
+}
+
+#[test]
+fn a_held_call_does_not_block_the_next_on_the_same_connection() {
+    let server = Server::start();
+    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    let held = target.clone();
+    let first = in_background(move || held.hold(1));
+    // Answered over the same connection while call 1 is in its upcall: only then can call 1 end.
+    let second = target.clone();
+    let second = in_background(move || second.release(1));
+    second.recv_timeout(PATIENCE).expect("call 2 is answered while call 1 is held").unwrap();
+    first.recv_timeout(PATIENCE).expect("call 1 ends").unwrap();
+    assert_eq!(target.add(1, 1).unwrap(), 2);
+}
+
+#[test]
+fn many_calls_may_be_held_on_one_connection() {
+    const HELD: u32 = 40;
+    let server = Server::start();
+    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    let held: Vec<_> = (0..HELD)
+        .map(|gate| {
+            let target = target.clone();
+            in_background(move || target.hold(gate))
+        })
+        .collect();
+    for gate in (0..HELD).rev() {
+        target.release(gate).unwrap();
+    }
+    for call in held {
+        call.recv_timeout(PATIENCE).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_slow_servant_blocks_no_other_client() {
+    let server = Server::start();
+    let (slow, quick) = (server.client(), server.client());
+    let held = in_background(move || slow.hold(1));
+    for i in 0..1000 {
+        assert_eq!(quick.add(i, 1).unwrap(), i + 1);
+    }
+    assert!(held.try_recv().is_err());
+    quick.release(1).unwrap();
+    held.recv_timeout(PATIENCE).unwrap().unwrap();
+}
+
+#[test]
+fn threads_share_connections_and_nobody_gets_anothers_reply() {
+    for connections in [1, 2, 5] {
+        let server = Server::start();
+        let target = server.client_with(Orb::builder().connections_per_peer(connections));
+        thread::scope(|scope| {
+            for id in 0..12 {
+                let target = target.clone();
+                scope.spawn(move || converse(&target, id));
+            }
+        });
+    }
+}
+
+fn converse(target: &Target, id: i32) {
+    let mut random = fastrand::Rng::with_seed(u64::from(id.unsigned_abs()));
+    for round in 0..150 {
+        match random.u8(..4) {
+            0 => assert_eq!(target.add(id, round).unwrap(), id + round),
+            1 => assert_eq!(target.echo(&format!("{id}/{round}")).unwrap(), format!("{id}/{round}")),
+            2 => target.note(&[7; 100]).unwrap(),
+            _ => {
+                let data = vec![random.u8(..); random.usize(..200_000)];
+                assert_eq!(target.echo_octets(&data).unwrap(), data);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_leader_whose_time_is_up_hands_the_reading_on() {
+    let server = Server::start();
+    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    let impatient = Target::unchecked(&target, Duration::from_millis(100));
+    let timed_out = in_background(move || impatient.hold(1));
+    let patient = target.clone();
+    let held = in_background(move || patient.hold(2));
+    let error = timed_out.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
+    server.probe.open(2);
+    held.recv_timeout(PATIENCE).expect("somebody reads on").unwrap();
+    server.probe.open(1);
+    assert_eq!(target.add(2, 2).unwrap(), 4);
+}
+
+#[test]
+fn a_timed_out_call_ends_in_time_and_harms_no_later_one() {
+    let server = Server::start();
+    let target = server.client_with(Orb::builder().request_timeout(Some(Duration::from_millis(80))));
+    for _ in 0..5 {
+        let before = Instant::now();
+        let error = target.hold(1).unwrap_err();
+        assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
+        assert!(before.elapsed() >= Duration::from_millis(70));
+        assert!(before.elapsed() < Duration::from_secs(10));
+        assert_eq!(target.add(3, 4).unwrap(), 7);
+    }
+    server.probe.open(1);
+}
+
+#[test]
+fn callbacks_between_two_servers_do_not_deadlock() {
+    let (left, right) = (Server::start(), Server::start());
+    let orb = Orb::builder().connections_per_peer(1).build();
+    let to_left = Target::narrow(&orb.string_to_object(&left.ior()).unwrap()).unwrap();
+    let to_right = Target::narrow(&orb.string_to_object(&right.ior()).unwrap()).unwrap();
+    for _ in 0..100 {
+        to_left.call_back(Some(&to_right)).unwrap();
+        to_right.call_back(Some(&to_left)).unwrap();
+        to_left.call_back(Some(&to_left)).unwrap();
+    }
+}
+
+trait Impatient {
+    fn unchecked(target: &Target, timeout: Duration) -> Self;
+}
+
+impl Impatient for Target {
+    fn unchecked(target: &Target, timeout: Duration) -> Self {
+        Target::unchecked_narrow(&target.as_object().with_timeout(Some(timeout)))
+    }
+}
