@@ -18,9 +18,9 @@ Examples:
 
 Programs built by Cargo need none of this: let their build script call spandrel-build.";
 
-/// Compiles IDL to Rust: FILE.idl to FILE.rs.
+/// Compile IDL to Rust.
 ///
-/// Mistakes are shown with the line they are in. What included files define becomes part of the same output.
+/// FILE.idl becomes FILE.rs. Mistakes are shown with the line they are in. What included files define becomes part of the same output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -14,7 +14,9 @@ Examples:
   spandrel ior corbaloc:iiop:1.2@server.example:2809/NameService
   some-server | head -1 | spandrel ior -";
 
-/// Prints what an object reference says: its type, and for each profile the protocol version, host, port, object key and
+/// Show what an object reference says.
+///
+/// Prints its type, and for each profile the protocol version, host, port, object key and
 /// components. What cannot be read is shown as octets.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -20,7 +20,9 @@ Between two machines:
   there$ spandrel ttcp --receive 0.0.0.0:5001
   here$  spandrel latency --connect there:5001";
 
-/// Measures how long single calls take: a call without parameters and one with 1,024 structures, through raw sockets,
+/// Measure how long calls take, beside raw sockets and omniORB.
+///
+/// Measures a call without parameters and one with 1,024 structures, through raw sockets,
 /// typed endpoints, the ORB, and omniORB where its programs are built.
 ///
 /// The socket mechanisms send and answer as many octets as the ORB does. Mechanisms are interleaved and compared round

@@ -29,15 +29,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure throughput: typed data through raw sockets, typed endpoints and the ORB.
     Ttcp(ttcp::Args),
-    /// Measure how long calls take, beside raw sockets and omniORB.
     Latency(latency::Args),
-    /// Show what an object reference says.
     Ior(ior::Args),
-    /// Ask an object whether it is there.
     Ping(ping::Args),
-    /// Compile IDL to Rust.
     Idl(idl::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]

@@ -13,7 +13,9 @@ Examples:
 
 Exit codes: 0 the object is there, 1 it is not, or nobody answered, 2 wrong usage.";
 
-/// Asks an object whether it is there, by LocateRequest and by calling `_non_existent`, and prints the round-trip times.
+/// Ask an object whether it is there.
+///
+/// Asks by LocateRequest and by calling `_non_existent`, and prints the round-trip times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

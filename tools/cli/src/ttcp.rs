@@ -24,6 +24,8 @@ Between two machines:
   there$ spandrel ttcp --receive 0.0.0.0:5001
   here$  spandrel ttcp --transmit there:5001 --quick";
 
+/// Measure throughput: typed data through raw sockets, typed endpoints and the ORB.
+///
 /// Transfers buffers of typed data from a transmitter process to a receiver process and reports Mbit/s by buffer size:
 /// by default between two processes on this machine, each pinned to its own core.
 ///

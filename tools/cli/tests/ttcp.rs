@@ -109,6 +109,12 @@ fn the_two_roles_can_be_started_apart() {
     let line = receiver.line();
     let addr = line.rsplit(' ').next().unwrap();
 
+    // Strangers and broken peers cost the receiver nothing but their own connections.
+    for octets in [&b"GET / HTTP/1.0\r\n\r\n"[..], b"{\"open\":{}}\n", &[0xff; 200_000], b""] {
+        let mut stranger = std::net::TcpStream::connect(addr).unwrap();
+        _ = std::io::Write::write_all(&mut stranger, octets);
+    }
+
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     for _ in 0..2 {

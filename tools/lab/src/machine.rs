@@ -13,6 +13,8 @@ pub struct Machine {
     pub processor: Option<String>,
     /// Cores that this process may use.
     pub cores: usize,
+    /// How many processes wanted to run, on average over the last minute, before the experiment began; if known.
+    pub load: Option<f64>,
     /// The version of Spandrel, and whether it was built without optimisation.
     pub program: String,
 }
@@ -27,6 +29,7 @@ impl Machine {
             kernel: read_first_line("/proc/sys/kernel/osrelease"),
             processor: std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| processor_name(&text)),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            load: read_first_line("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok()),
             program: format!("spandrel {}{build}", env!("CARGO_PKG_VERSION")),
         }
     }
@@ -39,8 +42,18 @@ impl Machine {
             kernel: Some("6.1".to_owned()),
             processor: Some("Example 9000".to_owned()),
             cores: 2,
+            load: Some(0.1),
             program: "spandrel 0.0.0".to_owned(),
         }
+    }
+
+    /// A warning, if the machine had other things to do.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let load = self.load.filter(|load| *load > self.cores as f64 / 2.0)?;
+        Some(format!(
+            "The machine was busy before this began (load {load:.1}): trust ratios more than rates and times, and neither much.\n"
+        ))
     }
 
     /// One line about it.
@@ -66,6 +79,14 @@ fn processor_name(cpuinfo: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_machine_is_warned_of() {
+        assert_eq!(Machine::example().warning(), None);
+        assert_eq!(Machine { load: None, ..Machine::example() }.warning(), None);
+        let busy = Machine { load: Some(7.5), ..Machine::example() };
+        assert!(busy.warning().unwrap().contains("(load 7.5)"));
+    }
 
     #[test]
     fn the_processor_is_named_as_the_kernel_names_it() {

@@ -29,6 +29,9 @@ pub fn text(results: &Results) -> String {
             _ = writeln!(text, "{}", table(&rows));
         }
     }
+    if let Some(warning) = results.machine.warning() {
+        _ = write!(text, "\n{warning}");
+    }
     text
 }
 
@@ -154,7 +157,7 @@ mod tests {
             }
         }
         let absent = [(Contender::OmniOrb, "its programs are not built".to_owned())];
-        Results { machine: Machine::example(), ..Results::of(settings, measured, &absent) }
+        Results::of(Machine::example(), settings, measured, &absent)
     }
 
     #[test]

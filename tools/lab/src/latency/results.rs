@@ -127,7 +127,12 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(settings: Settings, measured: Vec<Measured>, absent: &[(Contender, String)]) -> Self {
+    pub(super) fn of(
+        machine: Machine,
+        settings: Settings,
+        measured: Vec<Measured>,
+        absent: &[(Contender, String)],
+    ) -> Self {
         let mut rows = Vec::new();
         for placement in &settings.placements {
             for case in &settings.cases {
@@ -140,7 +145,7 @@ impl Results {
                 }
             }
         }
-        Self { experiment: "latency".to_owned(), machine: Machine::here(), settings, rows, measured }
+        Self { experiment: "latency".to_owned(), machine, settings, rows, measured }
     }
 }
 

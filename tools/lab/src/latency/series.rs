@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::omniorb::{self, OmniOrb};
 use super::results::{Contender, Measured, Results};
 use crate::LabError;
+use crate::machine::Machine;
 use crate::mechanism::{Job, MechanismName, SocketOptions, Work};
 use crate::peer::pair::{Launch, Pair};
 use crate::placement::Placement;
@@ -73,6 +74,7 @@ impl Settings {
 /// If the settings cannot be run, or a run fails.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
     settings.check()?;
+    let machine = Machine::here();
     let (present, absent) = who_is_here(settings);
     let runs = present.len() * settings.placements.len() * settings.cases.len() * settings.rounds as usize;
     let progress = Progress::begin(runs as u64);
@@ -83,7 +85,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     }
     series.progress.finish();
     outcome?;
-    Ok(Results::of(settings.clone(), series.measured, &absent))
+    Ok(Results::of(machine, settings.clone(), series.measured, &absent))
 }
 
 /// Those who can be run, and those who cannot, with the reason.
@@ -255,7 +257,7 @@ mod tests {
         assert_eq!(present.len() + absent.len(), Contender::all().len());
         let (_, why) = absent.iter().find(|(who, _)| *who == Contender::OmniOrb).expect("nothing is there");
         assert!(why.contains("has no latency-server"), "{why}");
-        let results = Results::of(settings, Vec::new(), &absent);
+        let results = Results::of(Machine::example(), settings, Vec::new(), &absent);
         assert!(results.rows.iter().any(|row| row.contender == Contender::OmniOrb && row.absent.is_some()));
     }
 

@@ -42,6 +42,9 @@ pub fn text(results: &Results) -> String {
         );
         _ = writeln!(text, "{}", summary(results, *call));
     }
+    if let Some(warning) = results.machine.warning() {
+        _ = write!(text, "\n{warning}");
+    }
     text
 }
 
@@ -212,7 +215,7 @@ mod tests {
                 }
             }
         }
-        Results { machine: Machine::example(), ..Results::of(settings, runs) }
+        Results::of(Machine::example(), settings, runs)
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn of(settings: Settings, runs: Vec<Run>) -> Self {
+    pub(super) fn of(machine: Machine, settings: Settings, runs: Vec<Run>) -> Self {
         let mut cells = Vec::new();
         for call in &settings.calls {
             for data in &settings.types {
@@ -68,7 +68,7 @@ impl Results {
                 }
             }
         }
-        Self { experiment: "ttcp".to_owned(), machine: Machine::here(), settings, cells, runs }
+        Self { experiment: "ttcp".to_owned(), machine, settings, cells, runs }
     }
 
     /// The cell of a mechanism, if it was run.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::results::{Results, Run};
 use crate::LabError;
+use crate::machine::Machine;
 use crate::mechanism::{Job, MechanismName, SocketOptions, Work};
 use crate::peer::pair::{Launch, Pair};
 use crate::placement::Placement;
@@ -80,6 +81,7 @@ impl Settings {
 /// If the settings cannot be run, or a run fails: a figure that is missing would be mistaken for one that is good.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
     settings.check()?;
+    let machine = Machine::here();
     let mut pair = Pair::start(launch, settings.placement, settings.remote.as_deref())?;
     let cells = settings.cells();
     let runs = cells.len() as u64 * u64::from(settings.repetitions) * settings.mechanisms.len() as u64;
@@ -87,7 +89,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     let outcome = series.all_rounds(&mut pair, &cells);
     series.progress.finish();
     outcome?;
-    Ok(Results::of(settings.clone(), series.runs))
+    Ok(Results::of(machine, settings.clone(), series.runs))
 }
 
 struct Series<'a> {
