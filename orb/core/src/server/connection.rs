@@ -9,7 +9,7 @@ use spandrel_giop::{
 };
 use spandrel_sync::{
     Arc, Condition, Mutex,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use super::call::{Asked, ServerCall, answer_exception, panicked};
@@ -54,6 +54,8 @@ pub(crate) struct ServerConnection {
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     relieved: AtomicU32,
+    /// The upcall of the reading thread answers nobody.
+    is_one_way: AtomicBool,
     farewell: Mutex<Farewell>,
     /// Notified when the farewell goes on.
     parting: Condition,
@@ -92,6 +94,7 @@ impl ServerConnection {
             writer: Mutex::new(()),
             turn: AtomicU64::new(0),
             relieved: AtomicU32::new(0),
+            is_one_way: AtomicBool::new(false),
             farewell: Mutex::new(Farewell::No),
             parting: Condition::new(),
             minor_version: AtomicU32::new(0),
@@ -155,6 +158,7 @@ impl ServerConnection {
     fn request(&self, message: &Message) -> Result<Served, ReadError> {
         let mut arguments = self.decoder(message);
         let request = RequestHeader::decode(&mut arguments)?;
+        self.is_one_way.store(!request.response.is_expected(), Ordering::Relaxed);
         // Sequentially consistent because of the watcher; see there.
         let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
         if turn & CLOSING != 0 {
@@ -338,6 +342,11 @@ impl ServerConnection {
     /// True while requests of this connection run.
     fn is_busy(&self) -> bool {
         self.turn() % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0
+    }
+
+    /// True if the upcall that keeps the reading thread is a one-way's.
+    pub(super) fn is_one_way(&self) -> bool {
+        self.is_one_way.load(Ordering::Relaxed)
     }
 
     /// Odd while an upcall keeps the reading thread.

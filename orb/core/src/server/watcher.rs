@@ -3,6 +3,9 @@
 //! Each connection's thread publishes in an atomic number whether it runs an upcall. The watcher looks at them about
 //! every millisecond while there are calls, and sleeps when there have been none for a while; the first call after that
 //! wakes it. A number that is odd and the same twice belongs to an upcall that has lasted a whole tick.
+//!
+//! One-ways are given a hundred ticks: clients that send a stream of them expect them to be run in order, and a servant
+//! that merely had to wait for a processor must not be overtaken.
 
 use std::time::Duration;
 
@@ -16,6 +19,8 @@ use super::ServerConnection;
 
 /// How long an upcall may keep the reading to itself.
 const TICK: Duration = Duration::from_millis(1);
+/// Ticks that a one-way may keep the reading.
+const ONE_WAY_TICKS: u32 = 100;
 /// Ticks without any upcall before the watcher sleeps.
 const IDLE_TICKS: u32 = 100;
 /// With more connections than this a tick is longer, so that looking at them costs the same share of time.
@@ -42,13 +47,15 @@ struct Watched {
     connection: Weak<ServerConnection>,
     /// Its turn at the last tick.
     seen: u64,
+    /// Ticks for which the same upcall has been there.
+    ticks: u32,
 }
 
 impl Watcher {
     /// Watches one more connection. The watcher's thread starts with the first.
     pub(super) fn watch(self: &Arc<Self>, connection: &Arc<ServerConnection>) {
         let mut state = self.state.lock();
-        state.watched.push(Watched { connection: Arc::downgrade(connection), seen: 0 });
+        state.watched.push(Watched { connection: Arc::downgrade(connection), seen: 0, ticks: 0 });
         if !state.running && !state.stopped {
             let watcher = Arc::clone(self);
             match thread::Builder::new().name("spandrel-watch".into()).spawn(move || watcher.run()) {
@@ -132,10 +139,12 @@ impl State {
             let turn = connection.turn();
             let in_upcall = turn % 2 == 1;
             seen.active |= in_upcall || turn != watched.seen;
-            if in_upcall && turn == watched.seen {
+            watched.ticks = if in_upcall && turn == watched.seen { watched.ticks + 1 } else { 0 };
+            watched.seen = turn;
+            let allowed = if connection.is_one_way() { ONE_WAY_TICKS } else { 1 };
+            if watched.ticks >= allowed {
                 seen.overdue.push((connection, turn));
             }
-            watched.seen = turn;
         }
         seen
     }
