@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::place;
+use crate::{place, seeds};
 
 const TOOL: &str = "cargo-fuzz";
 const TOOL_VERSION: &str = "0.13.2";
@@ -24,16 +24,13 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
         let corpus = place::root().join("fuzz/corpus").join(target);
         // What is found goes to a folder of its own, so that the kept corpus stays small.
         let found = place::target().join("fuzz-found").join(target);
-        fs::create_dir_all(&found).with_context(|| found.display().to_string())?;
+        for folder in [&found, &corpus] {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
         let mut command = fuzz();
-        command.args(["run", target]).arg(&found).arg(&corpus).arg("--");
-        command.args([
-            &format!("-max_total_time={seconds}"),
-            "-timeout=10",
-            "-rss_limit_mb=2048",
-            "-print_final_stats=1",
-        ]);
-        command.args(["-max_len=65536", "-verbosity=0"]);
+        command.args(["run", target]).arg(&found).arg(&corpus).arg(seeds::write(target)?).arg("--");
+        command.args([&format!("-max_total_time={seconds}"), "-max_len=65536", "-print_final_stats=1"]);
+        command.args(["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]);
         place::run(&mut command)?;
     }
     println!("{} targets fuzzed for {seconds} s each: nothing found", targets.len());

@@ -131,7 +131,8 @@ enum Ours {
 fn ours(file: &Path) -> Result<Ours> {
     let program = place::target().join("debug").join(format!("interop-ids{}", env::consts::EXE_SUFFIX));
     let mut command = Command::new(program);
-    command.args([&format!("-I{SHIPPED}"), &format!("-I{SHIPPED}/COS")]).arg(file);
+    // As omniidl does for itself; some of the files ask for it.
+    command.args(["-D__OMNIIDL__=1", &format!("-I{SHIPPED}"), &format!("-I{SHIPPED}/COS")]).arg(file);
     let out = command.output().context("cannot start interop-ids")?;
     let first = || String::from_utf8_lossy(&out.stderr).lines().next().unwrap_or("no reason given").to_owned();
     Ok(match out.status.code() {

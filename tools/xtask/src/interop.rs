@@ -18,8 +18,11 @@ const ORDERS: [&str; 2] = ["little", "big"];
 const START_LIMIT: Duration = Duration::from_secs(20);
 const RUN_LIMIT: Duration = Duration::from_secs(180);
 
-/// Cases that omniORB 4.2 fails against itself in the same way, with the reason: they are run, and shown as such.
-const OMNIORB_FAULTS: &[(&str, &str, &str)] = &[];
+/// Cases in which omniORB 4.2 does not do what the standard says: they are run, and shown as such when they fail.
+const OMNIORB_FAULTS: &[(&str, &str)] = &[(
+    "primitives/longdouble",
+    "omniORB sends the ten octets of an x87 register, not the IEEE 754 quadruple of CORBA 3.3 Part 2, 9.3.1.5",
+)];
 
 /// Runs everything; with a prefix only the cases that begin with it.
 pub(crate) fn run(only: &str) -> Result<()> {
@@ -157,8 +160,8 @@ impl Pairing {
     }
 
     fn excuse(self, case: &str) -> Option<&'static str> {
-        let title = self.title();
-        let found = OMNIORB_FAULTS.iter().find(|(pairing, name, _)| title.contains(pairing) && case == *name);
-        found.map(|(_, _, reason)| *reason)
+        let with_omniorb = [self.client, self.server].iter().any(|side| matches!(side, Side::OmniOrb { .. }));
+        let found = OMNIORB_FAULTS.iter().find(|(name, _)| with_omniorb && case == *name);
+        found.map(|(_, reason)| *reason)
     }
 }

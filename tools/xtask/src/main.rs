@@ -12,6 +12,7 @@ mod interop;
 mod matrix;
 mod packages;
 mod place;
+mod seeds;
 
 use std::env;
 use std::process::ExitCode;

@@ -110,7 +110,7 @@ impl fmt::Display for Matrix {
         let all = || self.runs.iter().flat_map(|(_, outcomes)| outcomes);
         let (run, failed) = (all().count(), all().filter(|o| o.is_bad()).count());
         let known = all().filter(|o| o.excuse.is_some()).count();
-        write!(f, "{run} cases in {} pairings: {failed} failed, {known} failed as omniORB does", self.runs.len())
+        write!(f, "{run} cases in {} pairings: {failed} failed, {known} known faults of omniORB", self.runs.len())
     }
 }
 

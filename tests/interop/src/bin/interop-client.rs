@@ -1,0 +1,24 @@
+//! `interop-client REFERENCE [--only PREFIX] [-ORB…]`: runs the cases whose names begin with the prefix, one line each;
+//! exit code 1 if any failed.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use spandrel::Orb;
+use spandrel_interop::client;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let mut arguments: Vec<String> = env::args().skip(1).collect();
+    let orb = Orb::builder().take_args(&mut arguments)?.build();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (reference, only) = match words.as_slice() {
+        [reference] => (*reference, ""),
+        [reference, "--only", prefix] => (*reference, *prefix),
+        _ => bail!("usage: interop-client REFERENCE [--only PREFIX] [-ORB…]"),
+    };
+    let tally = client::run(&orb, reference, only, &mut |line| println!("{line}"))?;
+    println!("{tally}");
+    Ok(if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,20 @@
+//! Our side of the interoperability suite: a servant for every interface of `idl/interop.idl`, and a client that calls
+//! all of them and checks every answer.
+//!
+//! The values are made by [`values`], in the same manner as in `peers/omniorb/values.hh`; README.md states it. The
+//! programs `interop-server` and `interop-client` are what `cargo xtask interop` runs against omniORB's; the tests here
+//! run both sides in one process. `interop-ids` prints the repository ids of an IDL file.
+#![forbid(unsafe_code)]
+
+pub mod cases;
+pub mod client;
+pub mod patterns;
+pub mod server;
+pub mod values;
+
+/// What the IDL compiler made of `idl/interop.idl`.
+#[allow(missing_docs)]
+pub mod idl {
+    spandrel::include_idl!("interop");
+    pub use interop::*;
+}

@@ -1,0 +1,98 @@
+//! What fuzzing begins with: inputs made from files that the tests have already.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::place;
+
+/// Writes the seeds of a target into a folder of its own and returns it.
+pub(crate) fn write(target: &str) -> Result<PathBuf> {
+    let folder = place::target().join("fuzz-seeds").join(target);
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    for (name, octets) in seeds(target)? {
+        let path = folder.join(name);
+        fs::write(&path, octets).with_context(|| path.display().to_string())?;
+    }
+    Ok(folder)
+}
+
+fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    let golden = place::root().join("orb/giop/tests/golden");
+    let mut seeds = Vec::new();
+    match target {
+        "giop_message" | "cdr_decode" => {
+            for (name, text) in texts(&golden, "hex")? {
+                let octets: Vec<u8> = hex_lines(&text).collect();
+                seeds.push((name, if target == "giop_message" { octets } else { values(&octets) }));
+            }
+        }
+        "giop_ior" => {
+            for (name, text) in texts(&golden, "ior")? {
+                seeds.extend(text.lines().find(|line| line.starts_with("IOR:")).map(|line| (name, line.into())));
+            }
+            seeds.push(("corbaloc".into(), b"corbaloc:iiop:1.2@host:2809,:[::1]:1/NameService%20x".to_vec()));
+            seeds.push(("rir".into(), b"corbaloc:rir:/NameService".to_vec()));
+        }
+        "idl" => {
+            for folder in ["tests/interop/idl", "tools/lab/idl", "orb/idl/tests", "orb/build/tests", "examples"] {
+                let found = texts(&place::root().join(folder), "idl")?;
+                seeds.extend(found.into_iter().map(|(name, text)| (name, text.into_bytes())));
+            }
+        }
+        _ => {}
+    }
+    Ok(seeds)
+}
+
+/// The files below a folder with this extension; none if there is no such folder.
+fn texts(folder: &Path, extension: &str) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(found) };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.append(&mut texts(&path, extension)?);
+        } else if path.extension().is_some_and(|e| e == extension) {
+            let octets = fs::read(&path).with_context(|| path.display().to_string())?;
+            let name =
+                path.strip_prefix(place::root()).unwrap_or(&path).display().to_string().replace(['/', '\\'], "-");
+            found.push((name, String::from_utf8_lossy(&octets).into_owned()));
+        }
+    }
+    Ok(found)
+}
+
+/// The octets in a golden file: its lines of nothing but hexadecimal digits.
+fn hex_lines(text: &str) -> impl Iterator<Item = u8> {
+    let is_hex = |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_hexdigit());
+    let pairs = text.lines().filter(is_hex).flat_map(|line| line.as_bytes().chunks(2));
+    pairs.filter_map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
+}
+
+/// A seed for values: the first octet chooses the type, the second order and version; the message's octets follow.
+fn values(octets: &[u8]) -> Vec<u8> {
+    let (kind, wire) = (octets.len() as u8, octets.get(6).copied().unwrap_or(0) & 1 | 4);
+    [&[kind, wire], octets].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_files_are_seeds() {
+        let seeds = seeds("giop_message").unwrap();
+        assert!(seeds.len() > 50, "{}", seeds.len());
+        assert!(seeds.iter().all(|(_, octets)| octets.starts_with(b"GIOP")));
+        assert!(super::seeds("giop_ior").unwrap().len() > 3);
+        assert!(!super::seeds("idl").unwrap().is_empty());
+    }
+
+    #[test]
+    fn only_lines_of_digits_are_octets() {
+        let octets: Vec<u8> = hex_lines("# 00\nfrom=client\n47 49\n47494f50\nff\n").collect();
+        assert_eq!(octets, b"GIOP\xff");
+    }
+}
