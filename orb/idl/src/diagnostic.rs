@@ -110,6 +110,11 @@ impl Reporter {
         }
     }
 
+    /// Whether further diagnostics are dropped, so that no work need go into them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() > MOST_ERRORS
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }

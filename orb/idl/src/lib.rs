@@ -2,6 +2,19 @@
 //!
 //! [`compile`] turns a file and what it includes into a [`Model`], or into [`Diagnostics`] that say what is wrong and
 //! where. Back ends read the model and never the text.
+//!
+//! ```
+//! use spandrel_idl::{FrontEndOptions, MemoryFiles, compile_with};
+//!
+//! let files = MemoryFiles::new().with("bank.idl", "module Bank { interface Account { void close(); }; };");
+//! let model = compile_with(&FrontEndOptions::default(), &files, "bank.idl".as_ref())?;
+//! assert_eq!(model.lookup("Bank::Account").unwrap().repository_id, "IDL:Bank/Account:1.0");
+//!
+//! let files = MemoryFiles::new().with("bank.idl", "typedef lnog Amount;");
+//! let diagnostics = compile_with(&FrontEndOptions::default(), &files, "bank.idl".as_ref()).unwrap_err();
+//! assert!(diagnostics.to_string().contains("`lnog` is not defined"));
+//! # Ok::<(), spandrel_idl::Diagnostics>(())
+//! ```
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};

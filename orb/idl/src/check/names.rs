@@ -173,6 +173,9 @@ impl Checker<'_> {
     }
 
     pub(super) fn report_not_found(&mut self, name: &ScopedName, not_found: &NotFound) {
+        if self.reporter.is_full() {
+            return;
+        }
         let part = name.parts[not_found.part];
         let text = self.text(part.symbol);
         let mut error = match not_found.part.checked_sub(1) {

@@ -9,15 +9,15 @@ pub(super) struct PendingComments {
     spans: Vec<Span>,
     /// Line ends since the last of them.
     newlines: u32,
-    /// Whether a token stands before this place on its line: a comment behind it speaks of that token.
+    /// Whether a token stands before this place on its line.
     after_token: bool,
+    /// Whether a token stands before the last comment on its line: if the line ends behind the comment, that token is what
+    /// it speaks of.
+    trailing: bool,
 }
 
 impl PendingComments {
     pub(super) fn comment(&mut self, span: Span, sources: &SourceMap) {
-        if self.after_token {
-            return;
-        }
         // A block comment starts anew; line comments add up.
         let is_line = |span: &Span| sources.text(*span).starts_with("//");
         if !is_line(&span) || !self.spans.last().is_some_and(is_line) {
@@ -25,12 +25,13 @@ impl PendingComments {
         }
         self.spans.push(span);
         self.newlines = 0;
+        self.trailing = self.after_token;
     }
 
     pub(super) fn newline(&mut self) {
         self.after_token = false;
         self.newlines += 1;
-        if self.newlines > 1 {
+        if self.newlines > 1 || self.trailing {
             self.spans.clear();
         }
     }

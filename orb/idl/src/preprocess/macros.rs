@@ -146,6 +146,10 @@ impl Preprocessor<'_> {
             self.report(error);
             return None;
         };
+        let size = arguments.iter().map(Vec::len).sum::<usize>();
+        if !self.pay(size, name.span) {
+            return None;
+        }
         if parameters.is_empty() && arguments.len() == 1 && arguments[0].is_empty() {
             arguments.clear();
         }

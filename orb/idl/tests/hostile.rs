@@ -1,0 +1,192 @@
+//! The front end never panics and always ends, whatever the text; what it accepts can be walked.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use spandrel_idl::model::{DefinitionKind, Type};
+use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
+
+/// Compiles a text that may include itself and another, and reads all that comes of it.
+fn swallow(text: &[u8]) {
+    let provider = MemoryFiles::new().with("main.idl", text).with("other.idl", "typedef long Other;\n#pragma once\n");
+    match compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")) {
+        Ok(model) => walk(&model),
+        Err(diagnostics) => {
+            assert!(diagnostics.iter().next().is_some(), "a refusal without a reason");
+            assert!(!diagnostics.render(true).is_empty());
+        }
+    }
+}
+
+fn walk(model: &Model) {
+    model.warnings().to_string();
+    for definition in model.definitions() {
+        assert_eq!(model.lookup(&definition.scoped_name).map(|it| it.id), Some(definition.id));
+        assert!(definition.repository_id.contains(':') || !model.warnings().is_empty());
+        model.flattened(definition.id);
+        model.is_recursive(definition.id);
+        match &definition.kind {
+            DefinitionKind::Typedef(typedef) => {
+                assert!(!matches!(model.resolve(&typedef.ty), Type::Named(id) if *id == definition.id));
+                model.is_fixed_size(&typedef.ty);
+            }
+            DefinitionKind::Native => panic!("a broken definition in a model"),
+            _ => {}
+        }
+    }
+}
+
+/// Pieces of IDL, and pieces that do not belong.
+const WORDS: [&str; 80] = [
+    "module",
+    "interface",
+    "struct",
+    "exception",
+    "enum",
+    "typedef",
+    "const",
+    "sequence",
+    "string",
+    "long",
+    "short",
+    "unsigned",
+    "double",
+    "float",
+    "boolean",
+    "octet",
+    "char",
+    "Object",
+    "attribute",
+    "readonly",
+    "oneway",
+    "void",
+    "in",
+    "out",
+    "inout",
+    "raises",
+    "TRUE",
+    "FALSE",
+    "union",
+    "switch",
+    "case",
+    "valuetype",
+    "any",
+    "native",
+    "local",
+    "abstract",
+    "fixed",
+    "A",
+    "B",
+    "C",
+    "a",
+    "b",
+    "_a",
+    "::",
+    "A::B",
+    "{",
+    "}",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "<",
+    ">",
+    ">>",
+    ";",
+    ";",
+    ";",
+    ",",
+    ":",
+    "=",
+    "+",
+    "-",
+    "~",
+    "<<",
+    "*",
+    "/",
+    "1",
+    "0",
+    "2.5",
+    "'x'",
+    "\"s\"",
+    "\"",
+    "@key",
+    "\n#if A\n",
+    "\n#endif\n",
+    "\n#define A B\n",
+    "\n#include \"other.idl\"\n",
+    "\n#pragma prefix \"p\"\n",
+];
+
+/// Real files, to be damaged.
+const FILES: [&str; 5] = [
+    include_str!("idl/good/bank.idl"),
+    include_str!("idl/good/types.idl"),
+    include_str!("idl/good/constants.idl"),
+    include_str!("idl/good/escaped.idl"),
+    include_str!("idl/bad/preprocessor.idl"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_octets_are_swallowed(octets in proptest::collection::vec(any::<u8>(), 0..600)) {
+        swallow(&octets);
+    }
+
+    #[test]
+    fn any_text_is_swallowed(text in "\\PC{0,300}") {
+        swallow(text.as_bytes());
+    }
+
+    #[test]
+    fn any_words_of_idl_are_swallowed(words in proptest::collection::vec(proptest::sample::select(&WORDS[..]), 0..120)) {
+        swallow(words.join(" ").as_bytes());
+    }
+
+    #[test]
+    fn damaged_files_are_swallowed(
+        file in proptest::sample::select(&FILES[..]),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), 0..12usize, proptest::option::of(proptest::sample::select(&WORDS[..]))), 1..6),
+    ) {
+        let mut octets = file.as_bytes().to_vec();
+        for (place, length, word) in damage {
+            let start = place.index(octets.len() + 1);
+            let end = (start + length).min(octets.len());
+            octets.splice(start..end, word.unwrap_or("").bytes());
+        }
+        swallow(&octets);
+    }
+}
+
+#[test]
+fn names_and_types_without_measure_are_errors() {
+    let long = "x".repeat(100_000);
+    swallow(format!("module {long} {{ typedef long T; }};").as_bytes());
+    swallow(format!("#pragma prefix \"{long}\"\ntypedef long T;").as_bytes());
+    let chain: String = (1..5000).map(|n| format!("typedef sequence<T{}> T{n};\n", n - 1)).collect();
+    swallow(format!("typedef long T0;\n{chain}").as_bytes());
+    let doubling: String = (1..200).map(|n| format!("struct S{n} {{ S{} l, r; }};\n", n - 1)).collect();
+    swallow(format!("struct S0 {{ long a; }};\n{doubling}").as_bytes());
+    let bases: String = (1..2000).map(|n| format!("interface I{n} : I{} {{}};\n", n - 1)).collect();
+    swallow(format!("interface I0 {{ void f(); }};\n{bases}").as_bytes());
+}
+
+/// Diamonds on diamonds: as many ways up as there are interfaces squared, and one operation.
+#[test]
+fn ladders_of_diamonds_are_flattened_once() {
+    let mut text = String::from("interface L0 { void f(); };\n");
+    for level in 1..60 {
+        let below = level - 1;
+        text += &format!("interface A{level} : L{below} {{}}; interface B{level} : L{below} {{}};\n");
+        text += &format!("interface L{level} : A{level}, B{level} {{}};\n");
+    }
+    let provider = MemoryFiles::new().with("main.idl", text);
+    let model = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).expect("good IDL");
+    let top = model.lookup("L59").expect("it is there");
+    assert_eq!(model.flattened(top.id).len(), 1);
+    assert_eq!(top.as_interface().expect("an interface").all_bases.len(), 59 * 3);
+}

@@ -1,0 +1,176 @@
+//! Facts about the model that a dump does not show.
+
+use std::path::Path;
+
+use spandrel_idl::model::{ConstValue, Definition, ParameterMode, Primitive, Type};
+use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
+
+#[track_caller]
+fn model(text: &str) -> Model {
+    let provider = MemoryFiles::new()
+        .with("main.idl", text)
+        .with("part.idl", "typedef long Included; module M { typedef long A; };");
+    let result = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl"));
+    result.unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
+}
+
+#[track_caller]
+fn definition<'m>(model: &'m Model, name: &str) -> &'m Definition {
+    model.lookup(name).unwrap_or_else(|| panic!("there is no {name}"))
+}
+
+#[track_caller]
+fn constant(declarations: &str, name: &str) -> ConstValue {
+    let model = model(declarations);
+    definition(&model, name).as_const().expect("a constant").value.clone()
+}
+
+#[track_caller]
+fn integer(expression: &str, value: i128) {
+    let text = format!("const long long C = {expression};");
+    assert_eq!(constant(&text, "C"), ConstValue::Integer(value), "{expression}");
+}
+
+#[test]
+fn integers_are_computed_exactly() {
+    integer("1 | 6 ^ 3 & 2 << 1", 7);
+    integer("-7 / 2", -3);
+    integer("-7 % 2", -1);
+    integer("-8 >> 1", -4);
+    integer("1 << 40", 1 << 40);
+    integer("10 - 4 - 3", 3);
+    integer("2 + 3 * 4", 14);
+    integer("(2 + 3) * 4", 20);
+    integer("- - 5", 5);
+    integer("5 & -1", 5);
+    integer("9223372036854775807 + 1 - 1", i128::from(i64::MAX));
+    integer("~(-1)", 0);
+    let text = "const unsigned long C = ~5;";
+    assert_eq!(constant(text, "C"), ConstValue::Integer(0xffff_fffa));
+    let text = "const octet O = 0x10; const short S = O * 2 + 'a';";
+    let provider = MemoryFiles::new().with("main.idl", text);
+    assert!(compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).is_err());
+}
+
+#[test]
+fn other_constants_have_the_values_that_are_written() {
+    assert_eq!(constant("const float C = 0.1;", "C"), ConstValue::Float(f64::from(0.1f32)));
+    assert_eq!(constant("const double C = 1.0 / 4.0 - -.5e1;", "C"), ConstValue::Float(5.25));
+    assert_eq!(constant("const boolean C = TRUE;", "C"), ConstValue::Boolean(true));
+    assert_eq!(constant("const char C = '\\xe9';", "C"), ConstValue::Char(0xe9));
+    assert_eq!(constant("const string C = \"a\\t\" \"\\351\";", "C"), ConstValue::String("a\té".to_owned()));
+    let text = "enum E { p, q }; const E B = q; const E C = B;";
+    let model = model(text);
+    let q = definition(&model, "q").id;
+    assert_eq!(definition(&model, "C").as_const().map(|it| &it.value), Some(&ConstValue::Enumerator(q)));
+}
+
+#[test]
+fn a_reopened_module_is_one_definition() {
+    let model = model("module M { typedef long A; };\ntypedef long B;\nmodule M { typedef long C; };");
+    assert_eq!(model.roots().len(), 2);
+    let names: Vec<&str> = model.contents(definition(&model, "M").id).iter().map(|&id| &*model[id].name).collect();
+    assert_eq!(names, ["A", "C"]);
+}
+
+#[test]
+fn what_is_included_is_told_apart() {
+    let model = model("#include \"part.idl\"\nmodule M { typedef long B; };");
+    let in_main = |name| definition(&model, name).in_main_file;
+    assert!(!in_main("Included") && !in_main("M::A"));
+    assert!(in_main("M") && in_main("M::B"));
+    assert_eq!(model.sources().files().len(), 2);
+    let span = definition(&model, "M::A").span;
+    assert_eq!(model.sources().text(span), "A");
+    assert_eq!(model.sources().line_column(span), (1, 48));
+}
+
+#[test]
+fn comments_before_definitions_are_kept() {
+    let text = "// Not this one.\n\n/** Interface.\n * Two lines. */\ninterface I { // not this\n  /// Operation.\n  \
+                void f(); // nor this\n  //! Attributes.\n  attribute long p,\n  // Second.\n  q; };\n\
+                enum E { /* First. */ a, b };\n// Member's struct.\nstruct S {\n  // Member.\n  long x; };";
+    let model = model(text);
+    let doc = |name| definition(&model, name).doc.join("|");
+    assert_eq!(doc("I"), " Interface.| Two lines.");
+    assert_eq!(doc("I::f"), " Operation.");
+    assert_eq!(doc("I::p"), " Attributes.");
+    assert_eq!(doc("I::q"), " Second.");
+    assert_eq!((doc("E").as_str(), doc("a").as_str(), doc("b").as_str()), ("", " First.", ""));
+    assert_eq!(doc("S"), " Member's struct.");
+    assert_eq!(definition(&model, "S").as_struct().expect("a struct").members[0].doc, [" Member."]);
+}
+
+#[test]
+fn types_are_resolved_and_measured() {
+    let model = model(
+        "typedef long L; typedef L A[2][3]; typedef sequence<A, 5> Q; enum E { a1 };\n\
+         struct Flat { A a; E e; long double d; }; struct Open { Flat f; string<3> s; };\n\
+         struct Tree { sequence<Tree> children; };",
+    );
+    let ty = |name| Type::Named(definition(&model, name).id);
+    assert_eq!(model.resolve(&ty("L")), &Type::Primitive(Primitive::Long));
+    let array = Type::Array { element: Box::new(ty("L")), dimensions: vec![2, 3] };
+    assert_eq!(model.resolve(&ty("A")), &array);
+    assert_eq!(model.resolve(&ty("Q")), &Type::Sequence { element: Box::new(ty("A")), bound: Some(5) });
+    assert!(model.is_fixed_size(&ty("A")) && model.is_fixed_size(&ty("Flat")) && model.is_fixed_size(&ty("E")));
+    assert!(!model.is_fixed_size(&ty("Open")) && !model.is_fixed_size(&ty("Q")) && !model.is_fixed_size(&Type::Object));
+    assert!(model.is_recursive(definition(&model, "Tree").id));
+    assert!(!model.is_recursive(definition(&model, "Open").id));
+    assert_eq!(model.resolve_named(&ty("E")).map(|it| &*it.name), Some("E"));
+}
+
+#[test]
+fn interfaces_know_their_bases_and_operations() {
+    let model = model(
+        "exception X {}; interface Only; interface A { void fa() raises (X); }; interface B : A { attribute long b1; };\n\
+         interface C : A { readonly attribute long c1 raises (X); };\n\
+         interface D : B, C { oneway void fd(in long x); long g(out Only o, inout string<4> s); };",
+    );
+    let d = definition(&model, "D");
+    let interface = d.as_interface().expect("an interface");
+    let names = |ids: &[_]| ids.iter().map(|&id| model[id].name.clone()).collect::<Vec<_>>().join(" ");
+    assert_eq!(names(&interface.bases), "B C");
+    assert_eq!(names(&interface.all_bases), "A B C");
+    assert_eq!(names(&model.flattened(d.id)), "fa b1 c1 fd g");
+    assert!(definition(&model, "Only").as_interface().expect("an interface").forward_only && !interface.forward_only);
+    assert!(definition(&model, "D::fd").as_operation().expect("an operation").oneway);
+    let g = definition(&model, "D::g").as_operation().expect("an operation");
+    assert_eq!(g.result, Some(Type::Primitive(Primitive::Long)));
+    let modes: Vec<ParameterMode> = g.parameters.iter().map(|it| it.mode).collect();
+    assert_eq!(modes, [ParameterMode::Out, ParameterMode::InOut]);
+    assert_eq!(g.parameters[1].ty, Type::String { bound: Some(4) });
+    let c = definition(&model, "C::c1").as_attribute().expect("an attribute");
+    assert!(c.readonly && c.get_raises == [definition(&model, "X").id] && c.set_raises.is_empty());
+}
+
+#[test]
+fn bounds_may_be_constants_and_shifts() {
+    let model =
+        model("const long N = 2; typedef sequence<sequence<long, N>> A; typedef sequence<string<(8 >> N) + 1>> B;");
+    let bound = |name: &str| match definition(&model, name).as_typedef().map(|it| &it.ty) {
+        Some(Type::Sequence { element, .. }) => match **element {
+            Type::Sequence { bound, .. } | Type::String { bound } => bound,
+            _ => None,
+        },
+        _ => None,
+    };
+    assert_eq!((bound("A"), bound("B")), (Some(2), Some(3)));
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_latin_1() {
+    let provider = MemoryFiles::new().with("main.idl", b"const string C = \"caf\xe9\"; // \xfc".to_vec());
+    let result = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl"));
+    let model = result.expect("good IDL");
+    let value = &definition(&model, "C").as_const().expect("a constant").value;
+    assert_eq!(*value, ConstValue::String("café".to_owned()));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_without_a_place() {
+    let error = compile_with(&FrontEndOptions::default(), &MemoryFiles::new(), Path::new("none.idl"));
+    let diagnostics = error.expect_err("there is no file");
+    assert!(diagnostics.to_string().starts_with("error: cannot read none.idl: "));
+    assert_eq!(diagnostics.sources().files().len(), 0);
+}
