@@ -220,7 +220,10 @@ mod tests {
 
     #[test]
     fn a_corbaloc_lists_its_addresses_and_key() {
-        insta::assert_snapshot!(described("corbaloc:iiop:1.2@[::1]:5000,:other.example,ssl:x:1/Name%20Service"));
+        let text = described("corbaloc:iiop:1.2@[::1]:5000,:other.example,ssl:x:1/Name%20Service");
+        let (said, ior) = text.rsplit_once("as IOR        ").unwrap(); // in the byte order of this machine
+        insta::assert_snapshot!(said);
+        assert!(described(ior).contains("Name Service"));
         assert!(described("corbaloc:rir:/NameService").contains("initial reference"));
     }
 }
