@@ -57,14 +57,48 @@ pub(crate) fn build_omniorb() -> Result<()> {
 #[derive(Clone, Copy, Debug)]
 enum Side {
     Ours { version: &'static str, order: &'static str },
-    OmniOrb { version: &'static str },
+    OmniOrb { version: &'static str, habit: Habit },
+}
+
+/// In what way an omniORB client differs from the usual.
+#[derive(Clone, Copy, Debug)]
+enum Habit {
+    Usual,
+    /// All calls share one connection.
+    Shares,
+    /// Targets are given as a profile.
+    Profiles,
+    /// Targets are given as a whole reference.
+    References,
+}
+
+impl Habit {
+    const OTHERS: [Self; 3] = [Self::Shares, Self::Profiles, Self::References];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Usual => "",
+            Self::Shares => ", one connection",
+            Self::Profiles => ", by profile",
+            Self::References => ", by reference",
+        }
+    }
+
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Usual => &[],
+            Self::Shares => &["-ORBoneCallPerConnection", "0", "-ORBmaxGIOPConnectionPerServer", "1"],
+            Self::Profiles => &["-ORBgiopTargetAddressMode", "1"],
+            Self::References => &["-ORBgiopTargetAddressMode", "2"],
+        }
+    }
 }
 
 impl Side {
     fn title(self) -> String {
         match self {
             Self::Ours { version, order } => format!("ours {version} {order}"),
-            Self::OmniOrb { version } => format!("omniORB {version}"),
+            Self::OmniOrb { version, habit } => format!("omniORB {version}{}", habit.label()),
         }
     }
 
@@ -81,8 +115,9 @@ impl Side {
             Self::Ours { version, order } => {
                 command.args(["-ORBGiopVersion", version, "-ORBByteOrder", order]);
             }
-            Self::OmniOrb { version } => {
+            Self::OmniOrb { version, habit } => {
                 command.args(["-ORBmaxGIOPVersion", version, "-ORBendPoint", "giop:tcp:127.0.0.1:0"]);
+                command.args(habit.options());
             }
         }
         command
@@ -99,7 +134,7 @@ struct Pairing {
 fn pairings() -> Vec<Pairing> {
     let mut all = Vec::new();
     for version in VERSIONS {
-        let omni = Side::OmniOrb { version };
+        let omni = Side::OmniOrb { version, habit: Habit::Usual };
         for order in ORDERS {
             let ours = Side::Ours { version, order };
             all.push(Pairing { client: ours, server: omni });
@@ -107,6 +142,8 @@ fn pairings() -> Vec<Pairing> {
             all.push(Pairing { client: ours, server: Side::Ours { version, order: "little" } });
         }
     }
+    let server = Side::Ours { version: "1.2", order: "little" };
+    all.extend(Habit::OTHERS.map(|habit| Pairing { client: Side::OmniOrb { version: "1.2", habit }, server }));
     all
 }
 
