@@ -282,7 +282,7 @@ impl<'m> Decoder<'m> {
     /// [`CdrError::UnterminatedString`], [`CdrError::NulInString`], [`CdrError::LengthBeyondInput`].
     #[inline]
     pub fn str(&mut self) -> Result<Cow<'m, str>, CdrError> {
-        self.latin1().map(text::decode)
+        text::decode(self.terminated()?)
     }
 
     /// Reads an IDL `string` as the octets that stand on the wire, without the NUL.
@@ -290,10 +290,16 @@ impl<'m> Decoder<'m> {
     /// # Errors
     /// As [`Decoder::str`].
     pub fn latin1(&mut self) -> Result<&'m [u8], CdrError> {
+        let octets = self.terminated()?;
+        text::check_nul(octets).map(|()| octets)
+    }
+
+    /// The octets of a string before the one that should be its only NUL.
+    #[inline]
+    fn terminated(&mut self) -> Result<&'m [u8], CdrError> {
         let octets = self.octet_sequence()?;
         match octets.split_last() {
             None => Ok(octets),
-            Some((0, text)) if text.contains(&0) => Err(CdrError::NulInString),
             Some((0, text)) => Ok(text),
             Some(_) => Err(CdrError::UnterminatedString),
         }

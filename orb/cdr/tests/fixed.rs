@@ -134,7 +134,7 @@ fn a_sequence_cut_off_inside_an_element_is_refused() {
     let items = vec![BinStruct { s: 1, c: spandrel_cdr::Char(2), l: 3, o: 4, d: 5.0 }; 4];
     for order in ORDERS {
         let octets = support::encoded(&items, order, 0).unwrap();
-        for cut in 0..octets.len() {
+        for cut in (0..octets.len()).step_by(if cfg!(miri) { 9 } else { 1 }) {
             let read = Vec::<BinStruct>::decode(&mut Decoder::new(&octets[..cut], wire(order)));
             assert!(
                 matches!(read, Err(CdrError::Truncated { .. } | CdrError::LengthBeyondInput { .. })),

@@ -41,11 +41,15 @@ impl<'m> ServiceContexts<'m> {
     pub const NONE: Self = Self(Source::Given(&[]));
 
     /// Reads a list and checks that all of it is there.
+    #[inline]
     pub(crate) fn decode(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
-        let count = input.sequence_len(8)?;
-        if count == 0 {
-            return Ok(Self::NONE);
+        match input.sequence_len(8)? {
+            0 => Ok(Self::NONE),
+            count => Self::decode_some(input, count),
         }
+    }
+
+    fn decode_some(input: &mut Decoder<'m>, count: usize) -> Result<Self, CdrError> {
         let start = input.clone();
         for _ in 0..count {
             read(input)?;
@@ -53,12 +57,18 @@ impl<'m> ServiceContexts<'m> {
         Ok(Self(Source::Received { input: start, count }))
     }
 
+    #[inline]
     pub(crate) fn encode(&self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if self.is_empty() {
+            out.u32(0);
+            return Ok(());
+        }
         out.len(self.len())?;
         self.iter().try_for_each(|context| write(context, out))
     }
 
     /// How many there are.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -68,6 +78,7 @@ impl<'m> ServiceContexts<'m> {
     }
 
     /// True if there are none.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

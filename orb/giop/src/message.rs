@@ -44,9 +44,8 @@ impl Message {
     #[must_use]
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
         let wire = Wire { order: self.header.order, version: self.header.version, limits };
-        let decoder = Decoder::new(&self.octets, wire);
-        let decoder = if self.joints.is_empty() { decoder } else { decoder.with_joints(&self.joints) };
-        decoder.at(HEADER_LEN)
+        let decoder = Decoder::new(&self.octets, wire).at(HEADER_LEN);
+        if self.joints.is_empty() { decoder } else { decoder.with_joints(&self.joints) }
     }
 }
 

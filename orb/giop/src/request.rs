@@ -93,6 +93,7 @@ impl<'m> RequestHeader<'m> {
         Self::read(input).map_err(|cause| GiopError::Body { message: MessageType::Request, cause })
     }
 
+    #[inline]
     fn read(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
         if input.wire().version >= GiopVersion::V1_2 { Self::read_1_2(input) } else { Self::read_1_0(input) }
     }

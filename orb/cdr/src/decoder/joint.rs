@@ -27,11 +27,12 @@ pub(super) struct Joined<'m> {
 }
 
 impl<'m> Decoder<'m> {
-    /// The same decoder, for octets with joints in ascending order. It stands at its start.
+    /// The same decoder, for octets with joints in ascending order.
     #[must_use]
     pub fn with_joints(mut self, joints: &'m [Joint]) -> Self {
         self.joined = Some(Joined { whole: self.all(), joints });
-        self.at(0)
+        self.find_segment(self.at);
+        self
     }
 
     /// All octets, before and beyond joints.
@@ -51,8 +52,15 @@ impl<'m> Decoder<'m> {
 
     /// Sees the segment after the last joint before `position`. A joint just there is not passed yet: padding before it
     /// still belongs to the earlier segment.
+    #[inline]
     pub(super) fn find_segment(&mut self, position: usize) {
-        let Some(Joined { whole, joints }) = self.joined else { return };
+        if let Some(Joined { whole, joints }) = self.joined {
+            self.see_from(position, whole, joints);
+        }
+    }
+
+    #[cold]
+    fn see_from(&mut self, position: usize, whole: &'m [u8], joints: &[Joint]) {
         let passed = joints.partition_point(|joint| joint.at < position);
         self.see(whole, joints, passed);
     }

@@ -1,7 +1,10 @@
 //! What several test programs share; each uses a part of it.
 #![allow(dead_code, reason = "every test program compiles its own copy and uses a part")]
 
-use proptest::{prelude::*, test_runner::Config};
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngAlgorithm, TestRng},
+};
 use spandrel_cdr::{ByteOrder, Decode, Decoder, GiopVersion, Ior, Wire};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, IiopProfile, LocateReplyHeader, LocateRequestHeader, ReplyHeader, RequestHeader,
@@ -16,6 +19,11 @@ pub(crate) const COMPLETIONS: [CompletionStatus; 3] =
 /// Few cases under Miri, which is slow, and no files there, which it isolates.
 pub(crate) fn config() -> Config {
     if cfg!(miri) { Config { cases: 6, failure_persistence: None, ..Config::default() } } else { Config::default() }
+}
+
+/// The same numbers in every run.
+pub(crate) fn rng() -> TestRng {
+    TestRng::deterministic_rng(RngAlgorithm::ChaCha)
 }
 
 /// Every version in both byte orders.

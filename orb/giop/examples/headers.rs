@@ -1,0 +1,58 @@
+//! Writes and reads the headers of small requests and replies, to be measured from outside.
+//!
+//! `headers [write|read|answer|outcome] [ROUNDS]` prints nanoseconds for each. Under `valgrind --tool=callgrind`, two runs
+//! that differ in `ROUNDS` give the instructions for each.
+
+use std::{env, hint::black_box, time::Instant};
+
+use spandrel_cdr::{Encoder, Limits, Wire};
+use spandrel_giop::{
+    Assembler, MessageHeader, ReplyHeader, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, begin_reply,
+};
+use spandrel_message::MessageBlock;
+
+/// Reads twelve octets, then what they announce.
+fn receive(assembler: &mut Assembler, octets: &MessageBlock, read: impl FnOnce(&mut spandrel_cdr::Decoder<'_>)) {
+    let header = MessageHeader::parse(octets.first_chunk().expect("a header")).expect("a sound header");
+    let message = assembler.accept(header, octets.clone()).expect("a sound message").expect("a whole message");
+    read(&mut message.decoder(Limits::default()));
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let what = arguments.first().map_or("write", String::as_str);
+    let rounds: u32 = arguments.get(1).map_or(1_000_000, |rounds| rounds.parse().expect("a number of rounds"));
+    let wire = Wire::default();
+    let template = RequestTemplate::new(wire, b"twenty-four octets of it");
+    let write = |scratch, id| {
+        let mut out = Encoder::reusing(scratch, wire);
+        let begun = template.begin(&mut out, id, ResponseFlags::TWO_WAY, black_box("operation"), &[]);
+        begun.end(&mut out).expect("a short message");
+        black_box(out.contiguous());
+        out
+    };
+    let answer = |scratch, id| {
+        let mut out = Encoder::reusing(scratch, wire);
+        begin_reply(&mut out, id, ReplyStatus::NoException, &[]).end(&mut out).expect("a short message");
+        black_box(out.contiguous());
+        out
+    };
+    let request = MessageBlock::from(write(Vec::new(), 1).to_vec().as_slice());
+    let reply = MessageBlock::from(answer(Vec::new(), 1).to_vec().as_slice());
+    let mut assembler = Assembler::new(1 << 20, 16);
+    let mut scratch = Vec::new();
+    let begun = Instant::now();
+    for id in 0..rounds {
+        match what {
+            "write" => scratch = write(scratch, id).into_scratch(),
+            "answer" => scratch = answer(scratch, id).into_scratch(),
+            "read" => receive(&mut assembler, &request, |input| {
+                black_box(RequestHeader::decode(input).expect("what was written"));
+            }),
+            _ => receive(&mut assembler, &reply, |input| {
+                black_box(ReplyHeader::decode(input).expect("what was written"));
+            }),
+        }
+    }
+    println!("{:.1} ns for each", begun.elapsed().as_secs_f64() * 1e9 / f64::from(rounds));
+}
