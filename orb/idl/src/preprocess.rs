@@ -72,12 +72,19 @@ struct Limits {
     include_depth: usize,
     inclusions: usize,
     octets: usize,
+    tokens: usize,
     expanded_tokens: usize,
     argument_depth: usize,
 }
 
-const LIMITS: Limits =
-    Limits { include_depth: 64, inclusions: 4096, octets: 64 << 20, expanded_tokens: 1 << 20, argument_depth: 32 };
+const LIMITS: Limits = Limits {
+    include_depth: 64,
+    inclusions: 4096,
+    octets: 16 << 20,
+    tokens: 2 << 20,
+    expanded_tokens: 1 << 20,
+    argument_depth: 32,
+};
 
 /// Preprocesses a file whose text has been read already.
 pub(crate) fn preprocess(
@@ -242,6 +249,9 @@ impl Preprocessor<'_> {
     }
 
     fn emit(&mut self, token: Token) {
+        if self.out.tokens.len() == LIMITS.tokens {
+            return self.too_much(Some(token.span));
+        }
         if let Some(doc) = self.comments.take(self.context.sources) {
             self.out.docs.push((self.out.tokens.len(), doc));
         }

@@ -79,10 +79,12 @@ impl Preprocessor<'_> {
         self.open(path, text, Some(span));
     }
 
-    fn too_much(&mut self, span: Option<Span>) {
+    /// Gives up on input beyond the limits.
+    pub(super) fn too_much(&mut self, span: Option<Span>) {
         let mut error = Diagnostic::error("the files are too large or too many").note(format!(
-            "at most {} MiB in at most {} inclusions are read",
+            "at most {} MiB, {} tokens and {} inclusions are read",
             LIMITS.octets >> 20,
+            LIMITS.tokens,
             LIMITS.inclusions
         ));
         if let Some(span) = span {
