@@ -48,6 +48,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         open_structs: Vec::new(),
         remember_uses: true,
         inheritance_budget: interfaces::BUDGET,
+        text_budget: constants::TEXT_BUDGET,
         interner: context.interner,
         reporter: context.reporter,
     };
@@ -75,6 +76,8 @@ struct Checker<'a> {
     /// Whether resolving a name counts as using it in the scope around.
     remember_uses: bool,
     inheritance_budget: usize,
+    /// Octets that string constants may still copy from each other.
+    text_budget: usize,
     interner: &'a mut Interner,
     reporter: &'a mut Reporter,
 }

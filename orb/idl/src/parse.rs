@@ -26,7 +26,10 @@ pub(crate) use prefix::join;
 const DEEPEST: usize = 64;
 
 /// The longest identifier, and the longest name with its scopes.
-pub(crate) const LONGEST_NAME: usize = 1024;
+pub(crate) const LONGEST_NAME: usize = 512;
+
+/// The longest comment, in octets, that is repeated for each name in a list.
+const LONGEST_SHARED_DOC: usize = 512;
 
 /// Parses a whole specification.
 pub(crate) fn parse(input: Preprocessed, context: Context<'_>) -> Vec<Item> {
@@ -345,6 +348,14 @@ impl Parser<'_> {
             Ok(index) => std::mem::take(&mut self.docs[index].1),
             Err(_) => Vec::new(),
         }
+    }
+
+    /// The comment before the next token; or else that before the whole list in which it stands, if that is short: it is
+    /// repeated for each name.
+    fn doc_in_list(&mut self, first: bool, shared: &[String]) -> Vec<String> {
+        let own = self.doc();
+        let is_short = || shared.iter().map(String::len).sum::<usize>() <= LONGEST_SHARED_DOC;
+        if own.is_empty() && (first || is_short()) { shared.to_vec() } else { own }
     }
 
     /// Passes tokens up to the end of the definition that an error is in: behind the next `;` outside braces that open

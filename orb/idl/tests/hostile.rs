@@ -171,6 +171,17 @@ fn names_and_types_without_measure_are_errors() {
     swallow(format!("typedef long T0;\n{chain}").as_bytes());
     let doubling: String = (1..200).map(|n| format!("struct S{n} {{ S{} l, r; }};\n", n - 1)).collect();
     swallow(format!("struct S0 {{ long a; }};\n{doubling}").as_bytes());
+    let strings: String = (1..3000).map(|n| format!("const string C{n} = C{};\n", n - 1)).collect();
+    swallow(format!("const string C0 = \"{long}\";\n{strings}").as_bytes());
+    let uses = "S ".repeat(100_000);
+    swallow(format!("#define S \"{long}\"\nconst string C = {uses};").as_bytes());
+    let pastes = " ## x".repeat(1000);
+    swallow(format!("#define f(x) x{pastes}\nf({})", "a b ".repeat(10_000)).as_bytes());
+    swallow(format!("#define f(x) x{pastes}\nf({long})").as_bytes());
+    let quotes = "#x ".repeat(1000);
+    swallow(format!("#define f(x) {quotes}\nf({long})").as_bytes());
+    let names = ", a".repeat(10_000);
+    swallow(format!("interface I {{ /* {long} */ attribute long a{names}; }};").as_bytes());
     let bases: String = (1..2000).map(|n| format!("interface I{n} : I{} {{}};\n", n - 1)).collect();
     swallow(format!("interface I0 {{ void f(); }};\n{bases}").as_bytes());
 }

@@ -174,3 +174,11 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_place() {
     assert!(diagnostics.to_string().starts_with("error: cannot read none.idl: "));
     assert_eq!(diagnostics.sources().files().len(), 0);
 }
+
+#[test]
+fn errors_can_be_handed_across_threads() {
+    fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
+    is_error::<spandrel_idl::Diagnostics>();
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Model>();
+}

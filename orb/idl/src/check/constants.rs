@@ -8,6 +8,10 @@ use super::types::Place;
 use crate::ast::{Expression, NewName, Step, StepKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Const, ConstValue, DefId, DefinitionKind, Primitive, Type};
+use crate::source::Span;
+
+/// How many octets string constants may copy from each other in one run.
+pub(super) const TEXT_BUDGET: usize = 16 << 20;
 
 /// What a constant may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -167,7 +171,11 @@ impl Checker<'_> {
             StepKind::Name(name) => {
                 let id = self.resolve(name)?;
                 match &self[id].kind {
-                    DefinitionKind::Const(constant) => (constant.value.clone(), Some(id)),
+                    DefinitionKind::Const(constant) => {
+                        let value = constant.value.clone();
+                        self.pay_for_text(&value, step.span)?;
+                        (value, Some(id))
+                    }
                     DefinitionKind::Enumerator(_) => (ConstValue::Enumerator(id), Some(id)),
                     _ => {
                         let error = Diagnostic::error(format!("`{}` is not a constant", self[id].name))
@@ -195,6 +203,22 @@ impl Checker<'_> {
             return None;
         }
         Some(value)
+    }
+
+    fn pay_for_text(&mut self, value: &ConstValue, span: Span) -> Option<()> {
+        let ConstValue::String(text) = value else {
+            return Some(());
+        };
+        match self.text_budget.checked_sub(text.len()) {
+            Some(rest) => self.text_budget = rest,
+            None => {
+                let error =
+                    Diagnostic::error("string constants repeat too much text").at(span, "here the limit is passed");
+                self.report(error);
+                return None;
+            }
+        }
+        Some(())
     }
 
     fn suits(&self, value: &ConstValue, target: Target) -> bool {

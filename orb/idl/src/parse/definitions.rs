@@ -213,10 +213,8 @@ impl Parser<'_> {
     pub(super) fn declarators(&mut self, what: &str, doc: &[String]) -> Parsed<Vec<Declarator>> {
         let mut declarators = Vec::new();
         loop {
-            let mut name = self.new_name(what)?;
-            if name.doc.is_empty() {
-                name.doc = doc.to_vec();
-            }
+            let doc = self.doc_in_list(declarators.is_empty(), doc);
+            let name = self.new_name_documented(what, doc)?;
             let mut dimensions = Vec::new();
             while self.accept(Punct::OpenBracket).is_some() {
                 dimensions.push(self.expression()?);

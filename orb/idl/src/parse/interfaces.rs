@@ -115,11 +115,8 @@ impl Parser<'_> {
         let ty = self.type_spec("the type of an attribute")?;
         let mut names = Vec::new();
         loop {
-            let mut name = self.new_name("the name of an attribute")?;
-            if name.doc.is_empty() {
-                name.doc = doc.to_vec();
-            }
-            names.push(name);
+            let doc = self.doc_in_list(names.is_empty(), doc);
+            names.push(self.new_name_documented("the name of an attribute", doc)?);
             if self.accept(Punct::Comma).is_none() {
                 break;
             }

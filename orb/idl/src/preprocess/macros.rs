@@ -80,7 +80,7 @@ impl Preprocessor<'_> {
                 let Some(arguments) = self.arguments(*token, &parameters, variadic) else {
                     return true;
                 };
-                self.substitute(&body, &parameters, &arguments, token.span)
+                self.substitute(&body, &mut Arguments::new(&parameters, &arguments), token.span)
             }
         };
         self.push(tokens, *token);
@@ -88,7 +88,10 @@ impl Preprocessor<'_> {
     }
 
     fn push(&mut self, mut tokens: Vec<Token>, call: Token) {
-        if !self.pay(tokens.len() + 1, call.span) {
+        // Long spellings count as several tokens.
+        let spellings = tokens.iter().map(|token| 1 + self.spelling(*token).len() / 16);
+        let cost = 1 + spellings.sum::<usize>();
+        if !self.pay(cost, call.span) {
             return;
         }
         for token in &mut tokens {
@@ -232,18 +235,7 @@ impl Preprocessor<'_> {
     }
 
     /// The body of a macro with arguments in the place of parameters.
-    fn substitute(
-        &mut self,
-        body: &[Token],
-        parameters: &[Symbol],
-        arguments: &[Vec<Token>],
-        span: Span,
-    ) -> Vec<Token> {
-        let parameter = |token: &Token| {
-            let named = token.kind == TokenKind::Identifier;
-            named.then(|| parameters.iter().position(|it| *it == token.symbol)).flatten()
-        };
-        let mut expanded: Vec<Option<Vec<Token>>> = vec![None; parameters.len()];
+    fn substitute(&mut self, body: &[Token], arguments: &mut Arguments<'_>, span: Span) -> Vec<Token> {
         let mut result: Vec<Token> = Vec::new();
         let mut index = 0;
         // Whether the operand before `##` is an argument without tokens.
@@ -253,35 +245,26 @@ impl Preprocessor<'_> {
             if is(&token, Punct::Paste)
                 && let Some(operand) = next
             {
-                let right = match parameter(operand) {
-                    Some(number) => arguments[number].clone(),
-                    None => vec![*operand],
-                };
+                let right = arguments.raw(operand).unwrap_or(std::slice::from_ref(operand));
+                if !self.pay(right.len(), span) {
+                    break;
+                }
                 nothing_before &= right.is_empty();
-                self.paste(&mut result, &right, index == 0 || nothing_before, span);
+                self.paste(&mut result, right, nothing_before, span);
                 index += 2;
                 continue;
             }
             let length = result.len();
-            match (parameter(&token), next.and_then(&parameter)) {
-                (None, Some(number)) if is(&token, Punct::Hash) => {
-                    result.push(self.stringify(&arguments[number], token));
-                    index += 1;
+            let before_paste = next.is_some_and(|it| is(it, Punct::Paste));
+            let stringified = next.filter(|_| is(&token, Punct::Hash)).and_then(|it| arguments.raw(it));
+            if let Some(argument) = stringified {
+                if !self.pay(argument.len(), span) {
+                    break;
                 }
-                (Some(number), _) if next.is_some_and(|it| is(it, Punct::Paste)) => {
-                    result.extend_from_slice(&arguments[number]);
-                }
-                (Some(number), _) => {
-                    if expanded[number].is_none() {
-                        expanded[number] = Some(self.expand_fully(&arguments[number]));
-                    }
-                    let argument = expanded[number].as_deref().unwrap_or_default();
-                    if !self.pay(argument.len(), span) {
-                        return result;
-                    }
-                    result.extend_from_slice(argument);
-                }
-                (None, _) => result.push(token),
+                result.push(self.stringify(argument, token));
+                index += 1;
+            } else if !self.operand(token, before_paste, arguments, &mut result) {
+                break;
             }
             nothing_before = result.len() == length;
             index += 1;
@@ -289,10 +272,38 @@ impl Preprocessor<'_> {
         result
     }
 
+    /// Appends a token of a macro's body, or the argument that it stands for: beside `##` as it is, otherwise expanded.
+    /// False if the budget does not allow it.
+    fn operand(
+        &mut self,
+        token: Token,
+        beside_paste: bool,
+        arguments: &mut Arguments<'_>,
+        result: &mut Vec<Token>,
+    ) -> bool {
+        let Some(number) = arguments.number(&token) else {
+            result.push(token);
+            return true;
+        };
+        let raw = &arguments.raw[number];
+        if !beside_paste && arguments.expanded[number].is_none() {
+            arguments.expanded[number] = Some(self.expand_fully(raw));
+        }
+        let argument = match &arguments.expanded[number] {
+            Some(expanded) if !beside_paste => expanded,
+            _ => raw,
+        };
+        let paid = self.pay(argument.len(), token.span);
+        if paid {
+            result.extend_from_slice(argument);
+        }
+        paid
+    }
+
     /// The body of a macro without parameters: only `##` is obeyed.
     fn paste_all(&mut self, body: &[Token], span: Span) -> Vec<Token> {
         if body.iter().any(|token| is(token, Punct::Paste)) {
-            return self.substitute(body, &[], &[], span);
+            return self.substitute(body, &mut Arguments::new(&[], &[]), span);
         }
         body.to_vec()
     }
@@ -303,7 +314,11 @@ impl Preprocessor<'_> {
             left.extend_from_slice(right);
             return;
         };
-        let text = format!("{}{}", self.spelling(last), self.spelling(first));
+        let (last_text, first_text) = (self.spelling(last), self.spelling(first));
+        if !self.pay((last_text.len() + first_text.len()) / 16, span) {
+            return;
+        }
+        let text = format!("{last_text}{first_text}");
         let made = tokenize(FileId(0), &text, self.context.interner);
         if let [one, _newline] = made[..] {
             left.pop();
@@ -320,6 +335,10 @@ impl Preprocessor<'_> {
     /// `#parameter`: the argument as a string literal.
     fn stringify(&mut self, argument: &[Token], hash: Token) -> Token {
         let mut text = String::from("\"");
+        let size = argument.iter().map(|token| self.spelling(*token).len() / 16).sum::<usize>();
+        if !self.pay(size, hash.span) {
+            return hash;
+        }
         for (index, token) in argument.iter().enumerate() {
             if index > 0 && token.spaced {
                 text.push(' ');
@@ -334,6 +353,30 @@ impl Preprocessor<'_> {
         }
         text.push('"');
         Token { kind: TokenKind::String, symbol: self.context.interner.intern(&text), ..hash }
+    }
+}
+
+/// The arguments of one use of a macro.
+struct Arguments<'a> {
+    parameters: &'a [Symbol],
+    raw: &'a [Vec<Token>],
+    /// Each one expanded, when it has been needed so.
+    expanded: Vec<Option<Vec<Token>>>,
+}
+
+impl<'a> Arguments<'a> {
+    fn new(parameters: &'a [Symbol], raw: &'a [Vec<Token>]) -> Self {
+        Arguments { parameters, raw, expanded: vec![None; raw.len()] }
+    }
+
+    /// Which parameter a token names.
+    fn number(&self, token: &Token) -> Option<usize> {
+        let named = token.kind == TokenKind::Identifier;
+        named.then(|| self.parameters.iter().position(|it| *it == token.symbol)).flatten()
+    }
+
+    fn raw(&self, token: &Token) -> Option<&'a [Token]> {
+        self.number(token).map(|number| &*self.raw[number])
     }
 }
 
