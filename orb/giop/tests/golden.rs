@@ -325,6 +325,41 @@ fn recorded_messages_are_read_and_written_alike() {
     assert!(checked >= 100, "only {checked} messages were found");
 }
 
+/// The messages of one file, joined.
+fn joined(stem: &str) -> Vec<Message> {
+    let file = format!("{stem}.hex");
+    let text = fs::read_to_string(folder().join(&file)).expect("a golden file");
+    let mut assembler = Assembler::new(1 << 20, 1);
+    let accept = |golden: Golden| {
+        let header = MessageHeader::parse(golden.octets.first_chunk().unwrap()).unwrap();
+        assembler.accept(header, MessageBlock::from(golden.octets.as_slice())).unwrap()
+    };
+    parse(&file, &text).into_iter().filter_map(accept).collect()
+}
+
+#[test]
+fn alignment_counts_anew_in_the_1_1_fragments_of_omniorb() {
+    let messages = joined("fragments-structs-1.1");
+    let mut input = messages[0].decoder(Limits::default());
+    RequestHeader::decode(&mut input).unwrap();
+    assert_eq!((input.u32(), input.u32()), (Ok(13), Ok(339)), "the seed, and the number of structs");
+    for n in 0..339_i16 {
+        let (s, _c, l, _o, d) = (input.i16(), input.u8(), input.i32(), input.u8(), input.f64());
+        assert_eq!((s, l, d), (Ok(n), Ok(13_000 + i32::from(n)), Ok(f64::from(n) / 8.0)));
+    }
+    assert_eq!((input.u32(), input.remaining()), (Ok(41_666), 0), "the length of the answer");
+}
+
+#[test]
+fn blocks_of_numbers_go_on_across_the_fragments_of_omniorb() {
+    let messages = joined("fragments-reply-1.1");
+    let mut input = messages[0].decoder(Limits::default());
+    ReplyHeader::decode(&mut input).unwrap();
+    let numbers = Vec::<f64>::decode(&mut input).unwrap();
+    assert_eq!(input.remaining(), 0);
+    assert!(numbers.len() > 1000 && numbers.windows(2).all(|pair| pair[1] - pair[0] == 0.25), "{numbers:?}");
+}
+
 #[test]
 fn recorded_references_are_read_and_written_alike() {
     let found = files("ior");
