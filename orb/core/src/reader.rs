@@ -13,14 +13,14 @@ use spandrel_message::ReceiveBuffer;
 
 use crate::transport::{Transport, is_timeout};
 
-/// Room for several small messages, and for one of the most usual large ones.
-const BUFFER_OCTETS: usize = 128 * 1024;
+/// How much is read ahead at once: several small messages. More would cost more in caches than it saves in calls.
+const BUFFER_OCTETS: usize = 64 * 1024;
 
 /// Messages from this size on are placed so that their bodies are aligned in memory (design decision 4).
 const PLACED_OCTETS: usize = 1024;
 
-/// When at least this much of a message is missing, exactly that is read: reading ahead would save nothing and would
-/// leave the next message's beginning where it must be moved from.
+/// Messages from this size on are read to their end and no further: reading ahead would leave the next message's beginning
+/// where it must be moved from. After one, the next is expected to be as long.
 const EXACT_OCTETS: usize = 16 * 1024;
 
 /// Until when to wait, and the whole span, so that a constant time-out needs no system call.
@@ -65,6 +65,8 @@ pub(crate) struct MessageReader {
     assembler: Assembler,
     /// Of the message at the buffer's start, once its twelve octets are there.
     header: Option<MessageHeader>,
+    /// Of the message before, header included.
+    last_len: usize,
     max_message: usize,
     /// What the transport was told last.
     timeout: Option<Duration>,
@@ -76,6 +78,7 @@ impl MessageReader {
             buffer: ReceiveBuffer::new(BUFFER_OCTETS),
             assembler: Assembler::new(max_message, max_unfinished),
             header: None,
+            last_len: 0,
             max_message,
             timeout: None,
         }
@@ -118,6 +121,7 @@ impl MessageReader {
                 return Ok(None);
             }
             self.header = None;
+            self.last_len = header.total_len();
             let octets = self.buffer.take(header.total_len());
             if let Some(message) = self.assembler.accept(header, octets)? {
                 return Ok(Some(message));
@@ -135,18 +139,22 @@ impl MessageReader {
         Ok(self.header)
     }
 
-    /// Where to read into.
+    /// Where to read into, and no more than should be read.
     fn room(&mut self) -> &mut [u8] {
+        let filled = self.buffer.filled().len();
         let Some(header) = self.header else {
-            return self.buffer.spare(HEADER_LEN);
+            let wanted = if self.last_len >= EXACT_OCTETS { self.last_len } else { BUFFER_OCTETS };
+            return self.exact_room(wanted - filled);
         };
         let total = header.total_len();
-        let missing = total - self.buffer.filled().len();
         if total >= PLACED_OCTETS {
             self.buffer.reserve_message(total);
         }
-        let room = self.buffer.spare(missing);
-        if missing >= EXACT_OCTETS { &mut room[..missing] } else { room }
+        if total >= EXACT_OCTETS { self.exact_room(total - filled) } else { self.buffer.spare(total - filled) }
+    }
+
+    fn exact_room(&mut self, len: usize) -> &mut [u8] {
+        &mut self.buffer.spare(len)[..len]
     }
 
     /// Tells the transport how long to wait, if that is not what it was told last.
