@@ -1,6 +1,6 @@
 //! The `rotate_*` operations, each with its name in the suite, its error, what is given for `a`, and its type.
 //!
-//! The servants and the client are made from the same lists, which [`primitive_cases`] and the others hand to a macro.
+//! The servants and the client are made from the same lists, which `primitive_cases!` and the others hand to a macro.
 
 /// The operations of `Primitives`, whose parameters go by value.
 macro_rules! primitive_cases {

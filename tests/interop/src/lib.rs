@@ -6,7 +6,7 @@
 //! run both sides in one process. `interop-ids` prints the repository ids of an IDL file.
 #![forbid(unsafe_code)]
 
-pub mod cases;
+mod cases;
 pub mod client;
 pub mod patterns;
 pub mod server;

@@ -29,7 +29,7 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
         }
         let mut command = fuzz();
         command.args(["run", target]).arg(&found).arg(&corpus).arg(seeds::write(target)?).arg("--");
-        command.args([&format!("-max_total_time={seconds}"), "-max_len=65536", "-print_final_stats=1"]);
+        command.args([&format!("-max_total_time={seconds}"), "-max_len=65536", "-verbosity=0", "-print_final_stats=1"]);
         command.args(["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]);
         place::run(&mut command)?;
     }
