@@ -113,7 +113,8 @@ impl Component {
     }
 }
 
-/// The standard name of a component's tag (CORBA 3.3 Part 2, 7.6.6.1 and the registry that it names).
+/// The name of a component's tag: the standard's (CORBA 3.3 Part 2, 7.6.6.1 and the registry that it names), ours, and
+/// omniORB's.
 #[must_use]
 pub fn tag_name(tag: u32) -> Option<&'static str> {
     Some(match tag {
@@ -121,6 +122,22 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         TAG_CODE_SETS => "TAG_CODE_SETS",
         TAG_POLICIES => "TAG_POLICIES",
         TAG_ALTERNATE_IIOP_ADDRESS => "TAG_ALTERNATE_IIOP_ADDRESS",
+        5 => "TAG_COMPLETE_OBJECT_KEY",
+        6 => "TAG_ENDPOINT_ID_POSITION",
+        12 => "TAG_LOCATION_POLICY",
+        13 => "TAG_ASSOCIATION_OPTIONS",
+        14 => "TAG_SEC_NAME",
+        20 => "TAG_SSL_SEC_TRANS",
+        22 => "TAG_GENERIC_SEC_MECH",
+        25 => "TAG_JAVA_CODEBASE",
+        33 => "TAG_CSI_SEC_MECH_LIST",
+        34 => "TAG_NULL_TAG",
+        36 => "TAG_TLS_SEC_TRANS",
+        ids::TAG_OPERATION_INDEX => "TAG_OPERATION_INDEX",
+        0x4154_5401 => "TAG_OMNIORB_BIDIR",
+        0x4154_5402 => "TAG_OMNIORB_UNIX_TRANS",
+        0x4154_5403 => "TAG_OMNIORB_PERSISTENT_ID",
+        0x4154_5404 => "TAG_OMNIORB_RESTRICTED_CONNECTION",
         _ => return None,
     })
 }
@@ -145,6 +162,7 @@ pub fn code_set_name(code_set: u32) -> Option<&'static str> {
         0x0001_000f => "ISO 8859-15",
         0x0001_0020 => "ISO 646 (ASCII)",
         0x0001_0100 => "UCS-2 level 1",
+        0x0001_0108 => "UTF-8 (ISO 10646)",
         0x0001_0109 => "UTF-16",
         0x0501_0001 => "UTF-8",
         _ => return None,

@@ -1,10 +1,12 @@
-//! Service contexts: what ORB services add to requests and replies (CORBA 3.3 Part 2, 9.8.1).
+//! Service contexts: what ORB services add to requests and replies (CORBA 3.3 Part 2, 7.7).
 //!
 //! A received list is validated once and then read from where it lies; what a context means belongs to the service.
 
 use std::fmt;
 
 use spandrel_cdr::{CdrError, Decoder, Encoder};
+
+use crate::ids;
 
 /// A context to be sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -151,8 +153,38 @@ impl fmt::Display for ServiceContexts<'_> {
 
 impl fmt::Display for ServiceContextRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}: {} octets", self.id, self.data.len())
+        match context_name(self.id) {
+            Some(name) => write!(f, "{name}: {} octets", self.data.len()),
+            None => write!(f, "{:#x}: {} octets", self.id, self.data.len()),
+        }
     }
+}
+
+/// The standard name of a service context's id (CORBA 3.3 Part 2, 7.7.1), or ours.
+#[must_use]
+pub fn context_name(id: u32) -> Option<&'static str> {
+    Some(match id {
+        0 => "TransactionService",
+        1 => "CodeSets",
+        2 => "ChainBypassCheck",
+        3 => "ChainBypassInfo",
+        4 => "LogicalThreadId",
+        5 => "BI_DIR_IIOP",
+        6 => "SendingContextRunTime",
+        7 => "INVOCATION_POLICIES",
+        8 => "FORWARDED_IDENTITY",
+        9 => "UnknownExceptionInfo",
+        10 => "RTCorbaPriority",
+        11 => "RTCorbaPriorityRange",
+        12 => "FT_GROUP_VERSION",
+        13 => "FT_REQUEST",
+        14 => "ExceptionDetailMessage",
+        15 => "SecurityAttributeService",
+        16 => "ActivityService",
+        ids::CONTEXT_OPERATION_INDEX => "OperationIndex",
+        ids::CONTEXT_REMAINING_TIME => "RemainingTime",
+        _ => return None,
+    })
 }
 
 impl<'m> IntoIterator for &ServiceContexts<'m> {

@@ -30,7 +30,7 @@ mod target;
 mod template;
 
 pub use body::Body;
-pub use context::{ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter};
+pub use context::{ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name};
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
 pub use error::{GiopError, Reaction, ReferenceError};
 pub use exception::{CompletionStatus, SystemException, SystemExceptionKind};

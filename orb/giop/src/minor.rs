@@ -40,8 +40,11 @@ standard! {
         BAD_SCHEME_SPECIFIC_PART = 9, "what follows the scheme of a reference in text form is malformed";
         BAD_URL_OTHER = 10, "a reference in text form cannot be used";
         INVALID_OBJECT_ID = 14, "an object id does not have the form that its text needs";
-        NAME_BOUND_TO_ANOTHER_REPOSITORY_ID = 16, "the name is already in use with another repository id";
-        INVALID_MEMBER_NAME = 17, "the name of a member is not an identifier";
+        BAD_NAME = 15, "a name in a TypeCode is malformed";
+        BAD_REPOSITORY_ID = 16, "a repository id in a TypeCode is malformed";
+        INVALID_MEMBER_NAME = 17, "the name of a member of a TypeCode is malformed";
+        NOT_AN_EXCEPTION = 21, "what was given as an exception is none";
+        UNLISTED_EXCEPTION = 22, "the operation does not raise the exception that was given";
         ENUM_OUT_OF_RANGE = 25, "an enum value is out of range";
         UNKNOWN_SERVICE_CONTEXT = 26, "the request has no service context with this id";
         REGISTER_NIL = 27, "a nil reference was registered as an initial reference";
@@ -61,12 +64,14 @@ standard! {
         LOCAL_OBJECT = 4, "a local object cannot be sent";
         WCHAR_BY_GIOP_1_0_CLIENT = 5, "a GIOP 1.0 client sent wide characters";
         WCHAR_BY_GIOP_1_0_SERVER = 6, "a GIOP 1.0 server sent wide characters";
+        CODE_SETS_CHANGED = 9, "the code sets of a connection were named twice and differently";
     }
     NoImplement {
         NO_LOCAL_VALUE = 1, "the value has no local implementation";
         INCOMPATIBLE_VALUE = 2, "the value's implementation has another version";
         NO_USABLE_PROFILE_FOR_TYPE = 3, "no profile of the reference can be used";
         DII_ON_LOCAL_OBJECT = 4, "a local object takes no dynamic invocations";
+        NOT_ON_LOCAL_OBJECT = 8, "a local object does not have this operation";
     }
     BadInvOrder {
         OPERATION_WOULD_DEADLOCK = 3, "the operation would deadlock";
@@ -75,6 +80,7 @@ standard! {
         REQUEST_NOT_SENT = 11, "the request has not been sent yet";
         RESULT_ALREADY_RECEIVED = 12, "the result has already been received";
         POA_BEING_DESTROYED = 17, "the adapter is being destroyed";
+        NO_POLLER_RESPONSE = 22, "the poller has not returned a response yet";
     }
     BadOperation {
         BAD_SERVANT_TYPE = 1, "the servant manager returned a servant of another type";
@@ -94,10 +100,11 @@ standard! {
     }
     ObjAdapter {
         UNKNOWN_ADAPTER_FAILED = 1, "the adapter activator raised a system exception";
-        SERVANT_NOT_FOUND = 2, "the servant manager returned no servant of the right type";
+        WRONG_SERVANT = 2, "the servant manager returned a servant of another type";
         NO_DEFAULT_SERVANT = 3, "the adapter has no default servant";
         NO_SERVANT_MANAGER = 4, "the adapter has no servant manager";
         INCARNATE_VIOLATED_POLICY = 5, "the servant activator violated a policy of the adapter";
+        NULL_SERVANT = 7, "the servant manager returned no servant";
     }
     DataConversion {
         CHARACTER_NOT_IN_CODE_SET = 1, "a character does not exist in the transmission code set";
@@ -105,15 +112,25 @@ standard! {
     ObjectNotExist {
         UNREGISTERED_VALUE = 1, "a value was passed as a reference before it was activated";
         NO_SUCH_ADAPTER = 2, "the object's adapter does not exist and could not be made";
+        ADAPTER_INACTIVE = 4, "the object's adapter is inactive";
     }
     InvPolicy {
         POLICY_CONFLICT = 1, "the reference's policies contradict those in force";
         UNKNOWN_POLICY_TYPE = 2, "no policy has this type";
         NO_POLICY_FACTORY = 3, "no factory makes policies of this type";
     }
+    CodesetIncompatible {
+        NO_COMMON_CODE_SET = 1, "client and server found no common code set";
+        UNSUPPORTED_CODE_SET = 2, "the server does not know the code set that the client chose";
+    }
+    IntfRepos {
+        NO_INTERFACE_REPOSITORY = 1, "no interface repository is available";
+        NO_SUCH_INTERFACE = 2, "the interface repository does not know the interface";
+    }
+    // The table's list of changes shows that the OMG assigned 2 and 3; which is which was taken from memory of the text.
     Timeout {
         NO_REPLY_IN_TIME = 1, "no reply came in the time that the poller was given";
-        ROUND_TRIP_EXPIRED = 2, "the time for the reply to the request has passed";
-        REPLY_EXPIRED = 3, "the end time for the reply has passed";
+        REQUEST_EXPIRED = 2, "the time in which the request had to be delivered has passed";
+        ROUND_TRIP_EXPIRED = 3, "the time for the reply to the request has passed";
     }
 }

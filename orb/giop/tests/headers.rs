@@ -423,6 +423,10 @@ fn headers_print_what_they_say() {
     );
     assert_eq!(request.service_contexts.find(0x0506_0708), Some(&[9][..]));
     assert_eq!(request.service_contexts.find(1), None);
+    let contexts = [ServiceContext { id: 1, data: vec![0; 12] }, ServiceContext { id: 0x99, data: Vec::new() }];
+    let reply =
+        ReplyHeader { request_id: 4, status: ReplyStatus::NoException, service_contexts: contexts.as_slice().into() };
+    assert_eq!(reply.to_string(), "reply 4: NO_EXCEPTION, contexts [CodeSets: 12 octets, 0x99: 0 octets]");
     let locate = LocateReplyHeader { request_id: 3, status: LocateStatus::ObjectHere };
     assert_eq!(locate.to_string(), "locate reply 3: OBJECT_HERE");
 }
