@@ -50,6 +50,15 @@ macro_rules! number {
                 }))
             }
 
+            fn decode_next(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+                let octets = *input.take(size_of::<Self>())?.as_array().expect("as many were taken");
+                Ok(if input.wire().order.is_swapped() {
+                    Swap::from_swapped(octets)
+                } else {
+                    Self::from_ne_bytes(octets)
+                })
+            }
+
             #[inline]
             fn lend<'m>(input: &mut Decoder<'m>) -> Result<Cow<'m, [Self]>, CdrError> {
                 lend_block(input)

@@ -62,6 +62,16 @@ pub trait Decode: Sized + Clone {
         Ok(items.map(|item| item.expect("every element was read above")))
     }
 
+    /// Reads a value right behind one of the same type in an array of more than one dimension: where messages have
+    /// [joints](crate::Joint), numbers in such an array are one block, which is aligned once.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    #[inline]
+    fn decode_next(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Self::decode(input)
+    }
+
     /// Reads a sequence, lending its elements from the input where order, alignment and type allow.
     ///
     /// # Errors
@@ -110,6 +120,24 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
     #[inline]
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         T::decode_array(input)
+    }
+
+    #[inline]
+    fn decode_array<const M: usize>(input: &mut Decoder<'_>) -> Result<[Self; M], CdrError> {
+        let joined = input.has_joints();
+        let mut items = [const { None }; M];
+        for (nth, item) in items.iter_mut().enumerate() {
+            *item = Some(if joined && nth > 0 { Self::decode_next(input)? } else { Self::decode(input)? });
+        }
+        Ok(items.map(|item| item.expect("every element was read above")))
+    }
+
+    fn decode_next(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut items = [const { None }; N];
+        for item in &mut items {
+            *item = Some(T::decode_next(input)?);
+        }
+        Ok(items.map(|item| item.expect("every element was read above")))
     }
 }
 

@@ -143,3 +143,18 @@ fn a_sequence_cut_off_inside_an_element_is_refused() {
         }
     }
 }
+
+#[test]
+fn an_array_of_arrays_goes_on_across_a_joint_without_padding() {
+    // As omniORB cuts `double cells[2][2]` in GIOP 1.1: the second row begins where a fragment does, at 4 modulo 8.
+    for order in ORDERS {
+        let cells = [[1.5, -2.5], [3.5, 4.5]];
+        let mut out = Encoder::new(wire(order));
+        cells.encode(&mut out).unwrap();
+        let octets = out.to_vec();
+        let joints = [Joint { at: 16, counts_as: 12 }];
+        let mut input = Decoder::new(&octets, wire(order)).with_joints(&joints);
+        assert_eq!(<[[f64; 2]; 2]>::decode(&mut input).unwrap(), cells);
+        assert_eq!(input.remaining(), 0);
+    }
+}

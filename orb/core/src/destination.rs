@@ -1,15 +1,10 @@
 //! Where a request goes: a peer, and the part of its header that is the same every time.
 
 use spandrel_cdr::{ByteOrder, GiopVersion, Ior, Wire};
-use spandrel_giop::{IiopProfile, RequestTemplate};
+use spandrel_giop::{CompletionStatus, IiopProfile, RequestTemplate, SystemException};
 use spandrel_sync::Arc;
 
-use crate::{
-    client::{Peer, PeerTable},
-    object::describe_unusable,
-};
-
-use spandrel_giop::SystemException;
+use crate::client::{Peer, PeerTable};
 
 /// What the ORB writes when it may choose.
 #[derive(Clone, Copy, Debug)]
@@ -52,4 +47,11 @@ impl Destination {
         }
         if destinations.is_empty() { Err(describe_unusable(ior)) } else { Ok(destinations) }
     }
+}
+
+/// INV_OBJREF for a reference without a usable profile.
+fn describe_unusable(ior: &Ior) -> SystemException {
+    let tags: Vec<u32> = ior.profiles.iter().map(|profile| profile.tag).collect();
+    SystemException::inv_objref(0, CompletionStatus::No)
+        .with_detail(format!("the reference to `{}` has no usable IIOP profile (profile tags {tags:?})", ior.type_id))
 }

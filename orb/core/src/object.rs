@@ -54,13 +54,6 @@ pub trait Interface: Reference + FromBound {
     fn as_object(&self) -> &ObjectRef;
 }
 
-/// INV_OBJREF for a reference without a usable profile.
-pub(crate) fn describe_unusable(ior: &Ior) -> SystemException {
-    let tags: Vec<u32> = ior.profiles.iter().map(|profile| profile.tag).collect();
-    SystemException::inv_objref(0, CompletionStatus::No)
-        .with_detail(format!("the reference to `{}` has no usable IIOP profile (profile tags {tags:?})", ior.type_id))
-}
-
 impl ObjectRef {
     pub(crate) fn new(orb: Orb, ior: Ior) -> Self {
         let timeout = orb.settings().request_timeout;

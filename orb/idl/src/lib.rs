@@ -117,10 +117,6 @@ impl FrontEnd {
     }
 
     fn context(&mut self) -> Context<'_> {
-        Context {
-            sources: &mut self.sources,
-            interner: &mut self.interner,
-            reporter: &mut self.reporter,
-        }
+        Context { sources: &mut self.sources, interner: &mut self.interner, reporter: &mut self.reporter }
     }
 }

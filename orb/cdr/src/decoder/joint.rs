@@ -35,6 +35,12 @@ impl<'m> Decoder<'m> {
         self
     }
 
+    /// Whether there are any.
+    #[inline]
+    pub(crate) fn has_joints(&self) -> bool {
+        self.joined.is_some()
+    }
+
     /// All octets, before and beyond joints.
     #[inline]
     pub(super) fn all(&self) -> &'m [u8] {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use spandrel_cdr::{Encoder, Limits, Wire};
+use spandrel_cdr::{Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader,
     ReplyStatus, SystemException, SystemExceptionKind, ids, minor,
@@ -360,7 +360,9 @@ impl ClientConnection {
             self.retire();
             let mut out = Encoder::new(wire);
             let encoded = CancelRequest { request_id }.encode(&mut out);
+            // omniORB 4.2 reads a CancelRequest of an older version for ever, at full load.
             if encoded.is_ok()
+                && wire.version >= GiopVersion::V1_2
                 && let Some(_writer) = self.writer.try_lock()
             {
                 // A hint: if it cannot be sent, the server merely works in vain.

@@ -369,7 +369,7 @@ impl ServerConnection {
             return;
         }
         let connection = Arc::clone(self);
-        if let Err(error) = super::listener::spawn_serving("spandrel-relief", move || connection.serve()) {
+        if let Err(error) = super::threads::spawn("spandrel-relief", move || connection.serve()) {
             tracing::error!(%error, peer = %self.peer, "no thread to read on while a servant is busy");
             // Nobody reads any more: better an end that the peer sees than silence.
             self.transport.close();

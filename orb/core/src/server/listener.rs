@@ -8,10 +8,9 @@ use spandrel_ipc::inet;
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},
-    thread,
 };
 
-use super::{ServerConnection, ServerSettings, connection::Farewell};
+use super::{ServerConnection, ServerSettings, connection::Farewell, threads};
 use crate::{Endpoint, Orb, reader::Deadline, transport::send_octets};
 
 /// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
@@ -19,11 +18,6 @@ use crate::{Endpoint, Orb, reader::Deadline, transport::send_octets};
 const GOODBYE: Duration = Duration::from_millis(200);
 /// How long to wait when the process has no descriptor left for a new connection.
 const BREATH: Duration = Duration::from_millis(20);
-
-/// Starts a thread that runs servants.
-pub(super) fn spawn_serving(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name(name.into()).spawn(run).map(drop)
-}
 
 /// Tells a client that its requests were and will not be acted on here.
 fn refuse(stream: &inet::Stream, order: ByteOrder) {
@@ -69,7 +63,7 @@ impl Server {
                 published.push(listener.published.clone());
                 self.listeners.lock().push(Arc::clone(&listener));
                 let (server, orb) = (Arc::clone(self), orb.clone());
-                spawn_serving("spandrel-accept", move || server.accept_all(&listener, &orb))?;
+                threads::spawn("spandrel-accept", move || server.accept_all(&listener, &orb))?;
             }
         }
         Ok(published)
@@ -110,7 +104,7 @@ impl Server {
         tracing::debug!(%addr, "accepted");
         orb.watcher().watch(&connection);
         let (server, served) = (Arc::clone(self), Arc::clone(&connection));
-        if let Err(error) = spawn_serving("spandrel-serve", move || served.serve()) {
+        if let Err(error) = threads::spawn("spandrel-serve", move || served.serve()) {
             tracing::error!(%error, "no thread for a connection");
             server.forget(&connection);
         }

@@ -7,6 +7,7 @@
 mod call;
 mod connection;
 mod listener;
+mod threads;
 mod watcher;
 
 pub use call::ServerCall;

@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{docs, sizes};
+use super::{docs, lints};
 use crate::model::{Const, ConstValue, Definition, Primitive, Type, Typedef};
 
 /// `pub type`
@@ -13,7 +13,7 @@ pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Type
     let doc = docs::attributes(&definition.doc);
     // An alias of an interface names the reference itself; where it is used it can be nil, as the interface can.
     let ty = scope.target(&body.ty);
-    sizes::allow_complex(scope.cx, &body.ty, 0);
+    lints::allow_complex(scope.cx, &body.ty, 0);
     quote! { #doc pub type #ident = #ty; }
 }
 

@@ -4,14 +4,14 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{docs, fixed, prelude, sizes};
+use super::{docs, fixed, lints, prelude};
 use crate::model::{Definition, Enum};
 
 /// An enumeration with its codec.
 pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &Enum) -> TokenStream {
     let rt = scope.rt();
     let cx = scope.cx;
-    sizes::allow_enum(cx, &body.enumerators);
+    lints::allow_enum(cx, &body.enumerators);
     let ident = &cx.names.place(definition.id).ident;
     let name = prelude::plain(&ident.to_string()).to_owned();
     let doc = docs::attributes(&definition.doc);

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::scope;
 use super::types::{Context, Scope};
-use super::{docs, names, sizes};
+use super::{docs, lints, names};
 use crate::model::{DefId, DefinitionKind, ParameterMode, Type};
 
 /// A method with all that writing it needs. An attribute is one or two of them.
@@ -169,8 +169,8 @@ impl<'m> Method<'m> {
         }
         let results: Vec<&Type> = self.result.into_iter().chain(self.outs().map(|out| out.ty)).collect();
         let around = if results.len() > 1 { 2 + results.len() as u32 / 2 } else { 1 };
-        results.iter().for_each(|ty| sizes::allow_complex(cx, ty, around));
-        cx.sizes.allow_large_errors(cx, self.raises);
+        results.iter().for_each(|ty| lints::allow_complex(cx, ty, around));
+        lints::allow_large_errors(cx, self.raises);
         let name = self.ident.to_string();
         if name.starts_with("from_") || name.starts_with("into_") || name.starts_with("to_") {
             cx.allow("clippy::wrong_self_convention");

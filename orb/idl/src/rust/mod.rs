@@ -12,6 +12,7 @@ mod enums;
 mod errors;
 mod fixed;
 mod layout;
+mod lints;
 mod method;
 mod names;
 mod output;

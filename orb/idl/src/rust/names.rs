@@ -8,9 +8,6 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-use syn::ext::IdentExt as _;
-
-use super::prelude;
 use super::scope::Scope;
 use super::words::{pascal, screaming, snake};
 use crate::model::{DefId, DefinitionKind, Member, Model, Parameter};
@@ -256,11 +253,6 @@ impl Naming<'_> {
             other => unreachable!("{} is no method", other.keyword()),
         }
     }
-}
-
-/// The word of an identifier, without `r#` or mark.
-pub(super) fn plain(ident: &Ident) -> String {
-    prelude::plain(&ident.unraw().to_string()).to_owned()
 }
 
 /// An identifier of the generator's own.

@@ -3,11 +3,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::docs;
 use super::method::{self, Method, Parameter, tuple};
 use super::scope;
 use super::structs::sequence;
 use super::types::{Passing, Scope};
-use super::{docs, names};
 use crate::model::{Definition, Interface, ParameterMode};
 
 /// The reference type of an interface.
@@ -167,7 +167,7 @@ fn store(method: &Method<'_>) -> Option<TokenStream> {
             received.push(ident.clone());
             kept.push(ident.clone());
         } else {
-            let value = locals.take(&format!("new_{}", names::plain(ident)));
+            let value = locals.take(&format!("new_{}", scope::plain(ident)));
             stores.push(quote! { *#ident = #value; });
             received.push(value);
         }

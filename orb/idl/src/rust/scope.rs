@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use proc_macro2::{Ident, Span};
+use syn::ext::IdentExt as _;
 
-use super::names::plain;
 use super::prelude;
 use super::words::{is_keyword, is_path_keyword};
 
@@ -50,6 +50,11 @@ fn identifier(name: &str) -> Ident {
     } else {
         Ident::new(name, Span::call_site())
     }
+}
+
+/// The word of an identifier, without `r#` or mark.
+pub(super) fn plain(ident: &Ident) -> String {
+    prelude::plain(&ident.unraw().to_string()).to_owned()
 }
 
 #[cfg(test)]

@@ -1,15 +1,11 @@
-//! How large and how deep Rust types become, as far as clippy minds.
+//! How large Rust types become, as far as clippy minds.
 
 use std::collections::HashMap;
 
-use super::types::Context;
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Struct, Type};
 
 /// Clippy's threshold for errors is 128 octets; the estimate here may be a few too low.
 pub(super) const LARGE_ERROR: u64 = 96;
-
-/// Above this many levels a type may trip `clippy::type_complexity`.
-const DEEP: u32 = 4;
 
 /// About how many octets structs and exceptions take in memory.
 #[derive(Debug, Default)]
@@ -28,12 +24,9 @@ impl SizeTable {
         table
     }
 
-    /// Allows what clippy says of large errors. Nobody can box what the IDL made large.
-    pub(super) fn allow_large_errors(&self, cx: &Context<'_>, raises: &[DefId]) {
-        if raises.iter().any(|id| self.structs.get(id).is_some_and(|&octets| octets >= LARGE_ERROR)) {
-            cx.allow("clippy::large_enum_variant");
-            cx.allow("clippy::result_large_err");
-        }
+    /// True if one of the exceptions is so large that clippy minds it in a `Result`.
+    pub(super) fn has_large(&self, raises: &[DefId]) -> bool {
+        raises.iter().any(|id| self.structs.get(id).is_some_and(|&octets| octets >= LARGE_ERROR))
     }
 
     fn of_struct(&mut self, model: &Model, id: DefId, body: &Struct) -> u64 {
@@ -59,28 +52,5 @@ impl SizeTable {
             },
             _ => 24,
         }
-    }
-}
-
-/// Allows the lint if a type stands deep, or is deep itself.
-pub(super) fn allow_complex(cx: &Context<'_>, ty: &Type, around: u32) {
-    if around + depth(ty) > DEEP {
-        cx.allow("clippy::type_complexity");
-    }
-}
-
-fn depth(ty: &Type) -> u32 {
-    match ty {
-        Type::Sequence { element, .. } => 1 + depth(element),
-        Type::Array { element, dimensions } => dimensions.len() as u32 + depth(element),
-        Type::Named(_) | Type::Object => 1,
-        _ => 0,
-    }
-}
-
-/// Allows a lint that enumerators with a common beginning or end trip.
-pub(super) fn allow_enum(cx: &Context<'_>, enumerators: &[DefId]) {
-    if enumerators.len() >= 3 {
-        cx.allow("clippy::enum_variant_names");
     }
 }

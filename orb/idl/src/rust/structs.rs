@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{docs, fixed, names, sizes};
+use super::{docs, fixed, lints, names};
 use crate::model::{Definition, Struct};
 
 /// Structs with more members than this are coded by a call.
@@ -51,7 +51,7 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, der
     let members = fields.iter().zip(&body.members).map(|(field, member)| {
         let doc = docs::attributes(&member.doc);
         let ty = scope.owned(&member.ty);
-        sizes::allow_complex(scope.cx, &member.ty, 0);
+        lints::allow_complex(scope.cx, &member.ty, 0);
         quote! { #doc pub #field: #ty }
     });
     quote! { #doc #derive pub struct #ident { #( #members ),* } }

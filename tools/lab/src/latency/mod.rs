@@ -8,8 +8,10 @@ pub mod omniorb;
 pub mod report;
 mod results;
 mod series;
+mod settings;
 mod times;
 
 pub use results::{Contender, Measured, Results, Row};
-pub use series::{Settings, run};
+pub use series::run;
+pub use settings::Settings;
 pub use times::CallTimes;

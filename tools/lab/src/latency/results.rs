@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::series::Settings;
+use super::settings::Settings;
 use super::times::CallTimes;
 use crate::machine::Machine;
 use crate::mechanism::MechanismName;

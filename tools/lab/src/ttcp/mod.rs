@@ -9,6 +9,8 @@ pub mod plot;
 pub mod report;
 mod results;
 mod series;
+mod settings;
 
 pub use results::{Cell, Results, Run};
-pub use series::{Settings, run};
+pub use series::run;
+pub use settings::Settings;

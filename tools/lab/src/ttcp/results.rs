@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::series::Settings;
+use super::settings::Settings;
 use crate::machine::Machine;
 use crate::mechanism::MechanismName;
 use crate::peer::Outcome;

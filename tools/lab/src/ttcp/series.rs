@@ -2,78 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use super::results::{Results, Run};
+use super::settings::Settings;
 use crate::LabError;
 use crate::machine::Machine;
-use crate::mechanism::{Job, MechanismName, SocketOptions, Work};
+use crate::mechanism::{Job, MechanismName, Work};
 use crate::peer::pair::{Launch, Pair};
-use crate::placement::Placement;
 use crate::progress::Progress;
 use crate::units::{Octets, grouped};
-use crate::workload::{CallKind, DataType, Flood, MAX_BUFFER_OCTETS};
-
-/// What the series covers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Data types, in the order of the report.
-    pub types: Vec<DataType>,
-    /// Buffer sizes, in the order of the report.
-    pub sizes: Vec<Octets>,
-    /// Kinds of call.
-    pub calls: Vec<CallKind>,
-    /// Mechanisms, in the order of the report.
-    pub mechanisms: Vec<MechanismName>,
-    /// Octets of user data per run.
-    pub bytes: Octets,
-    /// How often each run is made.
-    pub repetitions: u32,
-    /// The data connections' sockets.
-    pub sockets: SocketOptions,
-    /// On which cores.
-    pub placement: Placement,
-    /// The control address of a receiver that runs already, instead of one of our own.
-    pub remote: Option<String>,
-    /// The longest that one run may take, in seconds.
-    pub limit_seconds: u64,
-    /// After this many seconds no further round is begun, and runs of the first become shorter.
-    pub budget_seconds: Option<u64>,
-}
+use crate::workload::{CallKind, DataType, Flood};
 
 /// Data of the floods that are made once per mechanism before anything counts.
 const WARM_UP_OCTETS: u64 = 4 << 20;
 /// How much shorter runs become when the first round is over its time.
 const SHORTER: u64 = 8;
-
-impl Settings {
-    /// Refuses what cannot be run.
-    ///
-    /// # Errors
-    /// If a list is empty or a size out of range.
-    pub fn check(&self) -> Result<(), LabError> {
-        let refuse = |why: &str| Err(LabError::Settings(why.to_owned()));
-        if self.types.is_empty() || self.sizes.is_empty() || self.calls.is_empty() || self.mechanisms.is_empty() {
-            return refuse("nothing to run: there must be at least one type, size, kind of call and mechanism");
-        }
-        if self.repetitions == 0 || self.bytes.0 == 0 {
-            return refuse("nothing to run: repetitions and bytes must be above zero");
-        }
-        if let Some(size) = self.sizes.iter().find(|size| size.0 == 0 || size.0 > MAX_BUFFER_OCTETS as u64) {
-            return Err(LabError::Settings(format!(
-                "a buffer of {size} octets cannot be used; sizes go from 1 to {}",
-                Octets(MAX_BUFFER_OCTETS as u64)
-            )));
-        }
-        Ok(())
-    }
-
-    fn cells(&self) -> Vec<(CallKind, DataType, usize)> {
-        let by_type = |call| self.types.iter().map(move |data| (call, *data));
-        let by_size = |(call, data)| self.sizes.iter().map(move |size| (call, data, size.0 as usize));
-        self.calls.iter().copied().flat_map(by_type).flat_map(by_size).collect()
-    }
-}
 
 /// Runs the whole series and summarises it.
 ///
@@ -153,6 +95,8 @@ impl Series<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanism::SocketOptions;
+    use crate::placement::Placement;
 
     pub(crate) fn settings() -> Settings {
         Settings {
