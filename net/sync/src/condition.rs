@@ -48,7 +48,8 @@ impl Condition {
 
     /// Like [`wait`](Self::wait), for at most `timeout`. The lock is held again in either case.
     ///
-    /// The model checker keeps no clock: there, the time never runs out.
+    /// Under the model checker the time may run out at any moment, whatever the clock says; a day and more never runs
+    /// out.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitResult {
         WaitResult { timed_out: self.0.wait_for(&mut guard.0, timeout).timed_out() }
     }

@@ -30,7 +30,6 @@
 //! ```
 
 #![forbid(unsafe_code)]
-#![allow(unexpected_cfgs, reason = "`shuttle` is set by hand, through RUSTFLAGS, for model checking")]
 
 mod backend;
 mod condition;
@@ -59,6 +58,16 @@ pub mod thread {
         Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, current, park, park_timeout, scope, spawn,
         yield_now,
     };
+}
+
+/// Values of which each thread has its own, with the meaning that [`std::thread_local`] gives them.
+///
+/// The model checker's keys have only `with` and `try_with`.
+pub use crate::backend::thread_local;
+
+/// The clock, with the meaning that [`std::time`] gives it.
+pub mod time {
+    pub use crate::backend::Instant;
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Models of how the rest of Spandrel uses this crate, run under many interleavings.
 
+use std::cell::Cell;
+use std::time::Duration;
+
 use shuttle::{check_dfs, check_random};
 
 use crate::atomic::{AtomicUsize, Ordering};
+use crate::time::Instant;
 use crate::{Arc, Condition, Mutex, RwLock, thread};
 
 #[test]
@@ -96,5 +100,47 @@ fn a_writer_is_alone_and_readers_are_not() {
             assert_eq!(*lock.read(), (1, 1));
         },
         500,
+    );
+}
+
+#[test]
+fn a_wait_with_a_limit_ends_though_nobody_notifies() {
+    check_random(
+        || {
+            let (lock, condition) = (Mutex::new(()), Condition::new());
+            let limit = Duration::from_secs(60);
+            let begin = Instant::now();
+            let mut guard = lock.lock();
+            while !condition.wait_for(&mut guard, limit).timed_out() {}
+            assert_eq!(Instant::now().saturating_duration_since(begin), limit);
+        },
+        50,
+    );
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_wait_of_a_day_needs_a_notification() {
+    check_random(
+        || {
+            let (lock, condition) = (Mutex::new(()), Condition::new());
+            condition.wait_for(&mut lock.lock(), Duration::from_secs(24 * 60 * 60));
+        },
+        1,
+    );
+}
+
+#[test]
+fn each_thread_has_its_own_thread_locals() {
+    crate::thread_local! {
+        static COUNT: Cell<u32> = const { Cell::new(0) };
+    }
+    check_random(
+        || {
+            let add = || COUNT.with(|count| count.replace(count.get() + 1));
+            let threads: Vec<_> = (0..2).map(|_| thread::spawn(move || (add(), add()))).collect();
+            assert_eq!(threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>(), [(0, 1); 2]);
+        },
+        50,
     );
 }

@@ -9,7 +9,7 @@ use spandrel_giop::{
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, Ordering},
-    thread,
+    thread, thread_local,
 };
 
 use crate::{
@@ -231,7 +231,7 @@ impl Orb {
     /// # Errors
     /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself.
     pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
-        if wait && UPCALLS.get() > 0 {
+        if wait && UPCALLS.with(Cell::get) > 0 {
             return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
                 .with_detail("an upcall cannot wait for all upcalls to end"));
         }
@@ -265,7 +265,7 @@ pub(crate) struct UpcallScope(());
 impl UpcallScope {
     #[inline]
     pub(crate) fn enter() -> Self {
-        UPCALLS.set(UPCALLS.get() + 1);
+        UPCALLS.with(|upcalls| upcalls.set(upcalls.get() + 1));
         Self(())
     }
 }
@@ -273,7 +273,7 @@ impl UpcallScope {
 impl Drop for UpcallScope {
     #[inline]
     fn drop(&mut self) {
-        UPCALLS.set(UPCALLS.get() - 1);
+        UPCALLS.with(|upcalls| upcalls.set(upcalls.get() - 1));
     }
 }
 

@@ -3,13 +3,11 @@
 //! What was read beyond a message stays in the buffer: a half-read message belongs to its connection and not to the
 //! thread that happens to lead (design decision 3).
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::{io, time::Duration};
 
 use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
 use spandrel_message::ReceiveBuffer;
+use spandrel_sync::time::Instant;
 
 use crate::transport::{Transport, is_timeout};
 

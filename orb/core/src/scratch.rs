@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use spandrel_sync::thread_local;
+
 /// Blocks that grew beyond this are given back to the allocator.
 const KEEP_OCTETS: usize = 1 << 20;
 
@@ -12,13 +14,13 @@ thread_local! {
 /// This thread's scratch block; empty if it is in use further up the stack.
 #[inline]
 pub(crate) fn take() -> Vec<u8> {
-    SCRATCH.take()
+    SCRATCH.with(Cell::take)
 }
 
 /// Keeps a block for the next message of this thread.
 #[inline]
 pub(crate) fn give(block: Vec<u8>) {
     if block.len() <= KEEP_OCTETS {
-        SCRATCH.set(block);
+        SCRATCH.with(|scratch| scratch.set(block));
     }
 }

@@ -7,8 +7,12 @@
 mod native;
 #[cfg(not(any(shuttle, test)))]
 pub(crate) use native::*;
+#[cfg(not(any(shuttle, test)))]
+pub use native::{Instant, thread_local};
 
 #[cfg(any(shuttle, test))]
 mod model;
 #[cfg(any(shuttle, test))]
 pub(crate) use model::*;
+#[cfg(any(shuttle, test))]
+pub use model::{Instant, thread_local};

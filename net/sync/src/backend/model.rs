@@ -3,30 +3,70 @@
 //! These types work only inside `shuttle::check_*`. Poisoning is passed over, as `parking_lot` has none: a panic
 //! ends the checked execution anyway.
 
-use std::ops::{Deref, DerefMut};
+use std::cell::Cell;
+use std::ops::{Add, Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
+use shuttle::rand::{Rng, thread_rng};
+pub use shuttle::thread_local;
 pub(crate) use shuttle::{
     sync::{RwLockReadGuard, RwLockWriteGuard, atomic},
     thread,
 };
 
+/// Waits for this time and longer never run out.
+const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+std::thread_local! {
+    /// All threads of one check are coroutines of one thread, and only differences of instants count: so each check has
+    /// a clock of its own, and each of its executions goes the same way when it is replayed.
+    static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// A point on the pretend clock, which goes on only when a wait runs out.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Instant(Duration);
+
+impl Instant {
+    /// Now.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(CLOCK.get())
+    }
+
+    /// The time since an earlier instant; nothing if that is later.
+    #[must_use]
+    pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, span: Duration) -> Self {
+        Self(self.0 + span)
+    }
+}
+
 /// The `Option` is empty only while the guard is lent to a waiting condition variable.
-pub(crate) struct MutexGuard<'a, T: ?Sized>(Option<shuttle::sync::MutexGuard<'a, T>>);
+pub(crate) struct MutexGuard<'a, T: ?Sized> {
+    held: Option<shuttle::sync::MutexGuard<'a, T>>,
+    mutex: &'a Mutex<T>,
+}
 
 const HELD: &str = "a guard outside of `wait` holds its lock";
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        self.0.as_ref().expect(HELD)
+        self.held.as_ref().expect(HELD)
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect(HELD)
+        self.held.as_mut().expect(HELD)
     }
 }
 
@@ -43,14 +83,17 @@ impl<T> Mutex<T> {
 
 impl<T: ?Sized> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        self.guard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
-            Ok(guard) => Some(MutexGuard(Some(guard))),
-            Err(TryLockError::Poisoned(poisoned)) => Some(MutexGuard(Some(poisoned.into_inner()))),
+            Ok(guard) => Some(self.guard(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.guard(poisoned.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+    fn guard<'a>(&'a self, held: shuttle::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard { held: Some(held), mutex: self }
     }
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
@@ -101,23 +144,37 @@ impl Condvar {
         Self(shuttle::sync::Condvar::new())
     }
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let held = guard.0.take().expect(HELD);
-        guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
+        let held = guard.held.take().expect(HELD);
+        guard.held = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
     }
-    pub(crate) fn wait_for<T>(
-        &self,
-        guard: &mut MutexGuard<'_, T>,
-        timeout: Duration,
-    ) -> shuttle::sync::WaitTimeoutResult {
-        let held = guard.0.take().expect(HELD);
-        let (held, result) = self.0.wait_timeout(held, timeout).unwrap_or_else(PoisonError::into_inner);
-        guard.0 = Some(held);
-        result
+    /// Ends after any number of others' steps, with the time run out or, as conditions may, for no reason. So it does
+    /// not matter to it whether it was notified, and it does not take a notification away from another.
+    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
+        if timeout >= FOREVER {
+            self.wait(guard);
+            return WaitTimeoutResult(false);
+        }
+        guard.held = None;
+        thread::yield_now();
+        guard.held = guard.mutex.lock().held;
+        let timed_out = thread_rng().gen_range(0..4) == 0;
+        if timed_out {
+            CLOCK.set(CLOCK.get() + timeout);
+        }
+        WaitTimeoutResult(timed_out)
     }
     pub(crate) fn notify_one(&self) {
         self.0.notify_one();
     }
     pub(crate) fn notify_all(&self) {
         self.0.notify_all();
+    }
+}
+
+pub(crate) struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    pub(crate) fn timed_out(&self) -> bool {
+        self.0
     }
 }

@@ -2,3 +2,4 @@
 
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use std::{sync::atomic, thread};
+pub use std::{thread_local, time::Instant};

@@ -10,6 +10,7 @@ use spandrel_giop::{
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU32, Ordering},
+    thread_local,
 };
 
 use crate::{
