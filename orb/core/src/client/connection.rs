@@ -21,6 +21,9 @@ use crate::{
 /// How long to look for what the peer said before it made a write fail.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// How long the message that a reply is no longer awaited may take to be written, when the caller's time is up already.
+const HINT: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// A connection that this process opened.
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
@@ -38,6 +41,8 @@ pub(crate) struct ClientConnection {
 struct Writer {
     /// What the transport was told last.
     timeout: Option<std::time::Duration>,
+    /// A message was not written to its end: whatever followed would be read as the rest of it.
+    is_cut: bool,
 }
 
 /// Who reads, who waits, and whether there is anything left to wait for.
@@ -161,6 +166,10 @@ impl ClientConnection {
         let sent = self.send(&mut self.writer.lock(), request, deadline);
         match sent {
             Ok(()) => self.await_reply(request_id, request.wire(), deadline),
+            Err(error) if has_no_last_words(&error) => {
+                self.mux.lock().remove(request_id);
+                Err(self.write_failed(error))
+            }
             Err(error) => {
                 let said = self.await_reply(request_id, request.wire(), Some(&Deadline::after(LAST_WORDS)));
                 Err(self.last_words(error, said))
@@ -182,6 +191,7 @@ impl ClientConnection {
         drop(writer);
         let outcome = match sent {
             Ok(()) => self.lead(&mut reader, request_id, deadline, true),
+            Err(error) if has_no_last_words(&error) => Err(self.write_failed(error)),
             Err(error) => {
                 let said = self.lead(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)), true);
                 Err(self.last_words(error, said))
@@ -195,12 +205,15 @@ impl ClientConnection {
     }
 
     fn send(&self, writer: &mut Writer, message: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
+        if writer.is_cut {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
         let timeout = deadline.map(|deadline| deadline.span);
         if writer.timeout != timeout {
             self.transport.set_send_timeout(timeout)?;
             writer.timeout = timeout;
         }
-        send_message(&*self.transport, message)
+        send_message(&*self.transport, message).inspect_err(|_| writer.is_cut = true)
     }
 
     /// A failed write may have a reason that the peer gave: a CloseConnection that was still unread.
@@ -212,7 +225,6 @@ impl ClientConnection {
     }
 
     fn write_failed(&self, error: io::Error) -> CallFailure {
-        // The stream is cut inside a message: whoever comes next would be misread.
         self.retire();
         if is_timeout(&error) {
             let detail = format!("the request could not be written to {} within the time-out", self.peer);
@@ -320,8 +332,7 @@ impl ClientConnection {
     fn hand_on(&self, reader: Box<MessageReader>, request_id: u32) {
         let mut mux = self.mux.lock();
         mux.reader = Some(reader);
-        let own = mux.position(request_id);
-        mux.waiters.swap_remove(own);
+        mux.remove(request_id);
         mux.wake_next_leader();
     }
 
@@ -364,10 +375,10 @@ impl ClientConnection {
             // omniORB 4.2 reads a CancelRequest of an older version for ever, at full load.
             if encoded.is_ok()
                 && wire.version >= GiopVersion::V1_2
-                && let Some(_writer) = self.writer.try_lock()
+                && let Some(mut writer) = self.writer.try_lock()
             {
                 // A hint: if it cannot be sent, the server merely works in vain.
-                let _ = send_message(&*self.transport, &out);
+                let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
             }
         }
         failure
@@ -377,6 +388,11 @@ impl ClientConnection {
 /// True if the request was written whole and its reply did not come in time.
 fn is_reply_timeout(exception: &SystemException) -> bool {
     exception.kind() == SystemExceptionKind::Timeout && exception.completed() == CompletionStatus::Maybe
+}
+
+/// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
+fn has_no_last_words(error: &io::Error) -> bool {
+    is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
 }
 
 impl Drop for ClientConnection {
@@ -399,6 +415,11 @@ impl Mux {
             .iter()
             .position(|waiter| waiter.request_id == request_id)
             .expect("a waiter stays registered until it has taken its outcome")
+    }
+
+    fn remove(&mut self, request_id: u32) {
+        let waiter = self.position(request_id);
+        self.waiters.swap_remove(waiter);
     }
 
     /// Replies that nobody waits for any more are dropped.
