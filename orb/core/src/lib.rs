@@ -17,6 +17,8 @@ mod exceptions;
 pub mod generated;
 mod initial;
 mod invocation;
+#[cfg(all(test, shuttle))]
+mod models;
 mod object;
 mod options;
 mod orb;

@@ -5,6 +5,8 @@
 //! hands the reading on when its own has come or its time is up.
 
 mod connection;
+#[cfg(all(test, shuttle))]
+mod models;
 mod peer;
 
 pub(crate) use connection::{CallFailure, ClientConnection, Reply, ReplyKind};

@@ -1,0 +1,182 @@
+//! Models of threads that share a connection.
+
+use std::time::Duration;
+
+use spandrel_giop::{CompletionStatus, SystemExceptionKind};
+use spandrel_sync::{Arc, Mutex, thread};
+
+use super::{CallFailure, ClientConnection};
+use crate::{
+    models::{
+        check, one_in, pipe,
+        pretend::{Manners, Pretend, Record, Running},
+        talk::{self, Question},
+    },
+    reader::Deadline,
+};
+
+type Outcome = (Question, Result<(), CallFailure>);
+
+/// A connection to a pretend server, and what came of the calls over it.
+struct Stage {
+    connection: ClientConnection,
+    /// Length of the requests' bodies.
+    octets: usize,
+    outcomes: Mutex<Vec<Outcome>>,
+}
+
+impl Stage {
+    /// Pipes of this capacity, requests of this length.
+    fn new(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running) {
+        let (near, far) = pipe::pair(capacity);
+        let connection = ClientConnection::new("pretend".into(), Box::new(near), talk::reader());
+        (Arc::new(Self { connection, octets, outcomes: Mutex::default() }), Pretend::start(far, manners))
+    }
+
+    /// Calls from so many threads and waits for them.
+    fn callers(self: &Arc<Self>, callers: u32, call: fn(&Self, u32)) {
+        let start = |caller| {
+            let stage = Arc::clone(self);
+            thread::spawn(move || call(&stage, caller))
+        };
+        let threads: Vec<_> = (0..callers).map(start).collect();
+        threads.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
+    }
+
+    fn two_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
+        let id = self.connection.request_id();
+        let question = Question { id, token, is_two_way: true, is_limited: deadline.is_some() };
+        let outcome = self.connection.two_way(id, &talk::request(question, self.octets), deadline.as_ref());
+        self.note(question, outcome.map(|reply| assert_eq!(talk::token_in(&reply.message, reply.body), token)))
+    }
+
+    fn one_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
+        let id = self.connection.request_id();
+        let question = Question { id, token, is_two_way: false, is_limited: deadline.is_some() };
+        let outcome = self.connection.one_way(&talk::request(question, self.octets), deadline.as_ref());
+        self.note(question, outcome)
+    }
+
+    /// True if the call succeeded.
+    fn note(&self, question: Question, outcome: Result<(), CallFailure>) -> bool {
+        let succeeded = outcome.is_ok();
+        self.outcomes.lock().push((question, outcome));
+        succeeded
+    }
+
+    /// Closes; what came of the calls, and what the server did.
+    fn close(self: Arc<Self>, server: Running) -> (Vec<Outcome>, Record) {
+        let stage = Arc::into_inner(self).expect("the callers are gone");
+        drop(stage.connection);
+        (stage.outcomes.into_inner(), server.record())
+    }
+}
+
+/// What the ORB promises of every call, however it ended.
+fn verify(outcomes: &[Outcome], record: &Record) {
+    for (question, outcome) in outcomes {
+        let was_read = record.read.contains(&question.token);
+        let was_answered = record.answered.contains(&question.token);
+        match outcome {
+            Ok(()) if question.is_two_way => assert!(was_answered, "{question:?} has a reply that nobody wrote"),
+            // The transport took it: more is not promised.
+            Ok(()) => {}
+            Err(failure) if failure.exception.completed() == CompletionStatus::No => {
+                let may_be_sent_again = !was_read || record.said_goodbye && !was_answered;
+                assert!(may_be_sent_again, "{question:?} was acted on and failed with {}", failure.exception);
+            }
+            Err(failure) => assert!(!failure.stale, "{question:?} may have been acted on"),
+        }
+    }
+}
+
+/// A time that may run out at any moment.
+fn an_hour() -> Option<Deadline> {
+    Some(Deadline::after(Duration::from_secs(3600)))
+}
+
+#[test]
+fn each_caller_gets_its_own_reply_in_whatever_order() {
+    check(6000, || {
+        let (stage, server) = Stage::new(4096, 4, Manners { octets: 4, ..Manners::default() });
+        stage.callers(3, |stage, caller| {
+            for turn in 0..2 {
+                let token = caller * 10 + turn;
+                let succeeded = if one_in(4) { stage.one_way(token, None) } else { stage.two_way(token, None) };
+                assert!(succeeded, "nothing ended the connection");
+            }
+        });
+        assert!(stage.two_way(99, None), "nobody left anything behind");
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+        assert_eq!(record.read.len(), 7);
+    });
+}
+
+#[test]
+fn whatever_ends_the_connection_ends_every_call() {
+    check(6000, || {
+        let (stage, server) = Stage::new(4096, 4, Manners { octets: 4, ends: true, ..Manners::default() });
+        stage.callers(3, |stage, caller| {
+            let _ = stage.two_way(caller * 10, None)
+                && stage.one_way(caller * 10 + 1, None)
+                && stage.two_way(caller * 10 + 2, None);
+        });
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+    });
+}
+
+#[test]
+fn a_caller_whose_time_is_up_leaves_the_others_alone() {
+    check(6000, || {
+        let (stage, server) = Stage::new(4096, 4, Manners { octets: 4, forgets: true, ..Manners::default() });
+        stage.callers(3, |stage, caller| {
+            if caller == 0 {
+                stage.two_way(0, an_hour());
+            } else {
+                let succeeded = stage.two_way(caller * 10, None) && stage.two_way(caller * 10 + 1, None);
+                assert!(succeeded, "only one had a deadline, and its request was written whole");
+            }
+        });
+        let has_lost_a_reply = stage.outcomes.lock().iter().any(|(_, outcome)| outcome.is_err());
+        assert_eq!(stage.connection.is_retired(), has_lost_a_reply);
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+    });
+}
+
+#[test]
+fn a_request_cut_off_by_its_deadline_is_followed_by_nothing() {
+    check(6000, || {
+        let (stage, server) = Stage::new(64, 100, Manners { octets: 4, ..Manners::default() });
+        stage.callers(3, |stage, caller| {
+            let deadline = if caller == 0 { an_hour() } else { None };
+            let _ = stage.two_way(caller * 10, deadline) && stage.one_way(caller * 10 + 1, deadline);
+        });
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+        for (question, outcome) in &outcomes {
+            if let Err(failure) = outcome {
+                let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
+                assert!(question.is_limited && is_timeout || failure.stale, "{question:?}: {}", failure.exception);
+            }
+        }
+    });
+}
+
+#[test]
+fn messages_larger_than_the_connection_pass_in_both_directions() {
+    check(4000, || {
+        let (stage, server) = Stage::new(48, 100, Manners { octets: 100, is_serial: true, ..Manners::default() });
+        stage.callers(3, |stage, caller| {
+            for turn in 0..2 {
+                let token = caller * 10 + turn;
+                let succeeded = if one_in(4) { stage.one_way(token, None) } else { stage.two_way(token, None) };
+                assert!(succeeded, "nothing ended the connection");
+            }
+        });
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+    });
+}

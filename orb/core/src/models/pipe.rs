@@ -1,0 +1,138 @@
+//! A connection without a network: two bounded pipes.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+    time::Duration,
+};
+
+use spandrel_sync::{Arc, Condition, Mutex, MutexGuard};
+
+use crate::transport::Transport;
+
+/// One end of a connection; clones are the same end. Dropping it closes nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    input: Arc<Pipe>,
+    output: Arc<Pipe>,
+    limits: Arc<Mutex<Limits>>,
+}
+
+/// How long transfers may wait.
+#[derive(Debug, Default)]
+struct Limits {
+    recv: Option<Duration>,
+    send: Option<Duration>,
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Pipe {
+    capacity: usize,
+    state: Mutex<State>,
+    changed: Condition,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    octets: VecDeque<u8>,
+    /// Nothing more will be written.
+    ended: bool,
+    /// Nothing more will be read.
+    broken: bool,
+}
+
+/// The two ends of a connection that holds so many octets in either direction.
+pub(crate) fn pair(capacity: usize) -> (End, End) {
+    let pipe = || Arc::new(Pipe { capacity, state: Mutex::default(), changed: Condition::new() });
+    let (there, back) = (pipe(), pipe());
+    let end = |input: &Arc<Pipe>, output: &Arc<Pipe>| End {
+        input: Arc::clone(input),
+        output: Arc::clone(output),
+        limits: Arc::default(),
+    };
+    (end(&back, &there), end(&there, &back))
+}
+
+impl Pipe {
+    fn wait(&self, state: &mut MutexGuard<'_, State>, limit: Option<Duration>) -> io::Result<()> {
+        match limit {
+            None => self.changed.wait(state),
+            Some(limit) => {
+                if self.changed.wait_for(state, limit).timed_out() {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, octets: &[u8], limit: Option<Duration>) -> io::Result<usize> {
+        let mut state = self.state.lock();
+        loop {
+            if state.ended || state.broken {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            let count = octets.len().min(self.capacity - state.octets.len());
+            if count > 0 {
+                state.octets.extend(&octets[..count]);
+                self.changed.notify_all();
+                return Ok(count);
+            }
+            self.wait(&mut state, limit)?;
+        }
+    }
+
+    fn read(&self, room: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
+        let mut state = self.state.lock();
+        while state.octets.is_empty() && !state.ended && !state.broken {
+            self.wait(&mut state, limit)?;
+        }
+        let count = room.len().min(state.octets.len());
+        for (place, octet) in room.iter_mut().zip(state.octets.drain(..count)) {
+            *place = octet;
+        }
+        self.changed.notify_all();
+        Ok(count)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock());
+        self.changed.notify_all();
+    }
+}
+
+impl Transport for End {
+    fn send(&self, octets: &[u8]) -> io::Result<usize> {
+        let limit = self.limits.lock().send;
+        self.output.write(octets, limit)
+    }
+
+    fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.send(parts.iter().find(|part| !part.is_empty()).map_or(&[], |part| part))
+    }
+
+    fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        let limit = self.limits.lock().recv;
+        self.input.read(room, limit)
+    }
+
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.limits.lock().recv = timeout;
+        Ok(())
+    }
+
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.limits.lock().send = timeout;
+        Ok(())
+    }
+
+    fn close_writer(&self) {
+        self.output.set(|state| state.ended = true);
+    }
+
+    fn close(&self) {
+        self.close_writer();
+        self.input.set(|state| state.broken = true);
+    }
+}
