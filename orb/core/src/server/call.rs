@@ -5,7 +5,7 @@ use spandrel_giop::{
     CompletionStatus, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
 };
 
-use super::ServerConnection;
+use super::link::Link;
 use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scratch};
 
 /// What was asked, and in which version it must be answered.
@@ -18,14 +18,14 @@ pub(super) struct Asked<'m> {
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
 #[derive(Debug)]
 pub struct ServerCall<'m> {
-    connection: &'m ServerConnection,
+    link: &'m Link,
     asked: &'m Asked<'m>,
     arguments: Decoder<'m>,
 }
 
 impl<'m> ServerCall<'m> {
-    pub(super) fn new(connection: &'m ServerConnection, asked: &'m Asked<'m>, arguments: Decoder<'m>) -> Self {
-        Self { connection, asked, arguments }
+    pub(super) fn new(link: &'m Link, asked: &'m Asked<'m>, arguments: Decoder<'m>) -> Self {
+        Self { link, asked, arguments }
     }
 
     /// The name of the operation.
@@ -119,7 +119,7 @@ impl<'m> ServerCall<'m> {
         status: ReplyStatus,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Replied, SystemException> {
-        answer(self.connection, self.asked, status, encode)
+        answer(self.link, self.asked, status, encode)
             .map(|()| Replied(()))
             .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))
     }
@@ -127,7 +127,7 @@ impl<'m> ServerCall<'m> {
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 pub(super) fn answer<'a>(
-    connection: &ServerConnection,
+    link: &Link,
     asked: &Asked<'_>,
     status: ReplyStatus,
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
@@ -135,19 +135,19 @@ pub(super) fn answer<'a>(
     if !asked.header.response.is_expected() {
         return Ok(());
     }
-    let mut out = Encoder::reusing(scratch::take(), connection.wire(asked.version));
+    let mut out = Encoder::reusing(scratch::take(), link.wire(asked.version));
     let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
-        connection.send(&out);
+        link.send(&out);
     }
     scratch::give(out.into_scratch());
     written
 }
 
 /// Writes a SYSTEM_EXCEPTION reply.
-pub(super) fn answer_exception(connection: &ServerConnection, asked: &Asked<'_>, exception: &SystemException) {
-    let sent = answer(connection, asked, ReplyStatus::SystemException, &|out| exception.encode(out));
+pub(super) fn answer_exception(link: &Link, asked: &Asked<'_>, exception: &SystemException) {
+    let sent = answer(link, asked, ReplyStatus::SystemException, &|out| exception.encode(out));
     if let Err(error) = sent {
         tracing::error!(%error, %exception, "an exception could not be marshaled");
     }

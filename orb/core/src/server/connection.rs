@@ -5,20 +5,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_cdr::{ByteOrder, Decoder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader,
-    SystemException, bare_message, begin_locate_reply, minor,
+    SystemException, begin_locate_reply, minor,
 };
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
-use super::call::{Asked, ServerCall, answer_exception, panicked};
+use super::{
+    call::{Asked, ServerCall, answer_exception, panicked},
+    link::Link,
+};
 use crate::{
     Located, Orb,
     orb::UpcallScope,
     reader::{Deadline, MessageReader, ReadError},
     scratch,
-    transport::{Transport, send_message, send_octets},
+    transport::Transport,
 };
 
 /// The bit of `turn` that says that no further request is accepted.
@@ -43,12 +46,9 @@ pub(crate) struct ServerSettings {
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
     orb: Orb,
-    /// For messages about it.
-    peer: String,
-    transport: Box<dyn Transport>,
+    link: Link,
     settings: Arc<ServerSettings>,
     reader: Mutex<MessageReader>,
-    writer: Mutex<()>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
     /// to even reads next: the thread itself, or the watcher for another. With [`CLOSING`] on top.
     turn: AtomicU64,
@@ -59,8 +59,6 @@ pub(crate) struct ServerConnection {
     farewell: Mutex<Farewell>,
     /// Notified when the farewell goes on.
     parting: Condition,
-    /// Minor version of the last message: what the peer speaks.
-    minor_version: AtomicU32,
 }
 
 /// How far a connection's end has come.
@@ -85,37 +83,24 @@ enum Served {
 impl ServerConnection {
     pub(super) fn new(orb: Orb, peer: String, transport: Box<dyn Transport>, settings: Arc<ServerSettings>) -> Self {
         let reader = MessageReader::new(settings.max_message, settings.max_unfinished);
+        let wire = Wire { order: settings.order, limits: settings.limits, version: GiopVersion::V1_2 };
         Self {
             orb,
-            peer,
-            transport,
+            link: Link::new(peer, transport, wire),
             settings,
             reader: Mutex::new(reader),
-            writer: Mutex::new(()),
             turn: AtomicU64::new(0),
             relieved: AtomicU32::new(0),
             is_one_way: AtomicBool::new(false),
             farewell: Mutex::new(Farewell::No),
             parting: Condition::new(),
-            minor_version: AtomicU32::new(0),
         }
-    }
-
-    /// How an answer to a message of this version is written.
-    pub(super) fn wire(&self, version: GiopVersion) -> Wire {
-        Wire { order: self.settings.order, version, limits: self.settings.limits }
-    }
-
-    /// The version that the peer spoke last.
-    fn version(&self) -> GiopVersion {
-        let minor = self.minor_version.load(Ordering::Relaxed);
-        GiopVersion { major: 1, minor: u8::try_from(minor).unwrap_or(2) }
     }
 
     /// Reads and runs requests until the connection ends or another thread takes over.
     pub(super) fn serve(self: &Arc<Self>) {
         loop {
-            let next = self.reader.lock().next(&*self.transport, None, false);
+            let next = self.reader.lock().next(self.link.transport(), None, false);
             let served = match next {
                 Ok(message) => self.handle(&message),
                 Err(error) => Err(error),
@@ -132,7 +117,7 @@ impl ServerConnection {
     }
 
     fn handle(&self, message: &Message) -> Result<Served, ReadError> {
-        self.minor_version.store(u32::from(message.header.version.minor), Ordering::Relaxed);
+        self.link.note_version(message.header.version);
         match message.header.message_type {
             MessageType::Request => self.request(message),
             MessageType::LocateRequest => self.locate(message).map(|()| Served::Continue),
@@ -144,7 +129,7 @@ impl ServerConnection {
             }
             MessageType::CloseConnection => Err(ReadError::EndOfFile),
             MessageType::MessageError => {
-                tracing::warn!(peer = %self.peer, "the client could not read a message");
+                tracing::warn!(peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
             }
             other => Err(ReadError::Unexpected(other)),
@@ -200,15 +185,15 @@ impl ServerConnection {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let adapter = self.orb.adapter().ok_or_else(no_adapter)?;
             let key = asked.header.target.object_key().ok_or_else(no_key)?;
-            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(self, asked, arguments))
+            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(&self.link, asked, arguments))
         }));
         match outcome {
             Ok(Ok(_replied)) => {}
-            Ok(Err(exception)) => answer_exception(self, asked, &exception),
+            Ok(Err(exception)) => answer_exception(&self.link, asked, &exception),
             Err(panic) => {
                 let exception = panicked(&asked.header.operation, &*panic);
-                tracing::error!(peer = %self.peer, %exception);
-                answer_exception(self, asked, &exception);
+                tracing::error!(peer = %self.link.peer(), %exception);
+                answer_exception(&self.link, asked, &exception);
             }
         }
     }
@@ -224,83 +209,42 @@ impl ServerConnection {
             Located::Unknown => LocateStatus::UnknownObject,
             Located::Forward(_) => LocateStatus::ObjectForward,
         };
-        let mut out = Encoder::reusing(scratch::take(), self.wire(message.header.version));
+        let mut out = Encoder::reusing(scratch::take(), self.link.wire(message.header.version));
         let body = begin_locate_reply(&mut out, request.request_id, status);
         let written = match &located {
             Located::Forward(ior) => spandrel_cdr::Encode::encode(ior, &mut out),
             _ => Ok(()),
         };
         match written.and_then(|()| body.end(&mut out)) {
-            Ok(()) => self.send(&out),
+            Ok(()) => self.link.send(&out),
             Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
         }
         scratch::give(out.into_scratch());
         Ok(())
     }
 
-    /// Writes a message. A peer that is gone is noticed by whoever reads.
-    pub(super) fn send(&self, message: &Encoder<'_>) {
-        let _writer = self.writer.lock();
-        if let Err(error) = send_message(&*self.transport, message) {
-            tracing::debug!(peer = %self.peer, %error, "a reply could not be written");
-            // Cut inside a message, nothing further would be understood.
-            self.transport.close();
-        }
-    }
-
-    fn send_bare(&self, message_type: MessageType) {
-        let _writer = self.writer.lock();
-        let octets = bare_message(self.version(), self.settings.order, message_type);
-        // Courtesy: the connection ends whether or not the peer hears why.
-        let _ = send_octets(&*self.transport, &octets);
-    }
-
     fn read_failed(&self, error: &ReadError) {
         match error {
-            ReadError::EndOfFile => tracing::debug!(peer = %self.peer, "closed"),
+            ReadError::EndOfFile => tracing::debug!(peer = %self.link.peer(), "closed"),
             ReadError::Giop(reason) => {
-                tracing::warn!(peer = %self.peer, %reason, "refused a message");
+                tracing::warn!(peer = %self.link.peer(), %reason, "refused a message");
                 if reason.reaction() == Reaction::SendMessageError {
-                    self.send_bare(MessageType::MessageError);
+                    self.link.send_bare(MessageType::MessageError);
                 }
             }
             ReadError::Unexpected(_) => {
-                tracing::warn!(peer = %self.peer, reason = %error, "refused a message");
-                self.send_bare(MessageType::MessageError);
+                tracing::warn!(peer = %self.link.peer(), reason = %error, "refused a message");
+                self.link.send_bare(MessageType::MessageError);
             }
-            other => tracing::debug!(peer = %self.peer, reason = %other, "ended"),
+            other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),
         }
     }
 
-    /// Half-closes, and reads what is still on its way, so that closing does not destroy what was just written.
     fn finish(&self) {
-        self.transport.close_writer();
-        self.drain();
-        self.transport.close();
+        self.link.finish();
         self.orb.watcher().forget(self);
         self.orb.server().forget(self);
         self.part(Farewell::Ended);
-    }
-
-    fn drain(&self) {
-        const LINGER: std::time::Duration = std::time::Duration::from_millis(500);
-        const LINGER_OCTETS: usize = 1 << 20;
-        let deadline = Deadline::after(LINGER);
-        let mut room = [0; 4096];
-        let mut total = 0;
-        while total < LINGER_OCTETS && !deadline.remaining().is_zero() {
-            if self
-                .transport
-                .set_recv_timeout(Some(deadline.remaining().max(std::time::Duration::from_millis(1))))
-                .is_err()
-            {
-                return;
-            }
-            match self.transport.recv(&mut room) {
-                Ok(count) if count > 0 => total += count,
-                _ => return,
-            }
-        }
     }
 
     /// Accepts no further request; says goodbye once those that run have been answered.
@@ -312,8 +256,8 @@ impl ServerConnection {
     /// CloseConnection and half-close: the peer sees it, closes, and whoever reads here sees the end.
     fn say_goodbye_when_idle(&self) {
         if !self.is_busy() && self.part(Farewell::Said) {
-            self.send_bare(MessageType::CloseConnection);
-            self.transport.close_writer();
+            self.link.send_bare(MessageType::CloseConnection);
+            self.link.close_writer();
         }
     }
 
@@ -332,7 +276,7 @@ impl ServerConnection {
         while *farewell < stage {
             let remaining = deadline.remaining();
             if remaining.is_zero() {
-                self.transport.close();
+                self.link.cut();
                 return;
             }
             self.parting.wait_for(&mut farewell, remaining);
@@ -370,9 +314,9 @@ impl ServerConnection {
         }
         let connection = Arc::clone(self);
         if let Err(error) = super::threads::spawn("spandrel-relief", move || connection.serve()) {
-            tracing::error!(%error, peer = %self.peer, "no thread to read on while a servant is busy");
+            tracing::error!(%error, peer = %self.link.peer(), "no thread to read on while a servant is busy");
             // Nobody reads any more: better an end that the peer sees than silence.
-            self.transport.close();
+            self.link.cut();
             self.finish();
         }
     }

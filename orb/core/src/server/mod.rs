@@ -6,7 +6,10 @@
 
 mod call;
 mod connection;
+mod link;
 mod listener;
+#[cfg(all(test, shuttle))]
+mod models;
 mod threads;
 mod watcher;
 

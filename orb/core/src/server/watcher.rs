@@ -19,10 +19,10 @@ use super::ServerConnection;
 
 /// How long an upcall may keep the reading to itself.
 const TICK: Duration = Duration::from_millis(1);
-/// Ticks that a one-way may keep the reading.
-const ONE_WAY_TICKS: u32 = 100;
+/// Ticks that a one-way may keep the reading. (Models would only be longer for more of them; so below.)
+const ONE_WAY_TICKS: u32 = if cfg!(shuttle) { 3 } else { 100 };
 /// Ticks without any upcall before the watcher sleeps.
-const IDLE_TICKS: u32 = 100;
+const IDLE_TICKS: u32 = if cfg!(shuttle) { 2 } else { 100 };
 /// With more connections than this a tick is longer, so that looking at them costs the same share of time.
 const CONNECTIONS_PER_TICK: usize = 64;
 

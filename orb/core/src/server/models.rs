@@ -1,0 +1,312 @@
+//! Models of a connection's threads: who reads, who answers, who says goodbye.
+
+use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
+
+use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, SystemException};
+use spandrel_sync::{Arc, Condition, Mutex, thread};
+
+use super::{ServerConnection, ServerSettings, connection::Farewell};
+use crate::{
+    Located, ObjectAdapter, Orb, Replied, ServerCall,
+    models::{
+        check, one_in,
+        pipe::{self, End},
+        talk::{self, Question},
+    },
+    reader::{Deadline, ReadError},
+    transport::{Transport, send_message, send_octets},
+};
+
+/// Holds its upcall until a [`RELEASE`] has run.
+const HOLD: u32 = 1;
+const RELEASE: u32 = 2;
+
+/// Upcalls that may run at once on a connection of these models.
+const MAX_IN_FLIGHT: u32 = 3;
+
+/// A day: no wait of a model runs out before.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// An adapter whose only servant says how it was called.
+#[derive(Debug, Default)]
+struct Diary {
+    entries: Mutex<Entries>,
+    changed: Condition,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    begun: Vec<u32>,
+    running: u32,
+    most_running: u32,
+    released: u32,
+}
+
+impl ObjectAdapter for Diary {
+    fn dispatch(&self, _: &[u8], _: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let token = call.arguments()?.u32()?;
+        let mut entries = self.entries.lock();
+        entries.begun.push(token);
+        entries.running += 1;
+        entries.most_running = entries.most_running.max(entries.running);
+        match token {
+            HOLD => self.changed.wait_while(&mut entries, |entries| entries.released == 0),
+            RELEASE => {
+                entries.released += 1;
+                self.changed.notify_all();
+            }
+            _ => {}
+        }
+        drop(entries);
+        let replied = if call.is_response_expected() {
+            call.reply(|out| {
+                out.u32(token);
+                out.octet_sequence(&[])
+            })
+        } else {
+            Ok(call.finish_oneway())
+        };
+        self.entries.lock().running -= 1;
+        replied
+    }
+
+    fn locate(&self, _: &[u8]) -> Located {
+        Located::Here
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// A transport that knows who reads.
+#[derive(Debug)]
+struct Attended {
+    end: End,
+    readers: Mutex<Readers>,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    current: Option<thread::ThreadId>,
+    former: HashSet<thread::ThreadId>,
+}
+
+impl Transport for Attended {
+    fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        let me = thread::current().id();
+        let mut readers = self.readers.lock();
+        assert!(!readers.former.contains(&me), "who lost the reading reads again");
+        let before = readers.current.replace(me).filter(|before| *before != me);
+        readers.former.extend(before);
+        drop(readers);
+        self.end.recv(room)
+    }
+
+    fn send(&self, octets: &[u8]) -> io::Result<usize> {
+        self.end.send(octets)
+    }
+
+    fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.end.send_v(parts)
+    }
+
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.end.set_recv_timeout(timeout)
+    }
+
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.end.set_send_timeout(timeout)
+    }
+
+    fn close_writer(&self) {
+        self.end.close_writer();
+    }
+
+    fn close(&self) {
+        self.end.close();
+    }
+}
+
+/// A served connection and its client's end.
+struct Stage {
+    orb: Orb,
+    diary: Arc<Diary>,
+    connection: Arc<ServerConnection>,
+    client: End,
+}
+
+/// What a client received.
+#[derive(Debug, Default)]
+struct Received {
+    replies: Vec<u32>,
+    located: u32,
+    goodbyes: u32,
+}
+
+impl Stage {
+    fn new(orb: &Orb) -> Self {
+        let diary: Arc<Diary> = Arc::default();
+        let adapter: Arc<dyn ObjectAdapter> = Arc::clone(&diary) as _;
+        orb.install_adapter(adapter);
+        let (near, client) = pipe::pair(4096);
+        let transport = Attended { end: near, readers: Mutex::default() };
+        let settings = ServerSettings {
+            order: talk::wire().order,
+            limits: talk::wire().limits,
+            max_message: 1 << 16,
+            max_unfinished: 16,
+            max_in_flight: MAX_IN_FLIGHT,
+            max_connections: 1,
+            send_queue: None,
+            recv_queue: None,
+        };
+        let connection =
+            Arc::new(ServerConnection::new(orb.clone(), "pretend".into(), Box::new(transport), Arc::new(settings)));
+        Self { orb: orb.clone(), diary, connection, client }
+    }
+
+    fn serve(&self) -> thread::JoinHandle<()> {
+        let connection = Arc::clone(&self.connection);
+        thread::spawn(move || connection.serve())
+    }
+
+    /// Relieves the reading thread when it seems right, so many times: a watcher without patience.
+    fn relieve(&self, times: u32) -> thread::JoinHandle<()> {
+        let connection = Arc::clone(&self.connection);
+        thread::spawn(move || {
+            for _ in 0..times {
+                let turn = connection.turn();
+                if turn % 2 == 1 {
+                    connection.relieve(turn);
+                }
+            }
+        })
+    }
+
+    /// Closes in an orderly way and waits for the end.
+    fn shut_down(&self) -> thread::JoinHandle<()> {
+        let connection = Arc::clone(&self.connection);
+        thread::spawn(move || {
+            connection.begin_close();
+            for stage in [Farewell::Said, Farewell::Ended] {
+                connection.await_farewell(stage, &Deadline::after(NEVER));
+            }
+        })
+    }
+
+    /// Asks these questions, in another thread; a server that ends does not hear them all.
+    fn ask(&self, questions: Vec<Question>) -> thread::JoinHandle<()> {
+        let client = self.client.clone();
+        thread::spawn(move || {
+            let _ = questions.into_iter().try_for_each(|question| send_message(&client, &talk::request(question, 0)));
+        })
+    }
+
+    /// Reads until the server ends or so many replies have come.
+    fn receive(&self, replies: usize) -> Received {
+        let (mut reader, mut received) = (talk::reader(), Received::default());
+        while received.replies.len() < replies {
+            match reader.next(&self.client, None, false) {
+                Ok(message) => {
+                    assert_eq!(received.goodbyes, 0, "{message} came after the goodbye");
+                    let mut input = message.decoder(talk::wire().limits);
+                    match message.header.message_type {
+                        MessageType::Reply => {
+                            ReplyHeader::decode(&mut input).expect("a reply");
+                            received.replies.push(talk::token_in(&message, input.position()));
+                        }
+                        MessageType::LocateReply => {
+                            LocateReplyHeader::decode(&mut input).expect("a reply");
+                            received.located += 1;
+                        }
+                        MessageType::CloseConnection => received.goodbyes += 1,
+                        other => panic!("a server sent {other}"),
+                    }
+                }
+                Err(ReadError::EndOfFile) => break,
+                Err(error) => panic!("the server wrote nonsense: {error}"),
+            }
+        }
+        received.replies.sort_unstable();
+        received
+    }
+
+    /// Tokens of the requests that were run, in order.
+    fn begun(&self) -> Vec<u32> {
+        let mut begun = self.diary.entries.lock().begun.clone();
+        begun.sort_unstable();
+        begun
+    }
+
+    fn check_in_flight(&self) {
+        let most = self.diary.entries.lock().most_running;
+        assert!(most <= MAX_IN_FLIGHT, "{most} upcalls ran at once");
+    }
+}
+
+fn two_way(token: u32) -> Question {
+    Question { id: token, token, is_two_way: true, is_limited: false }
+}
+
+fn one_way(token: u32) -> Question {
+    Question { is_two_way: false, ..two_way(token) }
+}
+
+fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+    threads.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
+}
+
+#[test]
+fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
+    check(6000, || {
+        let stage = Stage::new(&Orb::builder().build());
+        let questions: Vec<Question> =
+            (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect();
+        let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask(questions.clone())];
+        let received = stage.receive(usize::MAX);
+        stage.client.close();
+        join(threads);
+        stage.check_in_flight();
+        assert_eq!(received.goodbyes, 1);
+        let begun = stage.begun();
+        let is_answered =
+            |token: &&u32| questions.iter().any(|question| question.token == **token && question.is_two_way);
+        let expected: Vec<u32> = begun.iter().filter(is_answered).copied().collect();
+        assert_eq!(received.replies, expected, "of {begun:?}");
+    });
+}
+
+#[test]
+fn a_client_that_leaves_at_any_time_leaves_nobody_waiting() {
+    check(4000, || {
+        let stage = Stage::new(&Orb::builder().build());
+        let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask((10..13).map(two_way).collect())];
+        if one_in(2) {
+            // What is not GIOP ends it too.
+            let _ = send_octets(&stage.client, b"garbage, not GIOP");
+        }
+        stage.client.close();
+        join(threads);
+    });
+}
+
+#[test]
+fn no_upcall_that_lasts_is_missed() {
+    check(2000, || {
+        let orb = Orb::builder().build();
+        let stage = Stage::new(&orb);
+        orb.watcher().watch(&stage.connection);
+        let serving = stage.serve();
+        let quick = usize::from(one_in(2));
+        let mut questions = vec![two_way(10); quick];
+        questions.extend([if one_in(4) { one_way(HOLD) } else { two_way(HOLD) }, two_way(RELEASE)]);
+        let replies = questions.iter().filter(|question| question.is_two_way).count();
+        let asking = stage.ask(questions);
+        assert_eq!(stage.receive(replies).replies.len(), replies);
+        stage.client.close();
+        join([serving, asking]);
+        stage.orb.watcher().stop();
+        stage.check_in_flight();
+    });
+}
