@@ -1,0 +1,96 @@
+//! Where a mistake would be silent: octets of one request inside of another's, references that lead nowhere.
+
+use std::{
+    io::Read,
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use spandrel::{CompletionStatus, Endpoint, Orb, SystemException};
+use spandrel_orb_tests::{Server, probe::Target};
+
+/// Far more than anything here takes; a test that would hang fails instead.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs `call` on a thread of its own; the receiver gets its result.
+fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || send.send(call()));
+    receive
+}
+
+/// A peer that reads the beginning of what its first client sends, waits until it may go on, and then reads the rest.
+struct Hesitant {
+    port: u16,
+    begun: mpsc::Receiver<()>,
+    go_on: mpsc::Sender<()>,
+    read: mpsc::Receiver<Vec<u8>>,
+}
+
+impl Hesitant {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let ((tell_begun, begun), (go_on, wait), (tell, read)) = (mpsc::channel(), mpsc::channel(), mpsc::channel());
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut octets = vec![0; 64];
+            stream.read_exact(&mut octets).unwrap();
+            tell_begun.send(()).unwrap();
+            wait.recv().unwrap();
+            read_to_silence(&mut stream, &mut octets);
+            tell.send(octets).unwrap();
+        });
+        Self { port, begun, go_on, read }
+    }
+}
+
+/// Until the end, or until nothing has come for a while.
+fn read_to_silence(stream: &mut TcpStream, octets: &mut Vec<u8>) {
+    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    // How it ends is not the question.
+    let _ = stream.read_to_end(octets);
+}
+
+/// Whoever was told COMPLETED_NO may send again: what the peer has must never become a whole request.
+fn nothing_follows_a_cut(cut: impl FnOnce(&Target) -> SystemException + Send + 'static) {
+    let peer = Hesitant::start();
+    let orb = Orb::builder().connections_per_peer(1).socket_queues(Some(64 << 10), None).build();
+    let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{}/nobody", peer.port)).unwrap();
+    let with_timeout = |timeout| Target::unchecked_narrow(&object.with_timeout(Some(timeout)));
+    let first = with_timeout(Duration::from_millis(300));
+    let first = in_background(move || cut(&first));
+    peer.begun.recv_timeout(PATIENCE).unwrap();
+    // On the same connection, behind the first: its octets are told from the first's by their value.
+    let second = with_timeout(Duration::from_secs(5));
+    let second = in_background(move || second.note(&vec![9; 8 << 20]));
+    let error = first.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(error.completed(), CompletionStatus::No, "{error}");
+    peer.go_on.send(()).unwrap();
+    let octets = peer.read.recv_timeout(PATIENCE).unwrap();
+    let announced = 12 + u32::from_ne_bytes(octets[8..12].try_into().unwrap()) as usize;
+    assert!(octets.len() < announced, "the peer has all {announced} octets");
+    assert!(!octets[200..].contains(&9), "octets of call 2 stand inside of call 1");
+    assert!(second.recv_timeout(PATIENCE).unwrap().is_err());
+}
+
+#[test]
+fn nothing_is_written_behind_a_one_way_that_was_cut() {
+    nothing_follows_a_cut(|target| target.note(&vec![7; 16 << 20]).unwrap_err());
+}
+
+#[test]
+fn nothing_is_written_behind_a_two_way_that_was_cut() {
+    nothing_follows_a_cut(|target| target.echo_octets(&vec![7; 16 << 20]).unwrap_err());
+}
+
+#[test]
+fn what_is_published_can_be_reached() {
+    for host in ["", "*", "127.0.0.1", "localhost", "0.0.0.0"] {
+        let server = Server::with(Orb::builder().listen(Endpoint::new(host, 0)));
+        let published = server.orb.listen().unwrap();
+        server.client().ping().unwrap_or_else(|error| panic!("`{host}` is published as {published:?}: {error}"));
+    }
+}
