@@ -169,9 +169,10 @@ impl ServerConnection {
                 }
                 Served::Continue
             }
-            Err(now) => {
-                self.relieved.fetch_sub(1, Ordering::AcqRel);
-                if now & CLOSING != 0 {
+            Err(_) => {
+                self.relieved.fetch_sub(1, Ordering::SeqCst);
+                // Looked at again: whoever has begun to close meanwhile took this upcall for a running one.
+                if self.turn() & CLOSING != 0 {
                     self.say_goodbye_when_idle();
                 }
                 Served::Relieved
@@ -249,7 +250,7 @@ impl ServerConnection {
 
     /// Accepts no further request; says goodbye once those that run have been answered.
     pub(super) fn begin_close(&self) {
-        self.turn.fetch_or(CLOSING, Ordering::AcqRel);
+        self.turn.fetch_or(CLOSING, Ordering::SeqCst);
         self.say_goodbye_when_idle();
     }
 
