@@ -3,6 +3,7 @@
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
     Message, MessageType, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, bare_message, begin_reply,
+    locate_request,
 };
 
 use crate::reader::MessageReader;
@@ -42,6 +43,13 @@ pub(crate) fn reply(question: Question, octets: usize) -> Vec<u8> {
     let body = begin_reply(&mut out, question.id, ReplyStatus::NoException, &[]);
     put(&mut out, question.token, octets);
     body.end(&mut out).expect("it is short");
+    out.to_vec()
+}
+
+/// A LocateRequest.
+pub(crate) fn locate(id: u32) -> Vec<u8> {
+    let mut out = Encoder::new(wire());
+    locate_request(&mut out, id, b"key").expect("it is short");
     out.to_vec()
 }
 

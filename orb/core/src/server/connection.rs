@@ -120,7 +120,7 @@ impl ServerConnection {
         self.link.note_version(message.header.version);
         match message.header.message_type {
             MessageType::Request => self.request(message),
-            MessageType::LocateRequest => self.locate(message).map(|()| Served::Continue),
+            MessageType::LocateRequest => self.locate(message),
             MessageType::CancelRequest => {
                 // Advisory (9.4.4): a request that already runs is answered all the same.
                 let cancelled = CancelRequest::decode(&mut self.decoder(message))?;
@@ -143,18 +143,26 @@ impl ServerConnection {
     fn request(&self, message: &Message) -> Result<Served, ReadError> {
         let mut arguments = self.decoder(message);
         let request = RequestHeader::decode(&mut arguments)?;
-        self.is_one_way.store(!request.response.is_expected(), Ordering::Relaxed);
+        let is_one_way = !request.response.is_expected();
+        let asked = Asked { header: &request, version: message.header.version };
+        Ok(self.take_turn(is_one_way, || self.upcall(&asked, arguments)))
+    }
+
+    /// Answers, unless no further request is accepted.
+    #[inline]
+    fn take_turn(&self, is_one_way: bool, answer: impl FnOnce()) -> Served {
+        self.is_one_way.store(is_one_way, Ordering::Relaxed);
         // Sequentially consistent because of the watcher; see there.
         let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
         if turn & CLOSING != 0 {
             // Not acted on: the CloseConnection that was or will be sent says so.
             self.turn.fetch_add(1, Ordering::SeqCst);
             self.say_goodbye_when_idle();
-            return Ok(Served::Continue);
+            return Served::Continue;
         }
         self.orb.watcher().note_upcall();
-        self.upcall(&Asked { header: &request, version: message.header.version }, arguments);
-        Ok(self.end_upcall(turn))
+        answer();
+        self.end_upcall(turn)
     }
 
     /// Goes back to reading, unless another thread does that already.
@@ -199,8 +207,12 @@ impl ServerConnection {
         }
     }
 
-    fn locate(&self, message: &Message) -> Result<(), ReadError> {
+    fn locate(&self, message: &Message) -> Result<Served, ReadError> {
         let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
+        Ok(self.take_turn(false, || self.say_where(&request, message.header.version)))
+    }
+
+    fn say_where(&self, request: &LocateRequestHeader<'_>, version: GiopVersion) {
         let located = match (self.orb.adapter(), request.target.object_key()) {
             (Some(adapter), Some(key)) => adapter.locate(&key),
             _ => Located::Unknown,
@@ -210,7 +222,7 @@ impl ServerConnection {
             Located::Unknown => LocateStatus::UnknownObject,
             Located::Forward(_) => LocateStatus::ObjectForward,
         };
-        let mut out = Encoder::reusing(scratch::take(), self.link.wire(message.header.version));
+        let mut out = Encoder::reusing(scratch::take(), self.link.wire(version));
         let body = begin_locate_reply(&mut out, request.request_id, status);
         let written = match &located {
             Located::Forward(ior) => spandrel_cdr::Encode::encode(ior, &mut out),
@@ -221,7 +233,6 @@ impl ServerConnection {
             Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
         }
         scratch::give(out.into_scratch());
-        Ok(())
     }
 
     fn read_failed(&self, error: &ReadError) {

@@ -14,7 +14,7 @@ use crate::{
         talk::{self, Question},
     },
     reader::{Deadline, ReadError},
-    transport::{Transport, send_message, send_octets},
+    transport::{Transport, send_octets},
 };
 
 /// Holds its upcall until a [`RELEASE`] has run.
@@ -49,6 +49,7 @@ impl ObjectAdapter for Diary {
         entries.begun.push(token);
         entries.running += 1;
         entries.most_running = entries.most_running.max(entries.running);
+        self.changed.notify_all();
         match token {
             HOLD => self.changed.wait_while(&mut entries, |entries| entries.released == 0),
             RELEASE => {
@@ -184,6 +185,16 @@ impl Stage {
         })
     }
 
+    /// Waits for an upcall that holds, relieves its thread and lets it go on.
+    fn relieve_and_release(&self) {
+        let mut entries = self.diary.entries.lock();
+        self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
+        drop(entries);
+        self.connection.relieve(self.connection.turn());
+        self.diary.entries.lock().released += 1;
+        self.diary.changed.notify_all();
+    }
+
     /// Closes in an orderly way and waits for the end.
     fn shut_down(&self) -> thread::JoinHandle<()> {
         let connection = Arc::clone(&self.connection);
@@ -195,11 +206,11 @@ impl Stage {
         })
     }
 
-    /// Asks these questions, in another thread; a server that ends does not hear them all.
-    fn ask(&self, questions: Vec<Question>) -> thread::JoinHandle<()> {
+    /// Sends these messages, in another thread; a server that ends does not hear them all.
+    fn ask(&self, messages: Vec<Vec<u8>>) -> thread::JoinHandle<()> {
         let client = self.client.clone();
         thread::spawn(move || {
-            let _ = questions.into_iter().try_for_each(|question| send_message(&client, &talk::request(question, 0)));
+            let _ = messages.iter().try_for_each(|message| send_octets(&client, message));
         })
     }
 
@@ -245,6 +256,10 @@ impl Stage {
     }
 }
 
+fn requests(questions: &[Question]) -> Vec<Vec<u8>> {
+    questions.iter().map(|question| talk::request(*question, 0).to_vec()).collect()
+}
+
 fn two_way(token: u32) -> Question {
     Question { id: token, token, is_two_way: true, is_limited: false }
 }
@@ -263,7 +278,9 @@ fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
         let stage = Stage::new(&Orb::builder().build());
         let questions: Vec<Question> =
             (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect();
-        let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask(questions.clone())];
+        let mut messages = requests(&questions);
+        messages.insert(1, talk::locate(99));
+        let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         join(threads);
@@ -278,10 +295,29 @@ fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
 }
 
 #[test]
+fn a_thread_that_was_relieved_does_not_forget_the_goodbye() {
+    check(4000, || {
+        let stage = Stage::new(&Orb::builder().build());
+        let threads = [stage.serve(), stage.ask(requests(&[two_way(HOLD)]))];
+        stage.relieve_and_release();
+        let closing = stage.shut_down();
+        let received = stage.receive(usize::MAX);
+        stage.client.close();
+        join(threads.into_iter().chain([closing]));
+        assert_eq!((received.replies, received.goodbyes), (vec![HOLD], 1));
+    });
+}
+
+#[test]
 fn a_client_that_leaves_at_any_time_leaves_nobody_waiting() {
     check(4000, || {
         let stage = Stage::new(&Orb::builder().build());
-        let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask((10..13).map(two_way).collect())];
+        let threads = [
+            stage.serve(),
+            stage.relieve(6),
+            stage.shut_down(),
+            stage.ask(requests(&[two_way(10), one_way(11), two_way(12)])),
+        ];
         if one_in(2) {
             // What is not GIOP ends it too.
             let _ = send_octets(&stage.client, b"garbage, not GIOP");
@@ -302,7 +338,7 @@ fn no_upcall_that_lasts_is_missed() {
         let mut questions = vec![two_way(10); quick];
         questions.extend([if one_in(4) { one_way(HOLD) } else { two_way(HOLD) }, two_way(RELEASE)]);
         let replies = questions.iter().filter(|question| question.is_two_way).count();
-        let asking = stage.ask(questions);
+        let asking = stage.ask(requests(&questions));
         assert_eq!(stage.receive(replies).replies.len(), replies);
         stage.client.close();
         join([serving, asking]);
