@@ -2,12 +2,12 @@
 
 use std::{collections::HashMap, io, time::Duration};
 
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_ipc::inet;
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Condition, Mutex};
 
 use super::{CallFailure, ClientConnection};
-use crate::reader::MessageReader;
+use crate::reader::{Deadline, MessageReader};
 
 /// What the client side of an ORB is configured with.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub(crate) struct Peer {
     name: Arc<str>,
     settings: Arc<ClientSettings>,
     pool: Mutex<Pool>,
+    /// Notified when a connection was opened or could not be.
+    opened: Condition,
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +72,8 @@ struct Pool {
     connections: Vec<Pooled>,
     /// Connections that are being opened right now.
     opening: usize,
+    /// How often none could be opened, and why the last time.
+    refused: Option<(u64, CallFailure)>,
 }
 
 #[derive(Debug)]
@@ -90,28 +94,78 @@ pub(crate) struct Lease<'p> {
 impl Peer {
     fn new(host: &str, port: u16, settings: Arc<ClientSettings>) -> Self {
         let name = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        Self { host: host.to_owned(), port, name: name.into(), settings, pool: Mutex::default() }
+        Self {
+            host: host.to_owned(),
+            port,
+            name: name.into(),
+            settings,
+            pool: Mutex::default(),
+            opened: Condition::new(),
+        }
     }
 
     /// A connection that nobody uses, or a new one, or, at the limit, the one with the fewest users.
     pub(crate) fn lease(&self, timeout: Option<Duration>) -> Result<Lease<'_>, CallFailure> {
-        let mut pool = self.pool.lock();
-        if let Some(connection) = pool.idle() {
+        self.lease_or(timeout, || self.connect(timeout))
+    }
+
+    /// `connect` opens one more.
+    fn lease_or(
+        &self,
+        timeout: Option<Duration>,
+        connect: impl FnOnce() -> Result<ClientConnection, CallFailure>,
+    ) -> Result<Lease<'_>, CallFailure> {
+        if let Some(connection) = self.open_already(timeout)? {
             return Ok(Lease { peer: self, connection, fresh: false });
         }
-        if pool.connections.len() + pool.opening >= self.settings.connections_per_peer
-            && let Some(connection) = pool.least_used()
-        {
-            return Ok(Lease { peer: self, connection, fresh: false });
-        }
-        pool.opening += 1;
-        drop(pool);
-        let opened = self.connect(timeout);
+        let opened = connect().map(Arc::new);
         let mut pool = self.pool.lock();
         pool.opening -= 1;
-        let connection = Arc::new(opened?);
-        pool.connections.push(Pooled { connection: Arc::clone(&connection), users: 1 });
-        Ok(Lease { peer: self, connection, fresh: true })
+        match &opened {
+            Ok(connection) => pool.connections.push(Pooled { connection: Arc::clone(connection), users: 1 }),
+            // The time of this call is not that of others.
+            Err(failure) if timeout.is_some() && is_timeout(failure) => {}
+            Err(failure) => pool.refused = Some((pool.refusals() + 1, failure.clone())),
+        }
+        drop(pool);
+        self.opened.notify_all();
+        Ok(Lease { peer: self, connection: opened?, fresh: true })
+    }
+
+    /// A connection that is open; none, and one more that is being opened, if the caller is to open it.
+    fn open_already(&self, timeout: Option<Duration>) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
+        let limit = self.settings.connections_per_peer;
+        let mut waiting = None;
+        let mut pool = self.pool.lock();
+        loop {
+            if let Some(connection) = pool.idle() {
+                return Ok(Some(connection));
+            }
+            let open = pool.open();
+            if open + pool.opening >= limit
+                && let Some(connection) = pool.least_used()
+            {
+                return Ok(Some(connection));
+            }
+            let (deadline, refusals) = waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.refusals()));
+            // What kept others from opening those that this call waited for would keep it too.
+            if let Some((count, failure)) = &pool.refused
+                && open == 0
+                && count != refusals
+            {
+                return Err(failure.clone());
+            }
+            // Below the limit; or what was counted as open has been retired meanwhile.
+            if pool.opening < limit {
+                pool.opening += 1;
+                return Ok(None);
+            }
+            match deadline.as_ref().map(Deadline::remaining) {
+                None => self.opened.wait(&mut pool),
+                Some(Duration::ZERO) => return Err(self.connect_failed(io::ErrorKind::TimedOut.into())),
+                Some(remaining) => drop(self.opened.wait_for(&mut pool, remaining)),
+            }
+        }
     }
 
     fn connect(&self, timeout: Option<Duration>) -> Result<ClientConnection, CallFailure> {
@@ -166,8 +220,18 @@ impl Pool {
         Some(Arc::clone(&pooled.connection))
     }
 
+    /// How many may be given to further callers.
+    fn open(&self) -> usize {
+        self.connections.iter().filter(|pooled| !pooled.connection.is_retired()).count()
+    }
+
+    fn refusals(&self) -> u64 {
+        self.refused.as_ref().map_or(0, |(count, _)| *count)
+    }
+
     fn least_used(&mut self) -> Option<Arc<ClientConnection>> {
-        let pooled = self.connections.iter_mut().min_by_key(|pooled| pooled.users)?;
+        let open = self.connections.iter_mut().filter(|pooled| !pooled.connection.is_retired());
+        let pooled = open.min_by_key(|pooled| pooled.users)?;
         pooled.users += 1;
         Some(Arc::clone(&pooled.connection))
     }
@@ -184,6 +248,10 @@ impl Pool {
     }
 }
 
+fn is_timeout(failure: &CallFailure) -> bool {
+    failure.exception.kind() == SystemExceptionKind::Timeout
+}
+
 impl std::ops::Deref for Lease<'_> {
     type Target = ClientConnection;
 
@@ -197,3 +265,6 @@ impl Drop for Lease<'_> {
         self.peer.pool.lock().release(&self.connection);
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod models;

@@ -1,0 +1,103 @@
+//! Models of callers that share the connections to one peer.
+
+use std::{io, time::Duration};
+
+use spandrel_sync::{Arc, thread};
+
+use super::{CallFailure, ClientConnection, ClientSettings, Lease, Peer};
+use crate::{
+    models::{check, one_in, pipe, talk},
+    transport::Transport,
+};
+
+const LIMIT: usize = 2;
+
+fn peer() -> Arc<Peer> {
+    let settings = ClientSettings {
+        connections_per_peer: LIMIT,
+        connect_timeout: None,
+        max_message: 1 << 16,
+        max_unfinished: 16,
+        send_queue: None,
+        recv_queue: None,
+    };
+    Arc::new(Peer::new("pretend", 1, Arc::new(settings)))
+}
+
+/// A connection whose other end is there, or is gone.
+fn connection(is_dead: bool) -> ClientConnection {
+    let (near, far) = pipe::pair(4096);
+    if is_dead {
+        far.close();
+    }
+    ClientConnection::new("pretend:1".into(), Box::new(near), talk::reader())
+}
+
+fn verify(peer: &Peer) {
+    let pool = peer.pool.lock();
+    let open = pool.connections.iter().filter(|pooled| !pooled.connection.is_retired()).count();
+    assert!(open + pool.opening <= LIMIT, "{open} connections are open and {} are being opened", pool.opening);
+}
+
+/// Takes a connection, which is opened here if need be; opening fails at times, if it may.
+fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease<'_>, CallFailure> {
+    peer.lease_or(timeout, || {
+        verify(peer);
+        thread::yield_now();
+        if may_fail && one_in(3) {
+            return Err(peer.connect_failed(io::ErrorKind::ConnectionRefused.into()));
+        }
+        Ok(connection(may_fail && one_in(2)))
+    })
+}
+
+/// A call that fails, and retires its connection, if the other end is gone.
+fn call(lease: &Lease<'_>) {
+    let id = lease.request_id();
+    let question = talk::Question { id, token: id, is_two_way: false, is_limited: false };
+    if lease.one_way(&talk::request(question, 0), None).is_err() {
+        assert!(lease.is_retired());
+    }
+}
+
+fn callers(peer: &Arc<Peer>, count: usize, call: fn(&Peer)) {
+    let start = |_| {
+        let peer = Arc::clone(peer);
+        thread::spawn(move || call(&peer))
+    };
+    let threads: Vec<_> = (0..count).map(start).collect();
+    threads.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
+}
+
+#[test]
+fn never_more_connections_than_the_limit_and_none_is_lost() {
+    check(8000, || {
+        let peer = peer();
+        callers(&peer, 4, |peer| {
+            let timeout = one_in(3).then(|| Duration::from_secs(3600));
+            for _ in 0..2 {
+                if let Ok(lease) = lease(peer, timeout, true) {
+                    call(&lease);
+                }
+                verify(peer);
+            }
+        });
+        let pool = peer.pool.lock();
+        assert_eq!(pool.opening, 0);
+        assert!(pool.connections.iter().all(|pooled| pooled.users == 0 && !pooled.connection.is_retired()));
+    });
+}
+
+#[test]
+fn a_connection_is_used_by_one_caller_while_another_may_be_opened() {
+    check(4000, || {
+        let peer = peer();
+        callers(&peer, LIMIT, |peer| {
+            let lease = lease(peer, None, false).unwrap_or_else(|failure| panic!("{}", failure.exception));
+            let pool = peer.pool.lock();
+            assert!(pool.connections.iter().all(|pooled| pooled.users <= 1));
+            drop(pool);
+            drop(lease);
+        });
+    });
+}
