@@ -33,6 +33,8 @@
 
 mod backend;
 mod condition;
+#[cfg(shuttle)]
+pub mod models;
 mod mutex;
 mod rwlock;
 

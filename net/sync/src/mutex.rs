@@ -1,5 +1,7 @@
 //! Mutual exclusion.
 
+use std::time::Duration;
+
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -38,6 +40,14 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock().map(MutexGuard)
+    }
+
+    /// Waits until the value is free and takes it, unless that takes longer than `timeout`.
+    ///
+    /// Under the model checker time does not run out here.
+    #[inline]
+    pub fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock_for(timeout).map(MutexGuard)
     }
 
     /// The value, without locking: `&mut self` shows that no one else has it.

@@ -75,9 +75,19 @@ impl ActiveObjectMap {
         Some(active)
     }
 
+    /// Takes all objects out. Their ids are never valid again.
+    pub(crate) fn clear(&self) -> Vec<Active> {
+        let mut map = self.0.write();
+        map.free.clear();
+        map.slots.drain(..).filter_map(|slot| slot.active).collect()
+    }
+
     /// How many objects are active.
     pub(crate) fn len(&self) -> usize {
         let map = self.0.read();
         map.slots.iter().filter(|slot| slot.active.is_some()).count()
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod models;

@@ -11,31 +11,4 @@ pub(crate) mod pipe;
 pub(crate) mod pretend;
 pub(crate) mod talk;
 
-use shuttle::{
-    Config, Runner,
-    rand::{Rng, thread_rng},
-    scheduler::{PctScheduler, RandomScheduler},
-};
-
-/// Multiplies the numbers of executions, for a longer look.
-const TIMES: &str = "SPANDREL_MODELS_TIMES";
-
-/// Runs a model so many times, half of them in random order, half with a few changes of priority at the worst moments.
-pub(crate) fn check(executions: usize, model: fn()) {
-    let times = std::env::var(TIMES).map_or(1, |times| times.parse().expect("a number"));
-    let each = executions * times / 2;
-    let mut config = Config::new();
-    config.stack_size = 256 * 1024;
-    Runner::new(RandomScheduler::new(each), config.clone()).run(model);
-    Runner::new(PctScheduler::new(4, each), config).run(model);
-}
-
-/// True once in so many times; replayed like the schedule.
-pub(crate) fn one_in(times: u32) -> bool {
-    below(times) == 0
-}
-
-/// A number below this one; replayed like the schedule.
-pub(crate) fn below(limit: u32) -> u32 {
-    thread_rng().gen_range(0..limit)
-}
+pub(crate) use spandrel_sync::models::{below, check, one_in};

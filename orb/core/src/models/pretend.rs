@@ -108,8 +108,8 @@ impl Pretend {
             if inbox.waiting.is_empty() {
                 return;
             }
-            let which = below(u32::try_from(inbox.waiting.len()).expect("they are few"));
-            let question = inbox.waiting.swap_remove(which as usize);
+            let which = below(inbox.waiting.len());
+            let question = inbox.waiting.swap_remove(which);
             drop(inbox);
             if self.manners.ends && one_in(4) {
                 return self.finish();
