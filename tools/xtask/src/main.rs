@@ -10,6 +10,7 @@ mod golden;
 mod ids;
 mod interop;
 mod matrix;
+mod models;
 mod packages;
 mod place;
 mod seeds;
@@ -26,6 +27,8 @@ cargo xtask NAME
                             and compare the repository ids of both IDL compilers; builds and installs what it needs
   golden                    record the golden GIOP messages of orb/giop/tests again
   fuzz [--seconds N]        replay every fuzz target's corpus, then fuzz each for N seconds (default 20)
+  models [--times N]        run the models of the ORB's threads under many interleavings (default 20 times as many as
+                            each says, about a minute)
   windows-check             cargo check for x86_64-pc-windows-gnu
 ";
 
@@ -48,6 +51,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["golden"] => golden::run(),
         ["fuzz"] => fuzz::run(20),
         ["fuzz", "--seconds", seconds] => fuzz::run(seconds.parse()?),
+        ["models"] => models::run(20),
+        ["models", "--times", times] => models::run(times.parse()?),
         ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
