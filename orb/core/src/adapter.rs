@@ -19,6 +19,9 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     /// Says where the object is, without running anything on it (LocateRequest).
     fn locate(&self, object_key: &[u8]) -> Located;
 
+    /// Lets all servants go: the ORB has ended. Called without any lock held.
+    fn close(&self);
+
     /// Itself, for whoever installed it and wants its own type back.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }

@@ -30,30 +30,31 @@ impl Endpoint {
         Self { host: host.into(), port }
     }
 
-    /// Opens the endpoint: each listening socket with the host and port to publish.
+    /// Opens the endpoint: the listening socket, with the host and port to publish.
     pub(crate) fn listen(
         &self,
         send_queue: Option<usize>,
         recv_queue: Option<usize>,
-    ) -> io::Result<Vec<(inet::Acceptor, (String, u16))>> {
+    ) -> io::Result<(inet::Acceptor, (String, u16))> {
         let host = match self.host.as_str() {
             "" => "127.0.0.1",
             "*" => "0.0.0.0",
             host => host,
         };
-        let mut options = inet::AcceptorOptions::default();
+        let addr = inet::Addr::new(host, self.port)?;
+        let ip = std::net::SocketAddr::from(addr).ip();
+        // Everywhere means everywhere: `[::]` takes IPv4, too.
+        let mut options = inet::AcceptorOptions::default().dual_stack(ip.is_unspecified() && ip.is_ipv6());
         if let Some(octets) = send_queue {
             options = options.send_queue(octets);
         }
         if let Some(octets) = recv_queue {
             options = options.recv_queue(octets);
         }
-        let addr = inet::Addr::new(host, self.port)?;
         let acceptor = inet::Acceptor::open_with(&addr, &options)?;
         let port = acceptor.local_addr()?.port();
-        let ip = std::net::SocketAddr::from(addr).ip();
         let published = if ip.is_unspecified() { reachable_host(ip)? } else { host.to_owned() };
-        Ok(vec![(acceptor, (published, port))])
+        Ok((acceptor, (published, port)))
     }
 }
 
@@ -61,6 +62,8 @@ impl Endpoint {
 fn reachable_host(bound: std::net::IpAddr) -> io::Result<String> {
     let interfaces = if_addrs::get_if_addrs()?;
     let reachable = interfaces.iter().filter(|interface| !interface.is_loopback()).map(if_addrs::Interface::ip);
+    // Link-local addresses mean nothing without the name of a link.
+    let reachable = reachable.filter(|ip| !matches!(ip, std::net::IpAddr::V6(ip) if ip.is_unicast_link_local()));
     let (v4, v6): (Vec<_>, Vec<_>) = reachable.partition(std::net::IpAddr::is_ipv4);
     let best = if bound.is_ipv6() { v6.into_iter().chain(v4).next() } else { v4.into_iter().next() };
     Ok(best.map_or_else(|| "127.0.0.1".to_owned(), |ip| ip.to_string()))

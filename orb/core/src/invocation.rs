@@ -54,12 +54,12 @@ impl ObjectRef {
         let reply = self.call(operation, &encode)?;
         let mut input = self.results(&reply);
         if reply.kind == ReplyKind::Reply(ReplyStatus::NoException) {
-            return decode(&mut input).map_err(|error| unreadable(operation, error).into());
+            return decode(&mut input).map_err(|error| unreadable(operation, error, CompletionStatus::Yes).into());
         }
-        let repository_id = input.str().map_err(|error| unreadable(operation, error))?;
+        let repository_id = input.str().map_err(|error| unreadable(operation, error, CompletionStatus::Yes))?;
         match E::decode(&repository_id, &mut input) {
             Some(Ok(raised)) => Err(raised),
-            Some(Err(error)) => Err(unreadable(operation, error).into()),
+            Some(Err(error)) => Err(unreadable(operation, error, CompletionStatus::Yes).into()),
             None => Err(SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
                 .with_detail(format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
                 .into()),
@@ -92,7 +92,7 @@ impl ObjectRef {
             ReplyKind::Locate(LocateStatus::ObjectHere) => Ok(Located::Here),
             ReplyKind::Locate(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
                 let ior = Ior::decode(&mut self.results(&reply));
-                ior.map(Located::Forward).map_err(|error| unreadable("LocateRequest", error))
+                ior.map(Located::Forward).map_err(|error| unreadable("LocateRequest", error, CompletionStatus::No))
             }
             ReplyKind::Locate(LocateStatus::LocSystemException) => Err(self.system_exception(&reply)),
             _ => Ok(Located::Unknown),
@@ -111,6 +111,10 @@ impl ObjectRef {
         let deadline = self.timeout().map(Deadline::after);
         let mut attempts = Attempts::default();
         loop {
+            if deadline.as_ref().is_some_and(|deadline| deadline.remaining().is_zero()) {
+                return Err(SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
+                    .with_detail("the time-out passed before the request could be sent"));
+            }
             let forwarded = self.forwarded();
             let destinations = match &forwarded {
                 Some(forwarded) => forwarded,
@@ -152,16 +156,33 @@ impl ObjectRef {
         let mut failure = None;
         for turn in 0..destinations.len() {
             let index = (preferred + turn) % destinations.len();
-            match destinations[index].peer.lease(deadline.map(Deadline::remaining)) {
-                Ok(lease) => {
+            let destination = &destinations[index];
+            // Those that may have to be tried after this one get their share of the time.
+            let left = u32::try_from(destinations.len() - turn).unwrap_or(u32::MAX);
+            let lease = match destination.peer.lease(deadline.map(|deadline| deadline.remaining() / left)) {
+                Ok(lease) => lease,
+                Err(refused) => {
+                    failure = Some(refused);
+                    continue;
+                }
+            };
+            let fresh = lease.fresh;
+            match exchange(&lease, destination, question, deadline) {
+                // A server that takes connections only to close them is full, or about to end.
+                Err(refused) if refused.stale && fresh => failure = Some(full(refused)),
+                Err(refused) => {
+                    if refused.stale {
+                        // The others that lay idle were most likely closed with it.
+                        destination.peer.drop_idle();
+                    }
+                    return Err(refused);
+                }
+                answered => {
                     if turn > 0 {
                         self.preferred().store(index, Ordering::Relaxed);
                     }
-                    let fresh = lease.fresh;
-                    return exchange(&lease, &destinations[index], question, deadline)
-                        .map_err(|failure| CallFailure { stale: failure.stale && !fresh, ..failure });
+                    return answered;
                 }
-                Err(refused) => failure = Some(refused),
             }
         }
         Err(failure.expect("a reference has at least one destination"))
@@ -174,7 +195,7 @@ impl ObjectRef {
         attempts: &mut Attempts,
         deadline: Option<&Deadline>,
     ) -> Result<(), SystemException> {
-        let CallFailure { exception, stale } = failure;
+        let CallFailure { exception, stale, .. } = failure;
         let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
         let safe = exception.completed() == CompletionStatus::No && in_time;
         if safe && self.go_home(attempts) {
@@ -197,14 +218,15 @@ impl ObjectRef {
             return Err(SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No)
                 .with_detail(format!("forwarded {MAX_FORWARDS} times in a row without arriving")));
         }
-        let ior = Ior::decode(&mut self.results(reply)).map_err(|error| unreadable("LOCATION_FORWARD", error))?;
+        let ior = Ior::decode(&mut self.results(reply))
+            .map_err(|error| unreadable("LOCATION_FORWARD", error, CompletionStatus::No))?;
         self.forward(&ior)
     }
 
     fn system_exception(&self, reply: &Reply) -> SystemException {
         let mut input = self.results(reply);
         let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
-        read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error))
+        read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error, CompletionStatus::Maybe))
     }
 
     fn results<'r>(&'r self, reply: &'r Reply) -> Decoder<'r> {
@@ -226,18 +248,31 @@ fn exchange(
         Question::Request { operation, response, marshal } => {
             let body = destination.template.begin(&mut out, request_id, *response, operation, &[]);
             match marshal(&mut out).and_then(|()| body.end(&mut out)) {
-                Err(error) => Err(CallFailure { exception: error.into(), stale: false }),
+                Err(error) => Err(CallFailure::new(error.into())),
                 Ok(()) if response.is_expected() => connection.two_way(request_id, &out, deadline).map(Some),
                 Ok(()) => connection.one_way(&out, deadline).map(|()| None),
             }
         }
         Question::Locate => match locate_request(&mut out, request_id, &destination.object_key) {
-            Err(error) => Err(CallFailure { exception: error.into(), stale: false }),
+            Err(error) => Err(CallFailure::new(error.into())),
             Ok(()) => connection.two_way(request_id, &out, deadline).map(Some),
         },
     };
     scratch::give(out.into_scratch());
-    outcome
+    match outcome {
+        Ok(Some(reply)) if !reply.kind.answers(question) => {
+            connection.retire();
+            let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
+            Err(CallFailure::new(exception.with_detail("the server answered another kind of question")))
+        }
+        outcome => outcome,
+    }
+}
+
+impl ReplyKind {
+    fn answers(self, question: &Question<'_, '_>) -> bool {
+        matches!(self, Self::Locate(_)) == matches!(question, Question::Locate)
+    }
 }
 
 /// True if the object, or the way to it, is no longer where it was.
@@ -245,9 +280,17 @@ fn gone(exception: &SystemException) -> bool {
     exception.kind() == SystemExceptionKind::ObjectNotExist && exception.completed() == CompletionStatus::No
 }
 
-/// MARSHAL for results that are not what the IDL says. The operation ran.
-fn unreadable(operation: &str, error: CdrError) -> SystemException {
+/// TRANSIENT for a connection that the server closed as soon as it was opened. Nothing ran.
+fn full(refused: CallFailure) -> CallFailure {
+    let exception = SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
+        .with_detail("the server accepts no more connections")
+        .with_source(refused.exception);
+    CallFailure::new(exception)
+}
+
+/// MARSHAL for a reply that is not what it should be.
+fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
     SystemException::from(error)
-        .with_completed(CompletionStatus::Yes)
+        .with_completed(completed)
         .with_detail(format!("the reply to `{operation}` cannot be read"))
 }

@@ -107,9 +107,9 @@ impl Orb {
         Destination::all_of(ior, self.0.settings.wire, &self.0.peers)
     }
 
-    /// BAD_INV_ORDER once the ORB has been shut down.
+    /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.
     pub(crate) fn check_running(&self) -> Result<(), SystemException> {
-        if self.0.closing.load(Ordering::Relaxed) {
+        if self.0.closing.load(Ordering::Relaxed) && UPCALLS.with(Cell::get) == 0 {
             return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
         }
         Ok(())
@@ -175,21 +175,10 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM saying what is wrong with the text, or that it denotes no object.
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
-        let url: ObjectUrl = text.trim().parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))?;
-        let ior = match url {
-            ObjectUrl::Ior(ior) => ior,
-            ObjectUrl::Corbaloc(url) if url.addresses.contains(&Address::Rir) => {
-                // Without a key `rir:` means the name service (7.6.10.2).
-                let name = if url.key.is_empty() { "NameService".into() } else { String::from_utf8_lossy(&url.key) };
-                return self.resolve_initial_references(&name);
-            }
-            ObjectUrl::Corbaloc(url) => url.to_ior().map_err(|error| bad_url(minor::BAD_ADDRESS, error))?,
-        };
-        if ior.is_nil() {
-            return Err(SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No)
-                .with_detail("the reference is nil"));
+        match parse_url(text)? {
+            Url::Initial(name) => self.resolve_initial_references(&name),
+            Url::Object(ior) => Ok(self.reference(ior)),
         }
-        Ok(self.reference(ior))
     }
 
     /// The object that is known by this name.
@@ -197,17 +186,18 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM for a name that is not configured, or whose URL cannot be read.
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
-        let Some(url) = self.0.settings.initial.url(name) else {
-            return Err(SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(format!(
-                "no initial reference `{name}` is configured (`-ORBInitRef {name}=URL` sets one)"
-            )));
-        };
-        if url.starts_with("corbaloc:rir:") {
+        let refused =
+            |detail: String| SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail);
+        let url = self.0.settings.initial.url(name).ok_or_else(|| {
+            refused(format!("no initial reference `{name}` is configured (`-ORBInitRef {name}=URL` sets one)"))
+        })?;
+        match parse_url(&url)? {
+            Url::Object(ior) => Ok(self.reference(ior)),
             // It could only lead back here.
-            return Err(SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No)
-                .with_detail(format!("the initial reference `{name}` is defined by `{url}`, in a circle")));
+            Url::Initial(_) => {
+                Err(refused(format!("the initial reference `{name}` is defined by another one, `{url}`")))
+            }
         }
-        self.string_to_object(&url)
     }
 
     /// The names that [`Orb::resolve_initial_references`] knows.
@@ -250,9 +240,21 @@ impl Orb {
     }
 
     fn close(&self) {
+        let _closed = Closed(&self.0);
         self.0.server.shutdown(self.0.settings.shutdown_timeout);
         self.0.watcher.stop();
         self.0.peers.clear();
+        if let Some(adapter) = self.adapter() {
+            adapter.close();
+        }
+    }
+}
+
+/// Says at its end that the ORB is closed, whatever happened on the way.
+struct Closed<'c>(&'c Core);
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
         *self.0.closed.lock() = true;
         self.0.close.notify_all();
     }
@@ -282,6 +284,31 @@ fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
     SystemException::initialize(0, CompletionStatus::No)
         .with_detail(format!("cannot listen on {}", endpoints.join(", ")))
         .with_source(error)
+}
+
+/// What a reference in text form leads to.
+enum Url {
+    Object(Ior),
+    /// `corbaloc:rir:`, a name known here.
+    Initial(String),
+}
+
+fn parse_url(text: &str) -> Result<Url, SystemException> {
+    let ior = match text.trim().parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))? {
+        ObjectUrl::Ior(ior) => ior,
+        ObjectUrl::Corbaloc(url) if url.addresses.contains(&Address::Rir) => {
+            // Without a key `rir:` means the name service (7.6.10.2).
+            let name = if url.key.is_empty() { "NameService".into() } else { String::from_utf8_lossy(&url.key) };
+            return Ok(Url::Initial(name.into_owned()));
+        }
+        ObjectUrl::Corbaloc(url) => url.to_ior().map_err(|error| bad_url(minor::BAD_ADDRESS, error))?,
+    };
+    if ior.is_nil() {
+        return Err(
+            SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail("the reference is nil")
+        );
+    }
+    Ok(Url::Object(ior))
 }
 
 fn bad_url(minor: u32, error: impl std::error::Error + Send + Sync + 'static) -> SystemException {

@@ -28,9 +28,29 @@ pub(crate) struct Deadline {
     pub(crate) span: Duration,
 }
 
+/// As good as for ever, and small enough for every clock.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// How much of the span may have passed before waiting for what is left is worth a system call.
+const NEGLIGIBLE: Duration = Duration::from_millis(1);
+
 impl Deadline {
     pub(crate) fn after(span: Duration) -> Self {
+        let span = span.min(LONGEST);
         Self { at: Instant::now() + span, span }
+    }
+
+    /// How long a transport may wait now, `None` if the time is up: the same span from call to call while all of it is
+    /// ahead, so that a constant time-out costs no system call.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        let remaining = self.remaining();
+        if remaining.is_zero() {
+            None
+        } else if self.span - remaining < NEGLIGIBLE {
+            Some(self.span)
+        } else {
+            Some(remaining)
+        }
     }
 
     /// What is left; nothing once it has passed.
@@ -82,19 +102,17 @@ impl MessageReader {
         }
     }
 
-    /// The next whole message; fragments are joined. `fresh`: the deadline's whole span is still ahead.
+    /// The next whole message; fragments are joined.
     pub(crate) fn next(
         &mut self,
         transport: &dyn Transport,
         deadline: Option<&Deadline>,
-        mut fresh: bool,
     ) -> Result<Message, ReadError> {
         loop {
             if let Some(message) = self.buffered()? {
                 return Ok(message);
             }
-            self.arm(transport, deadline, fresh)?;
-            fresh = false;
+            self.arm(transport, deadline)?;
             let room = self.room();
             match transport.recv(room) {
                 Ok(0) if self.buffer.filled().is_empty() => return Err(ReadError::EndOfFile),
@@ -156,15 +174,8 @@ impl MessageReader {
     }
 
     /// Tells the transport how long to wait, if that is not what it was told last.
-    fn arm(&mut self, transport: &dyn Transport, deadline: Option<&Deadline>, fresh: bool) -> Result<(), ReadError> {
-        let wanted = match deadline {
-            None => None,
-            Some(deadline) if fresh => Some(deadline.span),
-            Some(deadline) => match deadline.remaining() {
-                Duration::ZERO => return Err(ReadError::TimedOut),
-                remaining => Some(remaining),
-            },
-        };
+    fn arm(&mut self, transport: &dyn Transport, deadline: Option<&Deadline>) -> Result<(), ReadError> {
+        let wanted = deadline.map(|deadline| deadline.wait().ok_or(ReadError::TimedOut)).transpose()?;
         if wanted != self.timeout {
             transport.set_recv_timeout(wanted)?;
             self.timeout = wanted;

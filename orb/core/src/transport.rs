@@ -61,16 +61,27 @@ impl Transport for inet::Stream {
     }
 }
 
-/// Writes a whole message, in one call if the transport takes it.
+/// Writes a whole message, in one call if the transport takes it. `before` runs before each call.
 ///
 /// An error means that its last octet was not accepted: the peer cannot have acted on it (design decision 9).
-pub(crate) fn send_message(transport: &dyn Transport, message: &Encoder<'_>) -> io::Result<()> {
+pub(crate) fn send_message(
+    transport: &dyn Transport,
+    message: &Encoder<'_>,
+    mut before: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
     match message.contiguous() {
-        Some(octets) => send_octets(transport, octets),
+        Some(mut rest) => {
+            while !rest.is_empty() {
+                before()?;
+                rest = &rest[accepted(transport.send(rest)?)?..];
+            }
+            Ok(())
+        }
         None => {
             let mut parts = message.parts();
             let mut rest = &mut parts[..];
             while !rest.is_empty() {
+                before()?;
                 let sent = accepted(transport.send_v(rest)?)?;
                 IoSlice::advance_slices(&mut rest, sent);
             }

@@ -66,26 +66,33 @@ impl ActiveObjectMap {
     /// Takes an object out. Its id is never valid again; a slot whose generations are used up is not used again.
     pub(crate) fn remove(&self, id: ObjectId) -> Option<Active> {
         let mut map = self.0.write();
-        let slot = map.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
-        let active = slot.active.take()?;
-        if let Some(next) = slot.generation.checked_add(1) {
-            slot.generation = next;
-            map.free.push(id.slot);
-        }
-        Some(active)
+        map.slots.get(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+        map.vacate(id.slot)
     }
 
     /// Takes all objects out. Their ids are never valid again.
     pub(crate) fn clear(&self) -> Vec<Active> {
         let mut map = self.0.write();
-        map.free.clear();
-        map.slots.drain(..).filter_map(|slot| slot.active).collect()
+        let slots = 0..u32::try_from(map.slots.len()).expect("no more slots than ids were made");
+        slots.filter_map(|slot| map.vacate(slot)).collect()
     }
 
     /// How many objects are active.
     pub(crate) fn len(&self) -> usize {
         let map = self.0.read();
         map.slots.iter().filter(|slot| slot.active.is_some()).count()
+    }
+}
+
+impl Slots {
+    fn vacate(&mut self, slot: u32) -> Option<Active> {
+        let entry = &mut self.slots[slot as usize];
+        let active = entry.active.take()?;
+        if let Some(next) = entry.generation.checked_add(1) {
+            entry.generation = next;
+            self.free.push(slot);
+        }
+        Some(active)
     }
 }
 

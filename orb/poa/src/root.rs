@@ -112,6 +112,10 @@ impl ObjectAdapter for RootAdapter {
         }
     }
 
+    fn close(&self) {
+        drop(self.objects.clear());
+    }
+
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }

@@ -86,15 +86,17 @@ pub(crate) struct CallFailure {
     pub(crate) exception: SystemException,
     /// True if the same request may be sent again on another connection, because this one was closed under it.
     pub(crate) stale: bool,
+    /// True if the peer said why.
+    pub(crate) is_explained: bool,
 }
 
 impl CallFailure {
-    fn new(exception: SystemException) -> Self {
-        Self { exception, stale: false }
+    pub(crate) fn new(exception: SystemException) -> Self {
+        Self { exception, stale: false, is_explained: false }
     }
 
     fn stale(exception: SystemException) -> Self {
-        Self { exception, stale: true }
+        Self { exception, stale: true, is_explained: false }
     }
 }
 
@@ -126,7 +128,7 @@ impl ClientConnection {
         self.retired.load(Ordering::Relaxed)
     }
 
-    fn retire(&self) {
+    pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
 
@@ -135,7 +137,17 @@ impl ClientConnection {
         if let Some(failure) = &self.mux.lock().closed {
             return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
         }
-        self.send(&mut self.writer.lock(), request, deadline).map_err(|error| self.write_failed(error))
+        let sent = self.send_in_turn(request, deadline);
+        sent.map_err(|error| self.write_failed(error))
+    }
+
+    /// Sends once nobody else writes, if that comes in time.
+    fn send_in_turn(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
+        let mut writer = match deadline {
+            None => self.writer.lock(),
+            Some(deadline) => self.writer.try_lock_for(deadline.remaining()).ok_or(io::ErrorKind::TimedOut)?,
+        };
+        self.send(&mut writer, request, deadline)
     }
 
     /// Sends a request and waits for its reply.
@@ -163,8 +175,7 @@ impl ClientConnection {
         }
         mux.waiters.push(Waiter { request_id, reply: None, wake: None });
         drop(mux);
-        let sent = self.send(&mut self.writer.lock(), request, deadline);
-        match sent {
+        match self.send_in_turn(request, deadline) {
             Ok(()) => self.await_reply(request_id, request.wire(), deadline),
             Err(error) if has_no_last_words(&error) => {
                 self.mux.lock().remove(request_id);
@@ -190,10 +201,10 @@ impl ClientConnection {
         let sent = self.send(&mut writer, request, deadline);
         drop(writer);
         let outcome = match sent {
-            Ok(()) => self.lead(&mut reader, request_id, deadline, true),
+            Ok(()) => self.lead(&mut reader, request_id, deadline),
             Err(error) if has_no_last_words(&error) => Err(self.write_failed(error)),
             Err(error) => {
-                let said = self.lead(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)), true);
+                let said = self.lead(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)));
                 Err(self.last_words(error, said))
             }
         };
@@ -208,18 +219,29 @@ impl ClientConnection {
         if writer.is_cut {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let timeout = deadline.map(|deadline| deadline.span);
-        if writer.timeout != timeout {
-            self.transport.set_send_timeout(timeout)?;
-            writer.timeout = timeout;
-        }
-        send_message(&*self.transport, message).inspect_err(|_| writer.is_cut = true)
+        let Writer { timeout, is_cut } = writer;
+        let arm = || {
+            let wanted = match deadline {
+                None => None,
+                Some(deadline) => Some(deadline.wait().ok_or(io::ErrorKind::TimedOut)?),
+            };
+            if *timeout != wanted {
+                self.transport.set_send_timeout(wanted)?;
+                *timeout = wanted;
+            }
+            Ok(())
+        };
+        send_message(&*self.transport, message, arm).inspect_err(|_| *is_cut = true)
     }
 
     /// A failed write may have a reason that the peer gave: a CloseConnection that was still unread.
     fn last_words(&self, error: io::Error, said: Result<Reply, CallFailure>) -> CallFailure {
         match said {
             Err(said) if said.stale => said,
+            Err(said) if said.is_explained => {
+                self.retire();
+                CallFailure { exception: said.exception.with_completed(CompletionStatus::No), ..said }
+            }
             _ => self.write_failed(error),
         }
     }
@@ -241,7 +263,6 @@ impl ClientConnection {
     }
 
     fn await_reply(&self, request_id: u32, wire: Wire, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
-        let mut fresh = true;
         let mut mux = self.mux.lock();
         loop {
             let waiter = mux.position(request_id);
@@ -256,11 +277,10 @@ impl ClientConnection {
             }
             if let Some(mut reader) = mux.reader.take() {
                 drop(mux);
-                let outcome = self.lead(&mut reader, request_id, deadline, fresh);
+                let outcome = self.lead(&mut reader, request_id, deadline);
                 self.hand_on(reader, request_id);
                 return outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, wire));
             }
-            fresh = false;
             let wake = WAKE.with(Arc::clone);
             mux.waiters[waiter].wake = Some(Arc::clone(&wake));
             match deadline {
@@ -284,10 +304,10 @@ impl ClientConnection {
         reader: &mut MessageReader,
         request_id: u32,
         deadline: Option<&Deadline>,
-        mut fresh: bool,
     ) -> Result<Reply, CallFailure> {
+        let _guard = CloseOnPanic(self);
         loop {
-            let message = match reader.next(&*self.transport, deadline, std::mem::take(&mut fresh)) {
+            let message = match reader.next(&*self.transport, deadline) {
                 Ok(message) => message,
                 Err(ReadError::TimedOut) => return Err(self.reply_timed_out()),
                 Err(error) => return Err(self.close(self.read_failed(error))),
@@ -317,10 +337,14 @@ impl ClientConnection {
                 SystemException::comm_failure(0, CompletionStatus::No)
                     .with_detail(format!("{} closed the connection in an orderly way", self.peer)),
             )),
-            MessageType::MessageError => Err(CallFailure::new(
-                SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
-                    .with_detail(format!("{} could not read a message and answered MessageError", self.peer)),
-            )),
+            MessageType::MessageError => Err(CallFailure {
+                exception: SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(format!(
+                    "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
+                    self.peer
+                )),
+                stale: false,
+                is_explained: true,
+            }),
             other => Err(CallFailure::new(
                 SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
                     .with_detail(format!("{} sent a {other}, which only clients may send", self.peer)),
@@ -347,6 +371,14 @@ impl ClientConnection {
     }
 
     fn read_failed(&self, error: ReadError) -> CallFailure {
+        if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
+            return CallFailure::new(
+                SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::Maybe).with_detail(format!(
+                    "{} sent a reply of {len} octets, more than the limit of {limit} (`-ORBMaxMessageSize`)",
+                    self.peer
+                )),
+            );
+        }
         let detail = match &error {
             ReadError::EndOfFile | ReadError::CutOff => {
                 format!("{} closed the connection before it replied", self.peer)
@@ -393,6 +425,18 @@ fn is_reply_timeout(exception: &SystemException) -> bool {
 /// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
 fn has_no_last_words(error: &io::Error) -> bool {
     is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
+}
+
+/// Whoever panics while it reads for others must not leave them waiting.
+struct CloseOnPanic<'c>(&'c ClientConnection);
+
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let exception = SystemException::internal(0, CompletionStatus::Maybe);
+            self.0.close(CallFailure::new(exception.with_detail("a thread panicked while it read replies")));
+        }
+    }
 }
 
 impl Drop for ClientConnection {

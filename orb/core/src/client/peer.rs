@@ -9,6 +9,9 @@ use spandrel_sync::{Arc, Condition, Mutex};
 use super::{CallFailure, ClientConnection};
 use crate::reader::{Deadline, MessageReader};
 
+/// The least that connecting to one of several addresses gets.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// What the client side of an ORB is configured with.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSettings {
@@ -162,10 +165,19 @@ impl Peer {
             }
             match deadline.as_ref().map(Deadline::remaining) {
                 None => self.opened.wait(&mut pool),
-                Some(Duration::ZERO) => return Err(self.connect_failed(io::ErrorKind::TimedOut.into())),
+                Some(Duration::ZERO) => return Err(self.connect_failed(io::ErrorKind::TimedOut.into(), true)),
                 Some(remaining) => drop(self.opened.wait_for(&mut pool, remaining)),
             }
         }
+    }
+
+    /// Forgets the connections that nobody uses: one that lay idle was found closed.
+    pub(crate) fn drop_idle(&self) {
+        let mut pool = self.pool.lock();
+        let idle: Vec<_> = pool.connections.extract_if(.., |pooled| pooled.users == 0).collect();
+        drop(pool);
+        // Closed outside of the lock.
+        drop(idle);
     }
 
     fn connect(&self, timeout: Option<Duration>) -> Result<ClientConnection, CallFailure> {
@@ -173,7 +185,7 @@ impl Peer {
             (Some(call), Some(setting)) => Some(call.min(setting)),
             (call, setting) => call.or(setting),
         };
-        let stream = self.open(timeout).map_err(|error| self.connect_failed(error))?;
+        let stream = self.open(timeout).map_err(|error| self.connect_failed(error, timeout.is_some()))?;
         tracing::debug!(peer = %self.name, "connected");
         let reader = MessageReader::new(self.settings.max_message, self.settings.max_unfinished);
         Ok(ClientConnection::new(Arc::clone(&self.name), Box::new(stream), reader))
@@ -188,28 +200,37 @@ impl Peer {
         if let Some(octets) = self.settings.recv_queue {
             connector = connector.recv_queue(octets);
         }
-        if let Some(timeout) = timeout {
-            connector = connector.timeout(timeout);
-        }
+        let deadline = timeout.map(Deadline::after);
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for addr in inet::Addr::resolve(&self.host, self.port)? {
-            match connector.open(&addr) {
-                Ok(stream) => return Ok(stream),
+        let addrs = inet::Addr::resolve(&self.host, self.port)?;
+        for (index, addr) in addrs.iter().enumerate() {
+            if let Some(deadline) = &deadline {
+                // Each gets its share, or a dead one would leave nothing for those behind it.
+                let left = u32::try_from(addrs.len() - index).unwrap_or(u32::MAX);
+                connector = connector.timeout((deadline.remaining() / left).max(SHORTEST));
+            }
+            match connector.open(addr) {
+                Ok(stream) => {
+                    // So that a peer that vanished without a word is noticed some day.
+                    stream.set_keep_alive(true)?;
+                    return Ok(stream);
+                }
                 Err(error) => failure = error,
             }
         }
         Err(failure)
     }
 
-    fn connect_failed(&self, error: io::Error) -> CallFailure {
+    /// `is_limited`: a time-out may be ours and not the system's.
+    fn connect_failed(&self, error: io::Error, is_limited: bool) -> CallFailure {
         let no = CompletionStatus::No;
         let detail = format!("cannot connect to {}", self.name);
-        let exception = if error.kind() == io::ErrorKind::TimedOut {
+        let exception = if is_limited && error.kind() == io::ErrorKind::TimedOut {
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no)
         } else {
             SystemException::transient(minor::NO_USABLE_PROFILE, no)
         };
-        CallFailure { exception: exception.with_detail(detail).with_source(error), stale: false }
+        CallFailure::new(exception.with_detail(detail).with_source(error))
     }
 }
 

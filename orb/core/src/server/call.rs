@@ -5,6 +5,8 @@ use spandrel_giop::{
     CompletionStatus, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
 };
 
+use spandrel_sync::atomic::{AtomicBool, Ordering};
+
 use super::link::Link;
 use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scratch};
 
@@ -13,6 +15,8 @@ use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scrat
 pub(super) struct Asked<'m> {
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
+    /// Set once an answer was sent: a servant that fails after that gets no second one.
+    pub(super) is_answered: AtomicBool,
 }
 
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
@@ -139,6 +143,7 @@ pub(super) fn answer<'a>(
     let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
+        asked.is_answered.store(true, Ordering::Relaxed);
         link.send(&out);
     }
     scratch::give(out.into_scratch());
@@ -147,6 +152,10 @@ pub(super) fn answer<'a>(
 
 /// Writes a SYSTEM_EXCEPTION reply.
 pub(super) fn answer_exception(link: &Link, asked: &Asked<'_>, exception: &SystemException) {
+    if asked.is_answered.load(Ordering::Relaxed) {
+        tracing::error!(%exception, "a servant failed after it had answered");
+        return;
+    }
     let sent = answer(link, asked, ReplyStatus::SystemException, &|out| exception.encode(out));
     if let Err(error) = sent {
         tracing::error!(%error, %exception, "an exception could not be marshaled");

@@ -15,6 +15,7 @@ use spandrel_sync::{
 use super::{
     call::{Asked, ServerCall, answer_exception, panicked},
     link::Link,
+    threads,
 };
 use crate::{
     Located, Orb,
@@ -54,6 +55,11 @@ pub(crate) struct ServerConnection {
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     relieved: AtomicU32,
+    /// A thread was started to relieve the reading one, and has not tried yet.
+    is_relief_due: AtomicBool,
+    /// The end of what the peer sends was read, or it sent what cannot be read.
+    is_read_out: AtomicBool,
+    is_finished: AtomicBool,
     /// The upcall of the reading thread answers nobody.
     is_one_way: AtomicBool,
     farewell: Mutex<Farewell>,
@@ -91,6 +97,9 @@ impl ServerConnection {
             reader: Mutex::new(reader),
             turn: AtomicU64::new(0),
             relieved: AtomicU32::new(0),
+            is_relief_due: AtomicBool::new(false),
+            is_read_out: AtomicBool::new(false),
+            is_finished: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             farewell: Mutex::new(Farewell::No),
             parting: Condition::new(),
@@ -99,18 +108,19 @@ impl ServerConnection {
 
     /// Reads and runs requests until the connection ends or another thread takes over.
     pub(super) fn serve(self: &Arc<Self>) {
+        let ending = Ending(self);
         loop {
-            let next = self.reader.lock().next(self.link.transport(), None, false);
+            let next = self.reader.lock().next(self.link.transport(), None);
             let served = match next {
                 Ok(message) => self.handle(&message),
                 Err(error) => Err(error),
             };
             match served {
                 Ok(Served::Continue) => {}
-                Ok(Served::Relieved) => return,
+                Ok(Served::Relieved) => return std::mem::forget(ending),
                 Err(error) => {
                     self.read_failed(&error);
-                    return self.finish();
+                    return;
                 }
             }
         }
@@ -144,7 +154,7 @@ impl ServerConnection {
         let mut arguments = self.decoder(message);
         let request = RequestHeader::decode(&mut arguments)?;
         let is_one_way = !request.response.is_expected();
-        let asked = Asked { header: &request, version: message.header.version };
+        let asked = Asked { header: &request, version: message.header.version, is_answered: AtomicBool::new(false) };
         Ok(self.take_turn(is_one_way, || self.upcall(&asked, arguments)))
     }
 
@@ -178,7 +188,7 @@ impl ServerConnection {
                 Served::Continue
             }
             Err(_) => {
-                self.relieved.fetch_sub(1, Ordering::SeqCst);
+                self.one_less_relieved();
                 // Looked at again: whoever has begun to close meanwhile took this upcall for a running one.
                 if self.turn() & CLOSING != 0 {
                     self.say_goodbye_when_idle();
@@ -252,7 +262,24 @@ impl ServerConnection {
         }
     }
 
+    /// Nobody reads any more. Requests that still run may answer before the connection ends.
+    fn end_reading(&self) {
+        self.is_read_out.store(true, Ordering::SeqCst);
+        if self.relieved.load(Ordering::SeqCst) == 0 {
+            self.finish();
+        }
+    }
+
+    fn one_less_relieved(&self) {
+        if self.relieved.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_read_out.load(Ordering::SeqCst) {
+            self.finish();
+        }
+    }
+
     fn finish(&self) {
+        if self.is_finished.swap(true, Ordering::SeqCst) {
+            return;
+        }
         self.link.finish();
         self.orb.watcher().forget(self);
         self.orb.server().forget(self);
@@ -310,27 +337,45 @@ impl ServerConnection {
         self.turn.load(Ordering::SeqCst)
     }
 
-    /// Takes the reading from a thread whose upcall is still the one of `turn`, and gives it to a new thread.
+    /// Starts a thread that takes the reading from the one whose upcall is still that of `turn`.
     pub(super) fn relieve(self: &Arc<Self>, turn: u64) {
-        // Counted before it happens, so that nobody takes the connection for idle in between.
-        let running = self.relieved.fetch_add(1, Ordering::SeqCst) + 1;
+        let running = self.relieved.load(Ordering::Relaxed) + 1;
         if turn & CLOSING != 0
             || running >= self.settings.max_in_flight
-            || self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_err()
+            || self.is_relief_due.swap(true, Ordering::AcqRel)
         {
-            self.relieved.fetch_sub(1, Ordering::SeqCst);
-            if self.turn() & CLOSING != 0 {
-                self.say_goodbye_when_idle();
-            }
             return;
         }
         let connection = Arc::clone(self);
-        if let Err(error) = super::threads::spawn("spandrel-relief", move || connection.serve()) {
+        if let Err(error) = threads::spawn("spandrel-relief", move || connection.take_over(turn)) {
+            // The next tick tries again; meanwhile requests behind the slow one wait.
+            self.is_relief_due.store(false, Ordering::Release);
             tracing::error!(%error, peer = %self.link.peer(), "no thread to read on while a servant is busy");
-            // Nobody reads any more: better an end that the peer sees than silence.
-            self.link.cut();
-            self.finish();
         }
+    }
+
+    /// Reads on, if the upcall has not ended meanwhile.
+    pub(super) fn take_over(self: &Arc<Self>, turn: u64) {
+        // Counted before it happens, so that nobody takes the connection for idle in between.
+        self.relieved.fetch_add(1, Ordering::SeqCst);
+        let taken = self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        self.is_relief_due.store(false, Ordering::Release);
+        if taken {
+            return self.serve();
+        }
+        self.one_less_relieved();
+        if self.turn() & CLOSING != 0 {
+            self.say_goodbye_when_idle();
+        }
+    }
+}
+
+/// Whoever reads ends the connection when it stops reading, also by a panic, unless another reads on.
+struct Ending<'c>(&'c ServerConnection);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end_reading();
     }
 }
 

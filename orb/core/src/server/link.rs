@@ -16,6 +16,8 @@ use crate::{
     transport::{Transport, send_message, send_octets},
 };
 
+/// How long a peer is waited for to take a message that only tells it of the end.
+const COURTESY: Duration = Duration::from_millis(200);
 /// How long what a peer still sends is read and dropped when its connection ends.
 const LINGER: Duration = Duration::from_millis(500);
 /// How much of it.
@@ -60,7 +62,7 @@ impl Link {
     /// Writes a message. A peer that is gone is noticed by whoever reads.
     pub(super) fn send(&self, message: &Encoder<'_>) {
         let _writer = self.writer.lock();
-        if let Err(error) = send_message(&*self.transport, message) {
+        if let Err(error) = send_message(&*self.transport, message, || Ok(())) {
             tracing::debug!(peer = %self.peer, %error, "a reply could not be written");
             // Cut inside a message, nothing further would be understood.
             self.transport.close();
@@ -70,8 +72,9 @@ impl Link {
     /// Writes a message that is only a header.
     pub(super) fn send_bare(&self, message_type: MessageType) {
         let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
-        let _writer = self.writer.lock();
-        // Courtesy: the connection ends whether or not the peer hears why.
+        // Courtesy, on a connection that ends whether or not the peer hears why: one that reads nothing is not waited for.
+        let Some(_writer) = self.writer.try_lock_for(COURTESY) else { return };
+        let _ = self.transport.set_send_timeout(Some(COURTESY));
         let _ = send_octets(&*self.transport, &bare_message(version, self.wire.order, message_type));
     }
 

@@ -53,20 +53,24 @@ impl Server {
         }
     }
 
-    /// Listens on all endpoints and says what to publish.
+    /// Listens on all endpoints, or on none, and says what to publish.
     pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<Vec<(String, u16)>> {
-        let mut published = Vec::new();
+        let mut opened = Vec::new();
         for endpoint in endpoints {
-            for listener in endpoint.listen(self.settings.send_queue, self.settings.recv_queue)? {
-                let listener = Arc::new(Listener { acceptor: listener.0, published: listener.1 });
-                tracing::info!(host = %listener.published.0, port = listener.published.1, "listening");
-                published.push(listener.published.clone());
-                self.listeners.lock().push(Arc::clone(&listener));
-                let (server, orb) = (Arc::clone(self), orb.clone());
-                threads::spawn("spandrel-accept", move || server.accept_all(&listener, &orb))?;
-            }
+            let (acceptor, published) = endpoint.listen(self.settings.send_queue, self.settings.recv_queue)?;
+            opened.push(Arc::new(Listener { acceptor, published }));
         }
-        Ok(published)
+        let mut listeners = self.listeners.lock();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
+        }
+        for listener in &opened {
+            tracing::info!(host = %listener.published.0, port = listener.published.1, "listening");
+            let (server, orb, accepting) = (Arc::clone(self), orb.clone(), Arc::clone(listener));
+            threads::spawn("spandrel-accept", move || server.accept_all(&accepting, &orb))?;
+            listeners.push(Arc::clone(listener));
+        }
+        Ok(opened.iter().map(|listener| listener.published.clone()).collect())
     }
 
     fn accept_all(self: &Arc<Self>, listener: &Listener, orb: &Orb) {
@@ -84,7 +88,7 @@ impl Server {
     }
 
     fn welcome(self: &Arc<Self>, stream: inet::Stream, addr: inet::Addr, orb: &Orb) {
-        if let Err(error) = stream.set_no_delay(true) {
+        if let Err(error) = stream.set_no_delay(true).and_then(|()| stream.set_keep_alive(true)) {
             tracing::debug!(%addr, %error, "the client was gone at once");
             return;
         }
@@ -106,6 +110,7 @@ impl Server {
         let (server, served) = (Arc::clone(self), Arc::clone(&connection));
         if let Err(error) = threads::spawn("spandrel-serve", move || served.serve()) {
             tracing::error!(%error, "no thread for a connection");
+            orb.watcher().forget(&connection);
             server.forget(&connection);
         }
     }

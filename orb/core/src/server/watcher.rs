@@ -134,8 +134,8 @@ struct Seen {
 impl State {
     fn look(&mut self) -> Seen {
         let mut seen = Seen { active: false, overdue: Vec::new() };
-        for watched in &mut self.watched {
-            let Some(connection) = watched.connection.upgrade() else { continue };
+        self.watched.retain_mut(|watched| {
+            let Some(connection) = watched.connection.upgrade() else { return false };
             let turn = connection.turn();
             let in_upcall = turn % 2 == 1;
             seen.active |= in_upcall || turn != watched.seen;
@@ -145,7 +145,8 @@ impl State {
             if watched.ticks >= allowed {
                 seen.overdue.push((connection, turn));
             }
-        }
+            true
+        });
         seen
     }
 }

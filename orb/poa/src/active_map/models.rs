@@ -136,3 +136,21 @@ fn a_slot_whose_generations_are_used_up_is_not_used_again() {
         come_and_go(&stage);
     });
 }
+
+#[test]
+fn ids_from_before_a_clearing_are_stale() {
+    check(4000, || {
+        let stage = Arc::<Stage>::default();
+        let (clearing, activating) = (Arc::clone(&stage), Arc::clone(&stage));
+        let threads = [
+            thread::spawn(move || (0..2).for_each(|_| drop(clearing.map.clear()))),
+            thread::spawn(move || (0..4).for_each(|number| drop(activating.activate(number)))),
+        ];
+        threads.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
+        for (id, (number, _)) in &*stage.known.lock() {
+            assert!(stage.map.find(*id).is_none_or(|active| is_numbered(&active, *number)));
+        }
+        stage.map.clear();
+        assert_eq!(stage.map.len(), 0);
+    });
+}
