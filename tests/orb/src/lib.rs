@@ -12,6 +12,8 @@ use std::{
 
 use spandrel::{CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
 
+pub mod support;
+
 spandrel::include_idl!("probe");
 
 use probe::{Refused, Target, TargetServant, TargetSkeleton, target::RefuseError};

@@ -16,26 +16,11 @@ use spandrel::generated::{Replied, Servant, ServerCall};
 use spandrel::{CompletionStatus, Endpoint, Orb, SystemException, SystemExceptionKind};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{LocateStatus, ReplyStatus, RequestTemplate, ResponseFlags, begin_reply, locate_request};
-use spandrel_orb_tests::{Server, probe::Target};
-
-const PATIENCE: Duration = Duration::from_secs(20);
-
-fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || send.send(call()));
-    receive
-}
-
-fn pretend(mut behave: impl FnMut(usize, TcpStream) + Send + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for (count, stream) in listener.incoming().enumerate() {
-            behave(count, stream.unwrap());
-        }
-    });
-    port
-}
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{PATIENCE, in_background, kind_and_completion, pretend, read_message},
+};
 
 fn url(port: u16) -> String {
     format!("corbaloc:iiop:1.2@127.0.0.1:{port}/nobody")
@@ -47,20 +32,6 @@ fn target_with(orb: &Orb, url: &str) -> Target {
 
 fn impatient(target: &Target, timeout: Duration) -> Target {
     Target::unchecked_narrow(&target.as_object().with_timeout(Some(timeout)))
-}
-
-fn read_message(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
-    let mut message = vec![0; 12];
-    stream.read_exact(&mut message)?;
-    let size: [u8; 4] = message[8..12].try_into().unwrap();
-    let size = if message[6] & 1 == 1 { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
-    message.resize(12 + size as usize, 0);
-    stream.read_exact(&mut message[12..])?;
-    Ok(message)
-}
-
-fn kind_and_completion(error: &SystemException) -> (SystemExceptionKind, CompletionStatus) {
-    (error.kind(), error.completed())
 }
 
 fn request_to(server: &Server, operation: &str, id: u32, object: &spandrel::ObjectRef) -> Vec<u8> {

@@ -9,17 +9,11 @@ use std::{
 };
 
 use spandrel::{CompletionStatus, Endpoint, Orb, SystemException};
-use spandrel_orb_tests::{Server, probe::Target};
-
-/// Far more than anything here takes; a test that would hang fails instead.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Runs `call` on a thread of its own; the receiver gets its result.
-fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || send.send(call()));
-    receive
-}
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{PATIENCE, in_background},
+};
 
 /// A peer that reads the beginning of what its first client sends, waits until it may go on, and then reads the rest.
 struct Hesitant {

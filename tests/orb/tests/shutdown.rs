@@ -9,9 +9,7 @@ use std::{
 };
 
 use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
-use spandrel_orb_tests::{Server, probe::Target};
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use spandrel_orb_tests::{Server, probe::Target, support::PATIENCE};
 
 #[test]
 fn run_returns_when_somebody_shuts_down() {

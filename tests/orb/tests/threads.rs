@@ -1,23 +1,16 @@
 //! Threads: sharing connections, slow servants, leadership.
 
 use std::{
-    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
 use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
-use spandrel_orb_tests::{Server, probe::Target};
-
-/// Far more than anything here takes; a test that would hang fails instead.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Runs `call` on a thread of its own; the receiver gets its result.
-fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || send.send(call()));
-    receive
-}
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{PATIENCE, in_background},
+};
 
 #[test]
 fn a_held_call_does_not_block_the_next_on_the_same_connection() {

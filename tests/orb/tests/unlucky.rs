@@ -3,25 +3,16 @@
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
-    thread,
     time::{Duration, Instant},
 };
 
-use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
 use spandrel_ipc::inet;
-use spandrel_orb_tests::{Server, probe::Target};
-
-/// A server that is none: each connection is handed to `behave`.
-fn pretend(mut behave: impl FnMut(usize, TcpStream) + Send + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for (count, stream) in listener.incoming().enumerate() {
-            behave(count, stream.unwrap());
-        }
-    });
-    port
-}
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{kind_and_completion, pretend, read_message},
+};
 
 fn target_at(port: u16) -> Target {
     target_with(Orb::builder().build(), &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/nobody"))
@@ -29,21 +20,6 @@ fn target_at(port: u16) -> Target {
 
 fn target_with(orb: Orb, url: &str) -> Target {
     Target::unchecked_narrow(&orb.string_to_object(url).unwrap())
-}
-
-/// Reads one whole GIOP message.
-fn read_message(stream: &mut TcpStream) -> Vec<u8> {
-    let mut message = vec![0; 12];
-    stream.read_exact(&mut message).unwrap();
-    let size: [u8; 4] = message[8..12].try_into().unwrap();
-    let size = if message[6] & 1 == 1 { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
-    message.resize(12 + size as usize, 0);
-    stream.read_exact(&mut message[12..]).unwrap();
-    message
-}
-
-fn kind_and_completion(error: &SystemException) -> (SystemExceptionKind, CompletionStatus) {
-    (error.kind(), error.completed())
 }
 
 const TRANSIENT_NO: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind::Transient, CompletionStatus::No);
@@ -98,14 +74,14 @@ fn the_next_profile_is_tried_when_the_first_does_not_answer() {
 
 #[test]
 fn a_server_that_dies_between_request_and_reply_leaves_it_open() {
-    let port = pretend(|_, mut stream| drop(read_message(&mut stream)));
+    let port = pretend(|_, mut stream| drop(read_message(&mut stream).unwrap()));
     assert_eq!(kind_and_completion(&target_at(port).ping().unwrap_err()), LOST_MAYBE);
 }
 
 #[test]
 fn a_server_that_dies_inside_a_reply_leaves_it_open() {
     let port = pretend(|_, mut stream| {
-        read_message(&mut stream);
+        read_message(&mut stream).unwrap();
         stream.write_all(b"GIOP\x01\x02\x01\x01\x40\x00\x00\x00half").unwrap();
     });
     assert_eq!(kind_and_completion(&target_at(port).ping().unwrap_err()), LOST_MAYBE);
@@ -117,14 +93,14 @@ fn an_orderly_close_is_met_with_another_connection() {
     let real = server.port();
     // The first connection is closed with CloseConnection instead of a reply; later ones reach the real server.
     let port = pretend(move |count, mut stream| {
-        let request = read_message(&mut stream);
+        let request = read_message(&mut stream).unwrap();
         if count == 0 {
             stream.write_all(b"GIOP\x01\x02\x01\x05\x00\x00\x00\x00").unwrap();
             return;
         }
         let mut upstream = TcpStream::connect(("127.0.0.1", real)).unwrap();
         upstream.write_all(&request).unwrap();
-        let reply = read_message(&mut upstream);
+        let reply = read_message(&mut upstream).unwrap();
         stream.write_all(&reply).unwrap();
     });
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
@@ -145,10 +121,10 @@ fn an_idle_connection_that_the_server_closed_goes_unnoticed() {
     let real = server.port();
     let port = pretend(move |_, mut stream| {
         // One request per connection, then an orderly close.
-        let request = read_message(&mut stream);
+        let request = read_message(&mut stream).unwrap();
         let mut upstream = TcpStream::connect(("127.0.0.1", real)).unwrap();
         upstream.write_all(&request).unwrap();
-        let reply = read_message(&mut upstream);
+        let reply = read_message(&mut upstream).unwrap();
         stream.write_all(&reply).unwrap();
         stream.write_all(b"GIOP\x01\x02\x01\x05\x00\x00\x00\x00").unwrap();
     });
@@ -175,7 +151,7 @@ fn what_is_no_reply_ends_the_call_and_not_the_client() {
     ];
     for (what, answer) in answers {
         let port = pretend(move |_, mut stream| {
-            read_message(&mut stream);
+            read_message(&mut stream).unwrap();
             stream.write_all(answer).unwrap();
             // The client closes; until then nothing more is said.
             let _ = stream.read(&mut [0; 64]);
