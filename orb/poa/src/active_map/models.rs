@@ -144,7 +144,7 @@ fn ids_from_before_a_clearing_are_stale() {
         let (clearing, activating) = (Arc::clone(&stage), Arc::clone(&stage));
         let threads = [
             thread::spawn(move || (0..2).for_each(|_| drop(clearing.map.clear()))),
-            thread::spawn(move || (0..4).for_each(|number| drop(activating.activate(number)))),
+            thread::spawn(move || (0..4).for_each(|number| _ = activating.activate(number))),
         ];
         threads.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
         for (id, (number, _)) in &*stage.known.lock() {
