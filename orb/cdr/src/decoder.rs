@@ -279,7 +279,7 @@ impl<'m> Decoder<'m> {
     /// A length of zero, which some ORBs send for the empty string, is accepted as such.
     ///
     /// # Errors
-    /// [`CdrError::UnterminatedString`], [`CdrError::NulInString`], [`CdrError::LengthBeyondInput`].
+    /// [`CdrError::UnterminatedString`], [`CdrError::StrayNul`], [`CdrError::LengthBeyondInput`].
     #[inline]
     pub fn str(&mut self) -> Result<Cow<'m, str>, CdrError> {
         text::decode(self.terminated()?)

@@ -48,8 +48,11 @@ pub enum CdrError {
     /// The last octet of a string is not NUL (9.3.2.7).
     #[error("a string does not end with NUL")]
     UnterminatedString,
-    /// A string contains NUL before its end.
+    /// A string that was read contains NUL before its end.
     #[error("a string contains NUL before its end")]
+    StrayNul,
+    /// A string to be written contains NUL, which would end it there.
+    #[error("a string contains NUL, which CDR cannot say")]
     NulInString,
     /// A character that the code set in use cannot say.
     #[error("the character {0:?} does not exist in the transmission code set ISO 8859-1")]

@@ -45,7 +45,7 @@ fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
 /// Reads text without its NUL.
 ///
 /// # Errors
-/// [`CdrError::NulInString`].
+/// [`CdrError::StrayNul`].
 #[inline]
 pub(crate) fn decode(octets: &[u8]) -> Result<Cow<'_, str>, CdrError> {
     if !is_plain(octets) {
@@ -61,7 +61,7 @@ fn widen(octets: &[u8]) -> Result<Cow<'_, str>, CdrError> {
 }
 
 /// # Errors
-/// [`CdrError::NulInString`].
+/// [`CdrError::StrayNul`].
 pub(crate) fn check_nul(octets: &[u8]) -> Result<(), CdrError> {
-    if octets.contains(&0) { Err(CdrError::NulInString) } else { Ok(()) }
+    if octets.contains(&0) { Err(CdrError::StrayNul) } else { Ok(()) }
 }

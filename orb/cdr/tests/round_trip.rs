@@ -202,7 +202,7 @@ fn strings_are_borrowed_if_they_are_ascii() {
     assert_eq!(read(b"\0\0\0\x01\0"), Ok("".into()));
     assert_eq!(read(b"\0\0\0\0"), Ok("".into()), "as some ORBs send it");
     assert_eq!(read(b"\0\0\0\x02hi"), Err(CdrError::UnterminatedString));
-    assert_eq!(read(b"\0\0\0\x04h\0i\0"), Err(CdrError::NulInString));
+    assert_eq!(read(b"\0\0\0\x04h\0i\0"), Err(CdrError::StrayNul));
     // UTF-8 is not what is spoken here, even where it would be valid.
     assert_eq!(read(b"\0\0\0\x03\xc3\xa9\0"), Ok("Ã©".into()));
 }

@@ -263,7 +263,9 @@ impl From<CdrError> for SystemException {
             CdrError::BadBoolean(_) | CdrError::BadEnum { .. } => {
                 (SystemExceptionKind::Marshal, ids::MARSHAL_BAD_VALUE)
             }
-            CdrError::UnterminatedString => (SystemExceptionKind::Marshal, ids::MARSHAL_BAD_STRING),
+            CdrError::UnterminatedString | CdrError::StrayNul => {
+                (SystemExceptionKind::Marshal, ids::MARSHAL_BAD_STRING)
+            }
             CdrError::TooDeep { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TOO_DEEP),
             _ => (SystemExceptionKind::Marshal, ids::MARSHAL_OTHER),
         };
