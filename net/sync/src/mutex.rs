@@ -44,7 +44,7 @@ impl<T: ?Sized> Mutex<T> {
 
     /// Waits until the value is free and takes it, unless that takes longer than `timeout`.
     ///
-    /// Under the model checker time does not run out here.
+    /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
     #[inline]
     pub fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock_for(timeout).map(MutexGuard)

@@ -119,6 +119,21 @@ fn a_wait_with_a_limit_ends_though_nobody_notifies() {
 }
 
 #[test]
+fn a_lock_that_is_not_given_back_is_not_waited_for() {
+    check_random(
+        || {
+            let lock = Mutex::new(());
+            let limit = Duration::from_secs(60);
+            let begin = Instant::now();
+            let _taken = lock.lock();
+            assert!(lock.try_lock_for(limit).is_none());
+            assert_eq!(Instant::now().saturating_duration_since(begin), limit);
+        },
+        50,
+    );
+}
+
+#[test]
 #[should_panic(expected = "deadlock")]
 fn a_wait_of_a_day_needs_a_notification() {
     check_random(

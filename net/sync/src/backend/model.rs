@@ -49,6 +49,15 @@ impl Add<Duration> for Instant {
     }
 }
 
+/// Whether a wait runs out now.
+fn runs_out(timeout: Duration) -> bool {
+    let is_over = thread_rng().gen_range(0..4) == 0;
+    if is_over {
+        CLOCK.set(CLOCK.get() + timeout);
+    }
+    is_over
+}
+
 /// The `Option` is empty only while the guard is lent to a waiting condition variable.
 pub(crate) struct MutexGuard<'a, T: ?Sized> {
     held: Option<shuttle::sync::MutexGuard<'a, T>>,
@@ -85,8 +94,20 @@ impl<T: ?Sized> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.guard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-    pub(crate) fn try_lock_for(&self, _timeout: Duration) -> Option<MutexGuard<'_, T>> {
-        Some(self.lock())
+    /// Gives up after any number of others' steps.
+    pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
+        if timeout >= FOREVER {
+            return Some(self.lock());
+        }
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return Some(guard);
+            }
+            thread::yield_now();
+            if runs_out(timeout) {
+                return None;
+            }
+        }
     }
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
@@ -160,11 +181,7 @@ impl Condvar {
         guard.held = None;
         thread::yield_now();
         guard.held = guard.mutex.lock().held;
-        let timed_out = thread_rng().gen_range(0..4) == 0;
-        if timed_out {
-            CLOCK.set(CLOCK.get() + timeout);
-        }
-        WaitTimeoutResult(timed_out)
+        WaitTimeoutResult(runs_out(timeout))
     }
     pub(crate) fn notify_one(&self) {
         self.0.notify_one();

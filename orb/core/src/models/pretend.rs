@@ -73,7 +73,7 @@ impl Pretend {
     fn read(&self) {
         let mut reader = talk::reader();
         loop {
-            match reader.next(&self.end, None, false) {
+            match reader.next(&self.end, None) {
                 Ok(message) if message.header.message_type == MessageType::Request => {
                     self.take(talk::question(&message));
                 }

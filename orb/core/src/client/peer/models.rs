@@ -45,7 +45,7 @@ fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease
         verify(peer);
         thread::yield_now();
         if may_fail && one_in(3) {
-            return Err(peer.connect_failed(io::ErrorKind::ConnectionRefused.into()));
+            return Err(peer.connect_failed(io::ErrorKind::ConnectionRefused.into(), true));
         }
         Ok(connection(may_fail && one_in(2)))
     })
