@@ -128,7 +128,12 @@ impl<'a> Encoder<'a> {
     #[inline]
     pub fn align(&mut self, alignment: usize) {
         let gap = self.gap(alignment);
-        self.room(gap).fill(0);
+        if self.scratch.len() - self.at < 8 {
+            self.grow(8);
+        }
+        // One store of constant size instead of a call for a few octets.
+        self.scratch[self.at..self.at + 8].fill(0);
+        self.at += gap;
     }
 
     /// Room for `len` octets, to be filled by the caller; its content is unspecified.

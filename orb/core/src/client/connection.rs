@@ -134,7 +134,10 @@ impl ClientConnection {
 
     /// Sends a request that wants no reply.
     pub(crate) fn one_way(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
-        if let Some(failure) = &self.mux.lock().closed {
+        // Retired before it is closed, so that the usual case needs no lock; whoever comes in between fails to write.
+        if self.is_retired()
+            && let Some(failure) = &self.mux.lock().closed
+        {
             return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
         }
         let sent = self.send_in_turn(request, deadline);
