@@ -150,6 +150,11 @@ impl ClientConnection {
             None => self.writer.lock(),
             Some(deadline) => self.writer.try_lock_for(deadline.remaining()).ok_or(io::ErrorKind::TimedOut)?,
         };
+        if self.is_retired() {
+            // Somebody left without its reply, which nobody may be reading now: the server would block on it, and this
+            // thread on the server.
+            return Err(io::ErrorKind::NotConnected.into());
+        }
         self.send(&mut writer, request, deadline)
     }
 
@@ -170,6 +175,7 @@ impl ClientConnection {
         // the connection while the one who would read it writes.
         if mux.waiters.is_empty()
             && mux.reader.is_some()
+            && !self.is_retired()
             && let Some(writer) = self.writer.try_lock()
             && let Some(reader) = mux.reader.take()
         {
