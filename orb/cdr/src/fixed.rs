@@ -100,9 +100,14 @@ pub fn decode_fixed_vec<T: Fixed + Decode>(input: &mut Decoder<'_>, len: usize) 
 }
 
 fn get_all<T: Fixed, const SWAP: bool>(body: &[u8], tail: &[u8], items: &mut Vec<T>) -> Result<(), CdrError> {
+    // The first pass only looks for what cannot be read, and vanishes for types in which every octet means something. The
+    // second cannot fail, so that it is a loop of known length without a way out.
     for octets in body.chunks_exact(stride::<T>()) {
-        items.push(T::get::<SWAP>(&octets[..T::SIZE])?);
+        T::get::<SWAP>(&octets[..T::SIZE])?;
     }
+    items.extend(body.chunks_exact(stride::<T>()).map(|octets| {
+        T::get::<SWAP>(&octets[..T::SIZE]).expect("the same octets were read above")
+    }));
     items.push(T::get::<SWAP>(tail)?);
     Ok(())
 }
