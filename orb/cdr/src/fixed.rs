@@ -105,9 +105,10 @@ fn get_all<T: Fixed, const SWAP: bool>(body: &[u8], tail: &[u8], items: &mut Vec
     for octets in body.chunks_exact(stride::<T>()) {
         T::get::<SWAP>(&octets[..T::SIZE])?;
     }
-    items.extend(body.chunks_exact(stride::<T>()).map(|octets| {
-        T::get::<SWAP>(&octets[..T::SIZE]).expect("the same octets were read above")
-    }));
+    items.extend(
+        body.chunks_exact(stride::<T>())
+            .map(|octets| T::get::<SWAP>(&octets[..T::SIZE]).expect("the same octets were read above")),
+    );
     items.push(T::get::<SWAP>(tail)?);
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! every contender makes the same number of calls, one after the other, and ratios to `c` are formed within the round.
 //! The socket mechanisms send and answer as many octets as the ORB does, which is measured, not assumed.
 
+mod contender;
 pub mod omniorb;
 pub mod report;
 mod results;
@@ -11,7 +12,8 @@ mod series;
 mod settings;
 mod times;
 
-pub use results::{Contender, Measured, Results, Row};
+pub use contender::Contender;
+pub use results::{Measured, Results, Row};
 pub use series::run;
 pub use settings::Settings;
 pub use times::CallTimes;

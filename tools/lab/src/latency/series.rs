@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::contender::Contender;
 use super::omniorb::{self, OmniOrb};
-use super::results::{Contender, Measured, Results};
+use super::results::{Measured, Results};
 use super::settings::Settings;
 use crate::LabError;
 use crate::machine::Machine;

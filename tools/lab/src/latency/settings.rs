@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::results::Contender;
+use super::contender::Contender;
 use crate::LabError;
 use crate::placement::Placement;
 use crate::workload::PingCase;

@@ -1,0 +1,66 @@
+//! Who calls in the latency experiment.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::mechanism::MechanismName;
+
+/// Whoever makes calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
+#[non_exhaustive]
+pub enum Contender {
+    /// A mechanism of this program.
+    Mechanism(MechanismName),
+    /// omniORB's client and server.
+    OmniOrb,
+}
+
+impl Contender {
+    /// What ratios are formed to.
+    pub const BASE: Self = Self::Mechanism(MechanismName::C);
+
+    /// All of them, the base first.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        MechanismName::ALL.into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()
+    }
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mechanism(mechanism) => mechanism.name(),
+            Self::OmniOrb => "omniorb",
+        }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl From<Contender> for &'static str {
+    fn from(contender: Contender) -> Self {
+        contender.name()
+    }
+}
+
+impl TryFrom<String> for Contender {
+    type Error = crate::LabError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Contender {
+    type Err = crate::LabError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == Self::OmniOrb.name() { Ok(Self::OmniOrb) } else { text.parse().map(Self::Mechanism) }
+    }
+}
