@@ -24,7 +24,7 @@ pub mod net {
 
 /// Includes what `spandrel-build` generated from `idl/NAME.idl` in the build script.
 ///
-/// ```ignore
+/// ```text
 /// mod bank {
 ///     spandrel::include_idl!("bank");
 /// }
