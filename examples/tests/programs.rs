@@ -6,12 +6,18 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// An example as cargo built it beside this test.
+/// An example as cargo built it beside this test; `cargo test --test programs` alone does not, so this asks for it.
 fn example(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
-    Command::new(path.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION))
+    let program = path.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    if !program.exists() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--example", name]);
+        assert!(build.status().unwrap().success(), "the example {name} builds");
+    }
+    Command::new(program)
 }
 
 /// Ends the server whatever happens to the test.
