@@ -29,7 +29,9 @@ fn a_two_way_call_is_two_system_calls_on_either_side() {
             let more = difference(short, long);
             let per_call = |count: i64| count as f64 / (CALLS + WARM_UP) as f64;
             let transfers = per_call(more.iter().filter(|(name, _)| transfers(name)).map(|(_, count)| count).sum());
-            assert!((2.0..2.01).contains(&transfers), "{case}, {side}: {transfers:.3} transfers per call: {more:?}");
+            // A transfer more or less at the end of either run, such as the goodbye that meets an end of file first, is
+            // not the calls'.
+            assert!((1.99..2.01).contains(&transfers), "{case}, {side}: {transfers:.3} transfers per call: {more:?}");
             // A hand-off between threads would be one more per call at least. What is left is the server's watcher, which
             // looks for long upcalls every millisecond (calls are slow under strace), and memory that grows.
             let others = per_call(more.values().sum()) - transfers;
