@@ -20,24 +20,45 @@ const WARM_UP: u64 = CALLS / 20;
 /// System calls by name.
 type Counts = BTreeMap<String, u64>;
 
+/// Tries before a count that is too high is believed: on a busy machine an upcall may be kept from running for so long
+/// that another thread is started to read on, which costs calls of its own.
+const TRIES: u32 = 4;
+
 #[test]
 fn a_two_way_call_is_two_system_calls_on_either_side() {
     for case in ["void", "structs"] {
-        let short = counted(case, CALLS);
-        let long = counted(case, 2 * CALLS);
-        for (side, short, long) in [("client", &short.client, &long.client), ("server", &short.server, &long.server)] {
-            let more = difference(short, long);
-            let per_call = |count: i64| count as f64 / (CALLS + WARM_UP) as f64;
-            let transfers = per_call(more.iter().filter(|(name, _)| transfers(name)).map(|(_, count)| count).sum());
-            // A transfer more or less at the end of either run, such as the goodbye that meets an end of file first, is
-            // not the calls'.
-            assert!((1.99..2.01).contains(&transfers), "{case}, {side}: {transfers:.3} transfers per call: {more:?}");
-            // A hand-off between threads would be one more per call at least. What is left is the server's watcher, which
-            // looks for long upcalls every millisecond (calls are slow under strace), and memory that grows.
-            let others = per_call(more.values().sum()) - transfers;
-            assert!(others < 0.5, "{case}, {side}: {others:.3} other system calls per call: {more:?}");
+        let mut failure = None;
+        for _ in 0..TRIES {
+            failure = too_many(case);
+            if failure.is_none() {
+                break;
+            }
+        }
+        assert_eq!(failure, None);
+    }
+}
+
+/// What is wrong with the counts of one case, if anything.
+fn too_many(case: &str) -> Option<String> {
+    let short = counted(case, CALLS);
+    let long = counted(case, 2 * CALLS);
+    for (side, short, long) in [("client", &short.client, &long.client), ("server", &short.server, &long.server)] {
+        let more = difference(short, long);
+        let per_call = |count: i64| count as f64 / (CALLS + WARM_UP) as f64;
+        let transfers = per_call(more.iter().filter(|(name, _)| transfers(name)).map(|(_, count)| count).sum());
+        // A transfer more or less at the end of either run, such as the goodbye that meets an end of file first, is not
+        // the calls'.
+        if !(1.99..2.01).contains(&transfers) {
+            return Some(format!("{case}, {side}: {transfers:.3} transfers per call: {more:?}"));
+        }
+        // A hand-off between threads would be one more per call at least. What is left is the server's watcher, which
+        // looks for long upcalls every millisecond (calls are slow under strace), and memory that grows.
+        let others = per_call(more.values().sum()) - transfers;
+        if others >= 0.5 {
+            return Some(format!("{case}, {side}: {others:.3} other system calls per call: {more:?}"));
         }
     }
+    None
 }
 
 /// Whether a system call moves octets through a socket or pipe, or waits until it could.
