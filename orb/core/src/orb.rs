@@ -297,9 +297,7 @@ fn parse_url(text: &str) -> Result<Url, SystemException> {
     let ior = match text.trim().parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))? {
         ObjectUrl::Ior(ior) => ior,
         ObjectUrl::Corbaloc(url) if url.addresses.contains(&Address::Rir) => {
-            // Without a key `rir:` means the name service (7.6.10.2).
-            let name = if url.key.is_empty() { "NameService".into() } else { String::from_utf8_lossy(&url.key) };
-            return Ok(Url::Initial(name.into_owned()));
+            return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));
         }
         ObjectUrl::Corbaloc(url) => url.to_ior().map_err(|error| bad_url(minor::BAD_ADDRESS, error))?,
     };

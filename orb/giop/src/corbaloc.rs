@@ -106,6 +106,10 @@ fn parse_address(text: &str, position: usize) -> Result<Address, ReferenceError>
     if text.is_empty() {
         return Err(ReferenceError::NoAddress(position));
     }
+    if text.contains(char::is_whitespace) {
+        // No URL has any, and at the end of the text it would be taken for none of it.
+        return Err(ReferenceError::BadHost { position, text: text.to_owned() });
+    }
     let Some((protocol, rest)) = text.split_once(':') else {
         return Err(ReferenceError::NoProtocol { position, text: text.to_owned() });
     };

@@ -248,3 +248,11 @@ fn a_reference_of_the_other_order_is_read_alike() {
     let digits: String = out.to_vec().iter().map(|octet| format!("{octet:02x}")).collect();
     assert_eq!(ior_from_string(&format!("IOR:{digits}")).as_ref(), Ok(&ior));
 }
+
+/// Found by fuzzing: an address that ended in white space was printed, and read back without it.
+#[test]
+fn an_address_has_no_white_space() {
+    for text in ["corbaloc:other:a ,:b/key", "corbaloc:iiop:ho st:1/key", "corbaloc:other:a\t/key"] {
+        assert!(matches!(text.parse::<Corbaloc>(), Err(ReferenceError::BadHost { .. })), "{text:?}");
+    }
+}
