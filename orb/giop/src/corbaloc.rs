@@ -130,7 +130,8 @@ fn parse_iiop(text: &str, position: usize) -> Result<Address, ReferenceError> {
     let bad_host = || ReferenceError::BadHost { position, text: rest.to_owned() };
     let (host, port) = match rest.strip_prefix('[') {
         Some(bracketed) => match bracketed.split_once(']') {
-            Some((host, after)) if !host.is_empty() => {
+            // Only an IPv6 address, which has a colon, is written in brackets.
+            Some((host, after)) if host.contains(':') => {
                 (host, after.strip_prefix(':').or(after.is_empty().then_some("")))
             }
             _ => return Err(bad_host()),
@@ -141,6 +142,9 @@ fn parse_iiop(text: &str, position: usize) -> Result<Address, ReferenceError> {
             None => (rest, Some("")),
         },
     };
+    if host.contains(|character: char| character.is_control() || "[]@".contains(character)) {
+        return Err(bad_host());
+    }
     let port = parse_port(port.ok_or_else(bad_host)?, position + rest.len())?;
     let host = if host.is_empty() { "localhost" } else { host };
     Ok(Address::Iiop { version, host: host.to_owned(), port })

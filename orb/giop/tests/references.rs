@@ -256,3 +256,16 @@ fn an_address_has_no_white_space() {
         assert!(matches!(text.parse::<Corbaloc>(), Err(ReferenceError::BadHost { .. })), "{text:?}");
     }
 }
+
+#[test]
+fn a_host_has_no_brackets_but_those_around_an_ipv6_address() {
+    for text in [
+        "corbaloc::[[::1]:1/k",
+        "corbaloc::[name]:1/k",
+        "corbaloc::a]:1/k",
+        "corbaloc::1.2@a@b:1/k",
+        "corbaloc::a\0b/k",
+    ] {
+        assert!(matches!(text.parse::<Corbaloc>(), Err(ReferenceError::BadHost { .. })), "{text:?}");
+    }
+}

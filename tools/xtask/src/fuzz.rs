@@ -12,15 +12,24 @@ use crate::{place, seeds};
 const TOOL: &str = "cargo-fuzz";
 const TOOL_VERSION: &str = "0.13.2";
 
-/// Replays each target's corpus and then looks for new inputs for that many seconds.
-pub(crate) fn run(seconds: u32) -> Result<()> {
+/// How far to look for new inputs after the corpus was replayed.
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    /// So long, from a new start each time: what people run.
+    Seconds(u32),
+    /// So many inputs, always from the same start: what a check runs, whose answer must depend on the change alone.
+    Runs(u32),
+}
+
+/// Replays each target's corpus and then looks for new inputs.
+pub(crate) fn run(bound: Bound) -> Result<()> {
     require()?;
     let targets = targets()?;
     if targets.is_empty() {
         bail!("fuzz/fuzz_targets has no targets");
     }
     for target in &targets {
-        println!("fuzzing {target} for {seconds} s");
+        println!("fuzzing {target}");
         let corpus = place::root().join("fuzz/corpus").join(target);
         // What is found goes to a folder of its own, so that the kept corpus stays small.
         let found = place::target().join("fuzz-found").join(target);
@@ -29,11 +38,15 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
         }
         let mut command = fuzz();
         command.args(["run", target]).arg(&found).arg(&corpus).arg(seeds::write(target)?).arg("--");
-        command.args([&format!("-max_total_time={seconds}"), "-max_len=65536", "-verbosity=0", "-print_final_stats=1"]);
+        match bound {
+            Bound::Seconds(seconds) => command.arg(format!("-max_total_time={seconds}")),
+            Bound::Runs(runs) => command.args([&format!("-runs={runs}"), "-seed=1", "-max_total_time=120"]),
+        };
+        command.args(["-max_len=65536", "-verbosity=0", "-print_final_stats=1"]);
         command.args(["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]);
         place::run(&mut command)?;
     }
-    println!("{} targets fuzzed for {seconds} s each: nothing found", targets.len());
+    println!("{} targets fuzzed: nothing found", targets.len());
     Ok(())
 }
 

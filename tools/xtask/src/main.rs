@@ -20,13 +20,17 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::fuzz::Bound;
+
 const USAGE: &str = "\
 cargo xtask NAME
 
   interop [--only PREFIX]   run our ORB against omniORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
                             and compare the repository ids of both IDL compilers; builds and installs what it needs
   golden                    record the golden GIOP messages of orb/giop/tests again
-  fuzz [--seconds N]        replay every fuzz target's corpus, then fuzz each for N seconds (default 20)
+  fuzz [--seconds N | --runs N]
+                            replay every fuzz target's corpus, then fuzz each for N seconds (default 20) from a new
+                            start, or with N inputs from the same start each time
   models [--times N]        run the models of the ORB's threads under many interleavings (default 20 times as many as
                             each says, about a minute)
   windows-check             cargo check for x86_64-pc-windows-gnu
@@ -49,8 +53,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["interop"] => interop::run(""),
         ["interop", "--only", prefix] => interop::run(prefix),
         ["golden"] => golden::run(),
-        ["fuzz"] => fuzz::run(20),
-        ["fuzz", "--seconds", seconds] => fuzz::run(seconds.parse()?),
+        ["fuzz"] => fuzz::run(Bound::Seconds(20)),
+        ["fuzz", "--seconds", seconds] => fuzz::run(Bound::Seconds(seconds.parse()?)),
+        ["fuzz", "--runs", runs] => fuzz::run(Bound::Runs(runs.parse()?)),
         ["models"] => models::run(20),
         ["models", "--times", times] => models::run(times.parse()?),
         ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
