@@ -1,0 +1,1 @@
+//! Timer queues as strategies.
