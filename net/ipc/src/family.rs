@@ -2,135 +2,122 @@
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::Shutdown;
+use std::io;
 use std::time::Duration;
 
-use crate::{TransferError, transfer};
+use crate::{Pollable, Transfer};
 
-/// An operating system handle, lent for waiting.
-#[cfg(unix)]
-pub type Handle<'a> = std::os::fd::BorrowedFd<'a>;
-/// An operating system handle, lent for waiting.
-#[cfg(windows)]
-pub type Handle<'a> = std::os::windows::io::BorrowedSocket<'a>;
-
-/// A family of connection-oriented endpoints with blocking transfers, such as [`inet::Inet`](crate::inet::Inet).
+/// A family of connection-oriented endpoints, such as [`inet::Inet`](crate::inet::Inet).
 ///
-/// Its types belong together: an address of one family does not fit the connector of another.
-pub trait Family: Sized + 'static {
+/// Its types belong together: an address of one family does not fit the connector of another. Its value holds the settings with
+/// which endpoints are made; the default is right for most. A program that takes `F: Family` runs over any of them:
+///
+/// ```
+/// use spandrel_ipc::{Accept, Family, Transfer, inet};
+///
+/// fn greet_once<F: Family>(family: &F, acceptor: &F::Acceptor) -> std::io::Result<()> {
+///     let (stream, _from) = acceptor.accept()?;
+///     Ok(stream.send_n(b"hello")?)
+/// }
+/// # let family = inet::Inet::default();
+/// # let acceptor = family.open(&inet::Addr::loopback(0))?;
+/// # let client = family.connect(&acceptor.local_addr()?, None)?;
+/// # greet_once(&family, &acceptor)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub trait Family: Clone + Debug + Send + Sync + 'static {
     /// Where an endpoint is.
-    type Addr: Clone + Eq + Hash + Debug + Display + Send + Sync;
+    type Addr: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static;
     /// Waits for connections.
-    type Acceptor: Pollable + Debug + Send + Sync;
+    type Acceptor: Accept<Addr = Self::Addr, Stream = Self::Stream>;
+    /// A connection that is being made.
+    type Connecting: Connecting<Stream = Self::Stream>;
     /// Carries octets both ways.
-    type Stream: Transfer + Pollable + Debug + Send + Sync;
+    type Stream: Transfer;
 
-    /// Starts to listen at `addr`, with the family's defaults.
+    /// Starts to listen at `addr`.
     ///
     /// # Errors
     /// Those of the operating system, such as [`io::ErrorKind::AddrInUse`].
-    fn open(addr: &Self::Addr) -> io::Result<Self::Acceptor>;
-
-    /// Waits for one connection and tells where it came from.
-    ///
-    /// # Errors
-    /// Those of the operating system, and [`io::ErrorKind::NotConnected`] after the acceptor was shut down.
-    fn accept(acceptor: &Self::Acceptor) -> io::Result<(Self::Stream, Self::Addr)>;
-
-    /// Makes `accept` fail from now on, also where it is already waiting.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    fn shut_down(acceptor: &Self::Acceptor) -> io::Result<()>;
-
-    /// Where an acceptor listens.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    fn local_addr(acceptor: &Self::Acceptor) -> io::Result<Self::Addr>;
+    fn open(&self, addr: &Self::Addr) -> io::Result<Self::Acceptor>;
 
     /// Connects to `addr`, within `timeout` if there is one.
     ///
     /// # Errors
     /// Those of the operating system; [`io::ErrorKind::TimedOut`] when the time ran out.
-    fn connect(addr: &Self::Addr, timeout: Option<Duration>) -> io::Result<Self::Stream>;
+    fn connect(&self, addr: &Self::Addr, timeout: Option<Duration>) -> io::Result<Self::Stream> {
+        self.start(addr)?.complete(timeout)
+    }
+
+    /// Starts to connect to `addr` without waiting.
+    ///
+    /// # Errors
+    /// Those of the operating system that are known at once; the others come when it is completed.
+    fn start(&self, addr: &Self::Addr) -> io::Result<Self::Connecting>;
 }
 
-/// Blocking transfers of octets, as every family's stream has them.
-pub trait Transfer {
-    /// Sends some of `data` and says how many octets; waits while none can be sent.
+/// Waits for connections at an address; carries no octets itself.
+pub trait Accept: Pollable + Debug + Send + Sync + 'static {
+    /// Where an endpoint of the family is.
+    type Addr: Clone + Debug + Display + Send + Sync + 'static;
+    /// What comes of a connection.
+    type Stream: Transfer;
+
+    /// Waits for one connection and tells where it came from.
+    ///
+    /// # Errors
+    /// Those of the operating system; [`io::ErrorKind::NotConnected`] after [`shutdown`](Self::shutdown); when it must not block
+    /// ([`set_nonblocking`](Self::set_nonblocking)) and nobody is there, [`io::ErrorKind::WouldBlock`].
+    fn accept(&self) -> io::Result<(Self::Stream, Self::Addr)>;
+
+    /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`]. Accepted streams wait in any case.
     ///
     /// # Errors
     /// Those of the operating system.
-    fn send(&self, data: &[u8]) -> io::Result<usize>;
+    fn set_nonblocking(&self, on: bool) -> io::Result<()>;
 
-    /// Receives into `buffer` what is there and says how many octets; waits while nothing is there. Zero is the end.
+    /// Makes `accept` fail from now on, also where it is already waiting.
     ///
     /// # Errors
     /// Those of the operating system.
-    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
+    fn shutdown(&self) -> io::Result<()>;
 
-    /// Sends some of the octets of `slices`, in order, and says how many.
+    /// Where it listens.
     ///
     /// # Errors
     /// Those of the operating system.
-    fn send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
-
-    /// Receives into `slices`, in order, what is there and says how many octets. Zero is the end.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    fn recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
-
-    /// Ends sending, receiving or both.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    fn shutdown(&self, how: Shutdown) -> io::Result<()>;
-
-    /// Sends all of `data`.
-    ///
-    /// # Errors
-    /// [`TransferError`] with the number of octets sent before it stopped.
-    fn send_n(&self, data: &[u8]) -> Result<(), TransferError> {
-        transfer::send_n(data, |data| self.send(data))
-    }
-
-    /// Fills `buffer`.
-    ///
-    /// # Errors
-    /// [`TransferError`] with the number of octets received before it stopped.
-    fn recv_n(&self, buffer: &mut [u8]) -> Result<(), TransferError> {
-        transfer::recv_n(buffer, |buffer| self.recv(buffer))
-    }
-
-    /// Sends all octets of `slices`, which are advanced past what was sent.
-    ///
-    /// # Errors
-    /// [`TransferError`] with the number of octets sent before it stopped.
-    fn send_n_v(&self, slices: &mut [IoSlice<'_>]) -> Result<(), TransferError> {
-        transfer::send_n_v(slices, |slices| self.send_v(slices))
-    }
-
-    /// Fills all of `slices`, which are advanced past what was received.
-    ///
-    /// # Errors
-    /// [`TransferError`] with the number of octets received before it stopped.
-    fn recv_n_v(&self, slices: &mut [IoSliceMut<'_>]) -> Result<(), TransferError> {
-        transfer::recv_n_v(slices, |slices| self.recv_v(slices))
-    }
+    fn local_addr(&self) -> io::Result<Self::Addr>;
 }
 
-/// An endpoint on which a reactor can wait.
-pub trait Pollable {
-    /// The handle to wait on.
-    fn handle(&self) -> Handle<'_>;
+/// A connection that is being made.
+///
+/// A reactor registers it for [`OUTPUT`](crate::Interest::OUTPUT) and then calls [`try_complete`](Self::try_complete); others call
+/// [`complete`](Self::complete). Dropping it gives the attempt up.
+pub trait Connecting: Pollable + Debug + Send + Sync + Sized + 'static {
+    /// What comes of it.
+    type Stream: Transfer;
 
-    /// Whether input is at hand that the handle no longer shows, so that it must be drained before waiting.
+    /// The connection, if it is made; `None` if that is not decided yet.
     ///
-    /// Never so for plain sockets; a family that decodes, such as TLS, holds octets of its own.
-    fn pending(&self) -> bool {
-        false
+    /// # Errors
+    /// Why it could not be made, such as [`io::ErrorKind::ConnectionRefused`]. The attempt is over then.
+    fn try_complete(&mut self) -> io::Result<Option<Self::Stream>>;
+
+    /// Waits until the connection is made.
+    ///
+    /// # Errors
+    /// As [`try_complete`](Self::try_complete); [`io::ErrorKind::TimedOut`] when the time ran out.
+    fn complete(mut self, timeout: Option<Duration>) -> io::Result<Self::Stream> {
+        let deadline = crate::deadline::Deadline::after(timeout);
+        loop {
+            if let Some(stream) = self.try_complete()? {
+                return Ok(stream);
+            }
+            let left = deadline.left();
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            crate::wait_ready(&self, crate::Interest::OUTPUT, left)?;
+        }
     }
 }

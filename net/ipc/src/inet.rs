@@ -17,6 +17,7 @@
 
 mod acceptor;
 mod addr;
+mod connecting;
 mod connector;
 mod stream;
 
@@ -25,40 +26,48 @@ use std::time::Duration;
 
 pub use acceptor::{Acceptor, AcceptorOptions};
 pub use addr::{Addr, AddrParseError};
+pub use connecting::Connecting;
 pub use connector::Connector;
 pub use stream::Stream;
 
 use crate::Family;
 
-/// The Internet family, for code that is generic over families.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Inet {}
+/// The Internet family, for code that is generic over families: with which options acceptors and connections are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inet {
+    /// For acceptors.
+    pub acceptor: AcceptorOptions,
+    /// For connections.
+    pub connector: Connector,
+}
+
+impl Inet {
+    /// With these options.
+    #[must_use]
+    pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
+        Self { acceptor, connector }
+    }
+}
 
 impl Family for Inet {
     type Addr = Addr;
     type Acceptor = Acceptor;
+    type Connecting = Connecting;
     type Stream = Stream;
 
-    fn open(addr: &Addr) -> io::Result<Acceptor> {
-        Acceptor::open(addr)
+    fn open(&self, addr: &Addr) -> io::Result<Acceptor> {
+        Acceptor::open_with(addr, &self.acceptor)
     }
 
-    fn accept(acceptor: &Acceptor) -> io::Result<(Stream, Addr)> {
-        acceptor.accept()
-    }
-
-    fn shut_down(acceptor: &Acceptor) -> io::Result<()> {
-        acceptor.shutdown()
-    }
-
-    fn local_addr(acceptor: &Acceptor) -> io::Result<Addr> {
-        acceptor.local_addr()
-    }
-
-    fn connect(addr: &Addr, timeout: Option<Duration>) -> io::Result<Stream> {
+    fn connect(&self, addr: &Addr, timeout: Option<Duration>) -> io::Result<Stream> {
         match timeout {
-            Some(timeout) => Connector::connect_timeout(addr, timeout),
-            None => Connector::connect(addr),
+            Some(timeout) => self.connector.timeout(timeout).open(addr),
+            None => self.connector.open(addr),
         }
+    }
+
+    fn start(&self, addr: &Addr) -> io::Result<Connecting> {
+        self.connector.start(addr)
     }
 }

@@ -19,13 +19,18 @@
 
 #![forbid(unsafe_code)]
 
+mod deadline;
 mod error;
+mod exact;
 mod family;
+mod pollable;
 mod transfer;
 
 pub mod inet;
 
 pub use error::{TransferError, is_timeout};
-pub use family::{Family, Handle, Pollable, Transfer};
+pub use family::{Accept, Connecting, Family};
+pub use pollable::{Handle, Interest, Pollable, Prepared, wait_ready};
 pub use std::io::{IoSlice, IoSliceMut};
 pub use std::net::Shutdown;
+pub use transfer::{Receive, Transfer, Transmit};

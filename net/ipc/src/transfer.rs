@@ -1,177 +1,226 @@
-//! Exact transfers: the loops that turn "some octets" into "all of them", the same for every family.
+//! Moving octets: what the streams of all families, and the ends of one-way channels, have in common.
+//!
+//! Every transfer has three forms: `recv` waits as the endpoint is set up to (for ever, for the time of
+//! [`set_recv_timeout`](Receive::set_recv_timeout), or not at all), `try_recv` never waits, and `recv_within` waits for a time of its
+//! own. Each is there for one buffer and for several (`_v`: scatter and gather), for some octets and for all of them (`_n`).
 
+use std::fmt::Debug;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
+use std::time::Duration;
 
-use crate::TransferError;
+use crate::deadline::Deadline;
+use crate::{Interest, Pollable, TransferError, exact, wait_ready};
 
-/// Calls `send` until it has taken all of `data`.
-#[inline]
-pub(crate) fn send_n(data: &[u8], mut send: impl FnMut(&[u8]) -> io::Result<usize>) -> Result<(), TransferError> {
-    let mut sent = 0;
-    while sent < data.len() {
-        sent += some(sent, send(&data[sent..]), io::ErrorKind::WriteZero)?;
+/// An endpoint from which octets are received.
+pub trait Receive: Pollable {
+    /// Receives into `buffer` what is there and says how many octets; waits while nothing is there. Zero is the end (unless `buffer`
+    /// is empty).
+    ///
+    /// # Errors
+    /// Those of the operating system; a receive time-out as [`is_timeout`](crate::is_timeout) tells.
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Receives into `slices`, in order, what is there and says how many octets. Zero is the end.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    fn recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+
+    /// Like [`recv`](Self::recv), but never waits.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when nothing is there; those of the operating system.
+    fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Like [`recv_v`](Self::recv_v), but never waits.
+    ///
+    /// # Errors
+    /// As [`try_recv`](Self::try_recv).
+    fn try_recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+
+    /// How long one `recv` may wait; `None` is for ever.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Fills `buffer`.
+    ///
+    /// # Errors
+    /// [`TransferError`] with the number of octets received before the end of the stream ([`io::ErrorKind::UnexpectedEof`]), a
+    /// time-out or another error.
+    fn recv_n(&self, buffer: &mut [u8]) -> Result<(), TransferError> {
+        exact::recv_n(buffer, |buffer| self.recv(buffer))
     }
-    Ok(())
+
+    /// Fills all of `slices`, which are advanced past what was received.
+    ///
+    /// # Errors
+    /// As [`recv_n`](Self::recv_n).
+    fn recv_n_v(&self, slices: &mut [IoSliceMut<'_>]) -> Result<(), TransferError> {
+        exact::recv_n_v(slices, |slices| self.recv_v(slices))
+    }
+
+    /// Like [`recv`](Self::recv), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    fn recv_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<usize> {
+        within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv(buffer))
+    }
+
+    /// Like [`recv_v`](Self::recv_v), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// As [`recv_within`](Self::recv_within).
+    fn recv_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> io::Result<usize> {
+        within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv_v(slices))
+    }
+
+    /// Like [`recv_n`](Self::recv_n), but takes no longer than `timeout` in all.
+    ///
+    /// # Errors
+    /// As [`recv_n`](Self::recv_n), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    fn recv_n_within(&self, buffer: &mut [u8], timeout: Duration) -> Result<(), TransferError> {
+        let deadline = Deadline::after(Some(timeout));
+        exact::recv_n(buffer, |buffer| within(self, Interest::INPUT, deadline, || self.try_recv(buffer)))
+    }
+
+    /// Like [`recv_n_v`](Self::recv_n_v), but takes no longer than `timeout` in all.
+    ///
+    /// # Errors
+    /// As [`recv_n_within`](Self::recv_n_within).
+    fn recv_n_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> Result<(), TransferError> {
+        let deadline = Deadline::after(Some(timeout));
+        exact::recv_n_v(slices, |slices| within(self, Interest::INPUT, deadline, || self.try_recv_v(slices)))
+    }
 }
 
-/// Calls `send` until it has taken all of `slices`; they are advanced past what was sent.
-#[inline]
-pub(crate) fn send_n_v(
-    mut slices: &mut [IoSlice<'_>],
-    mut send: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
-) -> Result<(), TransferError> {
-    let mut sent = 0;
-    IoSlice::advance_slices(&mut slices, 0); // leading empty slices would make `send` return zero
-    while !slices.is_empty() {
-        let n = some(sent, send(slices), io::ErrorKind::WriteZero)?;
-        sent += n;
-        IoSlice::advance_slices(&mut slices, n);
+/// An endpoint to which octets are sent.
+pub trait Transmit: Pollable {
+    /// Sends some of `data` and says how many octets; waits while none can be sent.
+    ///
+    /// # Errors
+    /// Those of the operating system; a send time-out as [`is_timeout`](crate::is_timeout) tells.
+    fn send(&self, data: &[u8]) -> io::Result<usize>;
+
+    /// Sends some of the octets of `slices`, in order, and says how many.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    fn send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Like [`send`](Self::send), but never waits.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when nothing can be sent; those of the operating system.
+    fn try_send(&self, data: &[u8]) -> io::Result<usize>;
+
+    /// Like [`send_v`](Self::send_v), but never waits.
+    ///
+    /// # Errors
+    /// As [`try_send`](Self::try_send).
+    fn try_send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// How long one `send` may wait; `None` is for ever.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Sends all of `data`.
+    ///
+    /// # Errors
+    /// [`TransferError`] with the number of octets sent before a time-out or another error.
+    fn send_n(&self, data: &[u8]) -> Result<(), TransferError> {
+        exact::send_n(data, |data| self.send(data))
     }
-    Ok(())
+
+    /// Sends all octets of `slices`, which are advanced past what was sent.
+    ///
+    /// # Errors
+    /// As [`send_n`](Self::send_n).
+    fn send_n_v(&self, slices: &mut [IoSlice<'_>]) -> Result<(), TransferError> {
+        exact::send_n_v(slices, |slices| self.send_v(slices))
+    }
+
+    /// Like [`send`](Self::send), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    fn send_within(&self, data: &[u8], timeout: Duration) -> io::Result<usize> {
+        within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send(data))
+    }
+
+    /// Like [`send_v`](Self::send_v), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// As [`send_within`](Self::send_within).
+    fn send_v_within(&self, slices: &[IoSlice<'_>], timeout: Duration) -> io::Result<usize> {
+        within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send_v(slices))
+    }
+
+    /// Like [`send_n`](Self::send_n), but takes no longer than `timeout` in all.
+    ///
+    /// # Errors
+    /// As [`send_n`](Self::send_n), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    fn send_n_within(&self, data: &[u8], timeout: Duration) -> Result<(), TransferError> {
+        let deadline = Deadline::after(Some(timeout));
+        exact::send_n(data, |data| within(self, Interest::OUTPUT, deadline, || self.try_send(data)))
+    }
+
+    /// Like [`send_n_v`](Self::send_n_v), but takes no longer than `timeout` in all.
+    ///
+    /// # Errors
+    /// As [`send_n_within`](Self::send_n_within).
+    fn send_n_v_within(&self, slices: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), TransferError> {
+        let deadline = Deadline::after(Some(timeout));
+        exact::send_n_v(slices, |slices| within(self, Interest::OUTPUT, deadline, || self.try_send_v(slices)))
+    }
 }
 
-/// Calls `recv` until `buffer` is full.
-#[inline]
-pub(crate) fn recv_n(
-    buffer: &mut [u8],
-    mut recv: impl FnMut(&mut [u8]) -> io::Result<usize>,
-) -> Result<(), TransferError> {
-    let mut received = 0;
-    while received < buffer.len() {
-        received += some(received, recv(&mut buffer[received..]), io::ErrorKind::UnexpectedEof)?;
-    }
-    Ok(())
-}
+/// A stream of octets both ways, as every family has it.
+///
+/// All methods take `&self`: one thread may send while another receives.
+pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
+    /// Whether `recv` and `send` fail at once with [`io::ErrorKind::WouldBlock`] instead of waiting.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn set_nonblocking(&self, on: bool) -> io::Result<()>;
 
-/// Calls `recv` until all of `slices` are full; they are advanced past what was received.
-#[inline]
-pub(crate) fn recv_n_v(
-    mut slices: &mut [IoSliceMut<'_>],
-    mut recv: impl FnMut(&mut [IoSliceMut<'_>]) -> io::Result<usize>,
-) -> Result<(), TransferError> {
-    let mut received = 0;
-    IoSliceMut::advance_slices(&mut slices, 0);
-    while !slices.is_empty() {
-        let n = some(received, recv(slices), io::ErrorKind::UnexpectedEof)?;
-        received += n;
-        IoSliceMut::advance_slices(&mut slices, n);
-    }
-    Ok(())
-}
+    /// Ends sending, receiving or both; also ends waits in other threads.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn shutdown(&self, how: Shutdown) -> io::Result<()>;
 
-/// One step of a loop: at least one octet, or the reason why the loop ends.
-#[inline]
-fn some(transferred: usize, step: io::Result<usize>, on_zero: io::ErrorKind) -> Result<usize, TransferError> {
-    match step {
-        Ok(0) => Err(TransferError { transferred, cause: on_zero.into() }),
-        Ok(n) => Ok(n),
-        Err(cause) => Err(TransferError { transferred, cause }),
+    /// Half-close: the peer receives what was sent, then the end; this side may go on receiving.
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    fn close_writer(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A peer that takes, or gives, as many octets at a time as `steps` say, and at the end nothing.
-    struct Peer<'a> {
-        steps: std::slice::Iter<'a, usize>,
-        octets: Vec<u8>,
-    }
-
-    impl Peer<'_> {
-        fn take(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-            let Some(&step) = self.steps.next() else { return Err(io::ErrorKind::WouldBlock.into()) };
-            let before = self.octets.len();
-            self.octets.extend(slices.iter().flat_map(|s| s.iter()).take(step));
-            Ok(self.octets.len() - before)
+/// Makes an attempt again and again, with waits in between, until it succeeds or the time runs out.
+fn within<P: Pollable + ?Sized>(
+    endpoint: &P,
+    interest: Interest,
+    deadline: Deadline,
+    mut attempt: impl FnMut() -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
         }
-
-        fn give(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-            let step = self.steps.next().copied().unwrap_or(0).min(self.octets.len());
-            let mut given = self.octets.drain(..step);
-            slices.iter_mut().flat_map(|s| s.iter_mut()).zip(given.by_ref()).for_each(|(to, octet)| *to = octet);
-            let left: Vec<_> = given.collect();
-            let given = step - left.len();
-            self.octets.splice(..0, left);
-            Ok(given)
+        let left = deadline.left();
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
         }
-    }
-
-    /// Octets to transfer, how they are cut into slices, and how the peer cuts them.
-    fn cases() -> impl Strategy<Value = (Vec<u8>, Vec<usize>, Vec<usize>)> {
-        let cuts = proptest::collection::vec(0..9_usize, 0..20);
-        let steps = proptest::collection::vec(1..30_usize, 0..40);
-        (proptest::collection::vec(any::<u8>(), 0..150), cuts, steps)
-    }
-
-    fn pieces(mut data: &[u8], cuts: Vec<usize>) -> Vec<&[u8]> {
-        let mut pieces = Vec::new();
-        for cut in cuts {
-            let (piece, rest) = data.split_at(cut.min(data.len()));
-            pieces.push(piece);
-            data = rest;
-        }
-        pieces.push(data);
-        pieces
-    }
-
-    fn check(result: Result<(), TransferError>, done: usize, all: usize, kind: io::ErrorKind) {
-        match result {
-            Ok(()) => assert_eq!(done, all),
-            Err(error) => {
-                assert!(done < all);
-                assert_eq!((error.transferred, error.kind()), (done, kind));
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn everything_is_sent_or_the_count_is_right((data, cuts, steps) in cases()) {
-            let mut peer = Peer { steps: steps.iter(), octets: Vec::new() };
-            let result = send_n(&data, |data| peer.take(&[IoSlice::new(data)]));
-            check(result, peer.octets.len(), data.len(), io::ErrorKind::WouldBlock);
-            prop_assert_eq!(&peer.octets, &data[..peer.octets.len()]);
-
-            let mut peer = Peer { steps: steps.iter(), octets: Vec::new() };
-            let mut slices: Vec<_> = pieces(&data, cuts).into_iter().map(IoSlice::new).collect();
-            let result = send_n_v(&mut slices, |slices| peer.take(slices));
-            check(result, peer.octets.len(), data.len(), io::ErrorKind::WouldBlock);
-            prop_assert_eq!(&peer.octets, &data[..peer.octets.len()]);
-        }
-
-        #[test]
-        fn everything_is_received_or_the_count_is_right((data, cuts, steps) in cases()) {
-            let mut peer = Peer { steps: steps.iter(), octets: data.clone() };
-            let mut received = vec![0; data.len()];
-            let result = recv_n(&mut received, |buffer| peer.give(&mut [IoSliceMut::new(buffer)]));
-            let done = data.len() - peer.octets.len();
-            check(result, done, data.len(), io::ErrorKind::UnexpectedEof);
-            prop_assert_eq!(&received[..done], &data[..done]);
-
-            let mut peer = Peer { steps: steps.iter(), octets: data.clone() };
-            let mut received = vec![0; data.len()];
-            let mut rest = &mut received[..];
-            let mut slices = Vec::new();
-            for cut in cuts {
-                let (piece, after) = rest.split_at_mut(cut.min(rest.len()));
-                slices.push(IoSliceMut::new(piece));
-                rest = after;
-            }
-            slices.push(IoSliceMut::new(rest));
-            let result = recv_n_v(&mut slices, |slices| peer.give(slices));
-            let done = data.len() - peer.octets.len();
-            check(result, done, data.len(), io::ErrorKind::UnexpectedEof);
-            prop_assert_eq!(&received[..done], &data[..done]);
-        }
-    }
-
-    #[test]
-    fn a_peer_that_takes_nothing_does_not_make_it_spin() {
-        let error = send_n(b"octets", |_| Ok(0)).unwrap_err();
-        assert_eq!((error.transferred, error.kind()), (0, io::ErrorKind::WriteZero));
+        wait_ready(endpoint, interest, left)?;
     }
 }

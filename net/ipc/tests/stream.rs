@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet};
-use spandrel_ipc::{Family, Pollable, Transfer, is_timeout};
+use spandrel_ipc::{Accept, Family, Pollable, Receive, Transfer, Transmit, is_timeout};
 use support::{LONG, pair, pair_from, pair_over, pattern, within_time};
 
 /// The loopback addresses that this machine has.
@@ -42,24 +42,24 @@ fn both_ip_versions_carry_octets_both_ways() {
 }
 
 /// Code that knows no family.
-fn echo_once<F: Family>(addr: &F::Addr) -> Vec<u8> {
-    let acceptor = F::open(addr).unwrap();
-    let client = F::connect(&F::local_addr(&acceptor).unwrap(), Some(LONG)).unwrap();
-    let (server, _) = F::accept(&acceptor).unwrap();
+fn echo_once<F: Family>(family: &F, addr: &F::Addr) -> Vec<u8> {
+    let acceptor = family.open(addr).unwrap();
+    let client = family.connect(&acceptor.local_addr().unwrap(), Some(LONG)).unwrap();
+    let (server, _) = acceptor.accept().unwrap();
     assert!(!server.pending() && !acceptor.pending());
     client.send_n_v(&mut [IoSlice::new(b"ge"), IoSlice::new(b"neric")]).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     let mut octets = [0; 7];
     server.recv_n(&mut octets).unwrap();
     assert_eq!(server.recv(&mut [0; 1]).unwrap(), 0);
-    F::shut_down(&acceptor).unwrap();
-    assert_eq!(F::accept(&acceptor).unwrap_err().kind(), ErrorKind::NotConnected);
+    acceptor.shutdown().unwrap();
+    assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::NotConnected);
     octets.to_vec()
 }
 
 #[test]
 fn the_family_serves_generic_code() {
-    assert_eq!(echo_once::<Inet>(&Addr::loopback(0)), b"generic");
+    assert_eq!(echo_once(&Inet::default(), &Addr::loopback(0)), b"generic");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
 use super::{Addr, Stream};
-use crate::{Handle, Pollable};
+use crate::{Accept, Handle, Pollable};
 
 /// Waits for connections at an address; carries no octets itself.
 ///
@@ -195,6 +195,27 @@ impl Acceptor {
 
 fn shut_down() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the acceptor was shut down")
+}
+
+impl Accept for Acceptor {
+    type Addr = Addr;
+    type Stream = Stream;
+
+    fn accept(&self) -> io::Result<(Stream, Addr)> {
+        Acceptor::accept(self)
+    }
+
+    fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        Acceptor::set_nonblocking(self, on)
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        Acceptor::shutdown(self)
+    }
+
+    fn local_addr(&self) -> io::Result<Addr> {
+        Acceptor::local_addr(self)
+    }
 }
 
 impl Pollable for Acceptor {

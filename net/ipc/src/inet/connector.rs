@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Addr, Stream};
+use super::{Addr, Connecting, Stream};
 
 /// Makes connections; carries no octets itself.
 ///
@@ -103,12 +103,22 @@ impl Connector {
             Some(timeout) => socket.connect_timeout(&target.into(), timeout)?,
             None => connect_blocking(&socket, target)?,
         }
-        let stream = TcpStream::from(socket);
-        if target.ip().is_loopback() && stream.local_addr()? == target {
-            // TCP lets a socket meet itself when no one listens and the port chosen for it happens to be the target.
-            return Err(io::ErrorKind::ConnectionRefused.into());
+        not_to_itself(TcpStream::from(socket), target)
+    }
+
+    /// Starts to connect to `addr` with the options set, except for the time-out, without waiting.
+    ///
+    /// # Errors
+    /// Those of the operating system that are known at once; the others come when it is completed.
+    pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
+        let target = SocketAddr::from(*addr);
+        let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
+        self.prepare(&socket)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&target.into()) {
+            Err(error) if !is_under_way(&error) => Err(error),
+            _ => Ok(Connecting::new(socket, target)),
         }
-        Ok(Stream::from_std(stream))
     }
 
     fn prepare(&self, socket: &Socket) -> io::Result<()> {
@@ -126,6 +136,23 @@ impl Connector {
             None => Ok(()),
         }
     }
+}
+
+/// TCP lets a socket meet itself when no one listens and the port chosen for it happens to be the target.
+pub(super) fn not_to_itself(stream: TcpStream, target: SocketAddr) -> io::Result<Stream> {
+    if target.ip().is_loopback() && stream.local_addr()? == target {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    Ok(Stream::from_std(stream))
+}
+
+/// Whether connecting has been started and not ended.
+fn is_under_way(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    let in_progress = error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error());
+    #[cfg(windows)]
+    let in_progress = false;
+    in_progress || matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Connects; a signal does not break off the attempt (POSIX: it then goes on asynchronously).

@@ -7,7 +7,7 @@ use std::time::Duration;
 use socket2::SockRef;
 
 use super::Addr;
-use crate::{Handle, Pollable, Transfer, TransferError, transfer};
+use crate::{Handle, Pollable, Receive, Transfer, TransferError, Transmit, exact};
 
 /// A TCP connection.
 ///
@@ -64,7 +64,7 @@ impl Stream {
     /// [`TransferError`] with the number of octets sent before a time-out or another error.
     #[inline]
     pub fn send_n(&self, data: &[u8]) -> Result<(), TransferError> {
-        transfer::send_n(data, |data| self.send(data))
+        exact::send_n(data, |data| self.send(data))
     }
 
     /// Fills `buffer`.
@@ -74,7 +74,7 @@ impl Stream {
     /// ([`io::ErrorKind::UnexpectedEof`]), a time-out or another error.
     #[inline]
     pub fn recv_n(&self, buffer: &mut [u8]) -> Result<(), TransferError> {
-        transfer::recv_n(buffer, |buffer| self.recv(buffer))
+        exact::recv_n(buffer, |buffer| self.recv(buffer))
     }
 
     /// Sends all octets of `slices`, which are advanced past what was sent.
@@ -83,7 +83,7 @@ impl Stream {
     /// As [`send_n`](Self::send_n).
     #[inline]
     pub fn send_n_v(&self, slices: &mut [IoSlice<'_>]) -> Result<(), TransferError> {
-        transfer::send_n_v(slices, |slices| self.send_v(slices))
+        exact::send_n_v(slices, |slices| self.send_v(slices))
     }
 
     /// Fills all of `slices`, which are advanced past what was received.
@@ -92,7 +92,7 @@ impl Stream {
     /// As [`recv_n`](Self::recv_n).
     #[inline]
     pub fn recv_n_v(&self, slices: &mut [IoSliceMut<'_>]) -> Result<(), TransferError> {
-        transfer::recv_n_v(slices, |slices| self.recv_v(slices))
+        exact::recv_n_v(slices, |slices| self.recv_v(slices))
     }
 
     /// Like [`recv`](Self::recv), but leaves the octets to be received again.
@@ -294,22 +294,53 @@ impl Stream {
     }
 }
 
-impl Transfer for Stream {
-    #[inline]
-    fn send(&self, data: &[u8]) -> io::Result<usize> {
-        Stream::send(self, data)
-    }
+impl Receive for Stream {
     #[inline]
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Stream::recv(self, buffer)
+    }
+    #[inline]
+    fn recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        Stream::recv_v(self, slices)
+    }
+    #[inline]
+    fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        sys::try_recv(&self.0, buffer)
+    }
+    #[inline]
+    fn try_recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        sys::try_recv_v(&self.0, slices)
+    }
+    fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Stream::set_recv_timeout(self, timeout)
+    }
+}
+
+impl Transmit for Stream {
+    #[inline]
+    fn send(&self, data: &[u8]) -> io::Result<usize> {
+        Stream::send(self, data)
     }
     #[inline]
     fn send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         Stream::send_v(self, slices)
     }
     #[inline]
-    fn recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        Stream::recv_v(self, slices)
+    fn try_send(&self, data: &[u8]) -> io::Result<usize> {
+        sys::try_send(&self.0, data)
+    }
+    #[inline]
+    fn try_send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        sys::try_send_v(&self.0, slices)
+    }
+    fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Stream::set_send_timeout(self, timeout)
+    }
+}
+
+impl Transfer for Stream {
+    fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        Stream::set_nonblocking(self, on)
     }
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         Stream::shutdown(self, how)
@@ -345,25 +376,64 @@ mod sys {
 
     #[inline]
     pub(super) fn send(stream: &TcpStream, data: &[u8]) -> io::Result<usize> {
-        Ok(retry_on_intr(|| rustix::net::send(stream, data, NO_SIGNAL))?)
+        send_with(stream, data, NO_SIGNAL)
+    }
+
+    #[inline]
+    pub(super) fn try_send(stream: &TcpStream, data: &[u8]) -> io::Result<usize> {
+        send_with(stream, data, NO_SIGNAL.union(SendFlags::DONTWAIT))
     }
 
     #[inline]
     pub(super) fn recv(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(retry_on_intr(|| rustix::net::recv(stream, &mut *buffer, RecvFlags::empty()))?.1)
+        recv_with(stream, buffer, RecvFlags::empty())
+    }
+
+    #[inline]
+    pub(super) fn try_recv(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+        recv_with(stream, buffer, RecvFlags::DONTWAIT)
     }
 
     #[inline]
     pub(super) fn send_v(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let slices = &slices[..slices.len().min(MAX_SLICES)];
-        Ok(retry_on_intr(|| rustix::net::sendmsg(stream, slices, &mut SendAncillaryBuffer::default(), NO_SIGNAL))?)
+        send_v_with(stream, slices, NO_SIGNAL)
+    }
+
+    #[inline]
+    pub(super) fn try_send_v(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        send_v_with(stream, slices, NO_SIGNAL.union(SendFlags::DONTWAIT))
     }
 
     #[inline]
     pub(super) fn recv_v(stream: &TcpStream, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        recv_v_with(stream, slices, RecvFlags::empty())
+    }
+
+    #[inline]
+    pub(super) fn try_recv_v(stream: &TcpStream, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        recv_v_with(stream, slices, RecvFlags::DONTWAIT)
+    }
+
+    #[inline]
+    fn send_with(stream: &TcpStream, data: &[u8], flags: SendFlags) -> io::Result<usize> {
+        Ok(retry_on_intr(|| rustix::net::send(stream, data, flags))?)
+    }
+
+    #[inline]
+    fn recv_with(stream: &TcpStream, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+        Ok(retry_on_intr(|| rustix::net::recv(stream, &mut *buffer, flags))?.1)
+    }
+
+    #[inline]
+    fn send_v_with(stream: &TcpStream, slices: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
+        let slices = &slices[..slices.len().min(MAX_SLICES)];
+        Ok(retry_on_intr(|| rustix::net::sendmsg(stream, slices, &mut SendAncillaryBuffer::default(), flags))?)
+    }
+
+    #[inline]
+    fn recv_v_with(stream: &TcpStream, slices: &mut [IoSliceMut<'_>], flags: RecvFlags) -> io::Result<usize> {
         let count = slices.len().min(MAX_SLICES);
         let slices = &mut slices[..count];
-        let flags = RecvFlags::empty();
         let message =
             retry_on_intr(|| rustix::net::recvmsg(stream, slices, &mut RecvAncillaryBuffer::default(), flags))?;
         Ok(message.bytes)
@@ -375,6 +445,9 @@ mod sys {
 mod sys {
     use std::io::{self, IoSlice, IoSliceMut, Read, Write};
     use std::net::TcpStream;
+    use std::os::windows::io::AsSocket;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     pub(super) fn send(mut stream: &TcpStream, data: &[u8]) -> io::Result<usize> {
         stream.write(data)
@@ -390,6 +463,35 @@ mod sys {
 
     pub(super) fn recv_v(mut stream: &TcpStream, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         stream.read_vectored(slices)
+    }
+
+    pub(super) fn try_send(stream: &TcpStream, data: &[u8]) -> io::Result<usize> {
+        only_if_ready(stream, PollFlags::OUT)?;
+        send(stream, data)
+    }
+
+    pub(super) fn try_recv(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+        only_if_ready(stream, PollFlags::IN)?;
+        recv(stream, buffer)
+    }
+
+    pub(super) fn try_send_v(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        only_if_ready(stream, PollFlags::OUT)?;
+        send_v(stream, slices)
+    }
+
+    pub(super) fn try_recv_v(stream: &TcpStream, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        only_if_ready(stream, PollFlags::IN)?;
+        recv_v(stream, slices)
+    }
+
+    /// Winsock has no flag for one transfer that must not wait.
+    fn only_if_ready(stream: &TcpStream, flags: PollFlags) -> io::Result<()> {
+        let mut handles = [PollFd::from_borrowed_fd(stream.as_socket(), flags)];
+        match poll(&mut handles, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(()),
+        }
     }
 }
 

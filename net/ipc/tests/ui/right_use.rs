@@ -8,7 +8,7 @@ fn right(acceptor: &Acceptor, stream: &Stream, addr: &Addr) {
     let _ = stream.recv(&mut [0; 16]);
     let _ = stream.send(b"octets");
     let _ = Connector::connect(addr);
-    let _ = Inet::connect(addr, None);
+    let _ = Inet::default().connect(addr, None);
 }
 
 fn main() {

@@ -9,7 +9,7 @@ struct PathAddr;
 fn wrong(addr: &PathAddr) {
     let _ = Connector::connect(addr);
     let _ = Acceptor::open(addr);
-    let _ = Inet::connect(addr, None);
+    let _ = Inet::default().connect(addr, None);
 }
 
 fn main() {
