@@ -15,7 +15,7 @@ pub struct Condition(backend::Condvar);
 /// How a wait with a time limit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitResult {
-    timed_out: bool,
+    pub(crate) timed_out: bool,
 }
 
 impl WaitResult {

@@ -31,16 +31,24 @@
 
 #![forbid(unsafe_code)]
 
+mod adaptive;
 mod backend;
 mod condition;
 #[cfg(shuttle)]
 pub mod models;
 mod mutex;
+mod null;
+mod recursive;
 mod rwlock;
+mod strategy;
 
+pub use adaptive::AdaptiveMutex;
 pub use condition::{Condition, WaitResult};
 pub use mutex::{Mutex, MutexGuard};
+pub use null::{NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard};
+pub use recursive::{RecursiveMutex, RecursiveMutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use strategy::{Alone, Guarded, Lock, Monitor, SharedLock};
 
 pub use std::sync::{Arc, Weak}; // the model checker has none of its own
 

@@ -11,7 +11,7 @@ use crate::backend;
 ///
 /// Not recursive: a thread that locks it twice waits for itself. Not poisoned by panics. Waiting threads are served
 /// in no promised order.
-pub struct Mutex<T: ?Sized>(backend::Mutex<T>);
+pub struct Mutex<T: ?Sized = ()>(backend::Mutex<T>);
 
 /// The right to use a [`Mutex`]'s value; given back when dropped.
 #[must_use = "the lock is released when the guard is dropped"]

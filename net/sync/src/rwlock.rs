@@ -9,7 +9,7 @@ use crate::backend;
 ///
 /// A waiting writer goes before new readers, so a thread that already reads must not ask to read again. Not poisoned
 /// by panics.
-pub struct RwLock<T: ?Sized>(backend::RwLock<T>);
+pub struct RwLock<T: ?Sized = ()>(backend::RwLock<T>);
 
 /// The right to read a [`RwLock`]'s value; given back when dropped.
 #[must_use = "the lock is released when the guard is dropped"]

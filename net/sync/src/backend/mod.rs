@@ -16,3 +16,7 @@ mod model;
 pub(crate) use model::*;
 #[cfg(any(shuttle, test))]
 pub use model::{Instant, thread_local};
+#[cfg(any(shuttle, test))]
+mod recursive;
+#[cfg(any(shuttle, test))]
+pub(crate) use recursive::{RecursiveMutex, RecursiveMutexGuard};

@@ -116,12 +116,25 @@ impl<T: ?Sized> Mutex<T> {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+    pub(crate) fn is_locked(&self) -> bool {
+        self.try_lock().is_none()
+    }
     fn guard<'a>(&'a self, held: shuttle::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard { held: Some(held), mutex: self }
     }
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How often a thread looks at a taken lock: enough to find it free, and few enough to check all that may happen.
+pub(crate) fn most_turns() -> u32 {
+    2
+}
+
+/// Lets another thread go on.
+pub(crate) fn turn() {
+    thread::yield_now();
 }
 
 pub(crate) struct RwLock<T: ?Sized>(shuttle::sync::RwLock<T>);

@@ -1,0 +1,103 @@
+//! Mutual exclusion that a thread may enter again.
+
+use std::fmt;
+use std::ops::Deref;
+use std::time::Duration;
+
+use crate::backend;
+
+/// A value that one thread at a time may see, and that this thread may take again while it has it.
+///
+/// For code that calls back into itself, as upcalls do. Because one thread can hold several guards, they give shared
+/// access only: what must change goes into a `Cell` or `RefCell` inside. Such a value is [`Sync`] here though it is not
+/// on its own. Not poisoned by panics; threads are served in no promised order.
+///
+/// ```
+/// use std::cell::Cell;
+/// use spandrel_sync::RecursiveMutex;
+///
+/// let depth = RecursiveMutex::new(Cell::new(0));
+/// let outer = depth.lock();
+/// let inner = depth.lock(); // no waiting: the thread has it
+/// inner.set(inner.get() + 1);
+/// assert_eq!(outer.get(), 1);
+/// ```
+pub struct RecursiveMutex<T: ?Sized = ()>(backend::RecursiveMutex<T>);
+
+/// The right to see a [`RecursiveMutex`]'s value; given back when the thread's last one is dropped. It stays in its
+/// thread.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RecursiveMutexGuard<'a, T: ?Sized>(backend::RecursiveMutexGuard<'a, T>);
+
+impl<T> RecursiveMutex<T> {
+    /// An unlocked mutex; usable in a `static`.
+    pub const fn new(value: T) -> Self {
+        Self(backend::RecursiveMutex::new(value))
+    }
+
+    /// The value, when no one else can be using it.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> RecursiveMutex<T> {
+    /// Waits until no other thread has the value and takes it, once more if the caller has it already.
+    #[inline]
+    pub fn lock(&self) -> RecursiveMutexGuard<'_, T> {
+        RecursiveMutexGuard(self.0.lock())
+    }
+
+    /// Takes the value if no other thread has it now.
+    #[inline]
+    pub fn try_lock(&self) -> Option<RecursiveMutexGuard<'_, T>> {
+        self.0.try_lock().map(RecursiveMutexGuard)
+    }
+
+    /// Waits until no other thread has the value and takes it, unless that takes longer than `timeout`.
+    #[inline]
+    pub fn try_lock_for(&self, timeout: Duration) -> Option<RecursiveMutexGuard<'_, T>> {
+        self.0.try_lock_for(timeout).map(RecursiveMutexGuard)
+    }
+
+    /// The value, without locking: `&mut self` shows that no one else has it.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+}
+
+impl<T: Default> Default for RecursiveMutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for RecursiveMutex<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RecursiveMutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.try_lock() {
+            Some(guard) => f.debug_tuple("RecursiveMutex").field(&&*guard).finish(),
+            None => f.write_str("RecursiveMutex(<locked>)"),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for RecursiveMutexGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RecursiveMutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

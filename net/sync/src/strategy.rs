@@ -1,0 +1,318 @@
+//! Locking strategies as type parameters (paper 002, 2.6.1).
+//!
+//! A component that should serve one thread as well as many leaves the choice of its locks to whoever uses it. This
+//! module has the traits that such a component names and the container that it keeps its data in; the locks
+//! themselves, which can also be used directly, are in modules of their own.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use crate::{
+    AdaptiveMutex, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
+    RecursiveMutex, RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult,
+};
+
+/// A locking strategy that gives access to a shared value.
+///
+/// All strategies are of this kind. Components that change what they guard want [`Lock`]; this weaker trait admits
+/// [`RecursiveMutex`] too. It is implemented by the lock types with their default parameter, so a strategy is written
+/// `Mutex` or `NullMutex`, without a value's type.
+pub trait SharedLock: 'static {
+    /// The lock around a value of type `T`.
+    type Of<T>;
+    /// The right to see a value; given back when dropped.
+    type ReadGuard<'a, T: 'a>: Deref<Target = T>;
+
+    /// A free lock around `value`.
+    fn of<T>(value: T) -> Self::Of<T>;
+    /// The value, when no one else can be using it.
+    fn into_inner<T>(of: Self::Of<T>) -> T;
+    /// The value, without locking.
+    fn get_mut<T>(of: &mut Self::Of<T>) -> &mut T;
+    /// Waits until the value may be seen. Where the strategy knows no sharing, the caller has it alone.
+    fn read<'a, T: 'a>(of: &'a Self::Of<T>) -> Self::ReadGuard<'a, T>;
+    /// Gives access if that needs no waiting.
+    fn try_read<'a, T: 'a>(of: &'a Self::Of<T>) -> Option<Self::ReadGuard<'a, T>>;
+}
+
+/// A locking strategy that lets its value be changed: [`Mutex`], [`AdaptiveMutex`], [`RwLock`], [`NullMutex`].
+///
+/// ```
+/// use spandrel_sync::{Guarded, Lock, Mutex, NullMutex};
+///
+/// struct Counters<L: Lock = Mutex> {
+///     seen: Guarded<Vec<u64>, L>,
+/// }
+///
+/// impl<L: Lock> Counters<L> {
+///     fn new(kinds: usize) -> Self {
+///         Self { seen: Guarded::new(vec![0; kinds]) }
+///     }
+///     fn count(&self, kind: usize) {
+///         self.seen.lock()[kind] += 1;
+///     }
+///     fn total(&self) -> u64 {
+///         self.seen.read().iter().sum() // with `RwLock`, beside other readers
+///     }
+/// }
+///
+/// let shared = Counters::<Mutex>::new(2);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| shared.count(0));
+///     scope.spawn(|| shared.count(1));
+/// });
+/// assert_eq!(shared.total(), 2);
+///
+/// let own = Counters::<NullMutex>::new(2); // one thread's: nothing is paid for locks
+/// own.count(1);
+/// assert_eq!(own.total(), 1);
+/// ```
+pub trait Lock: SharedLock {
+    /// The right to change a value; given back when dropped.
+    type Guard<'a, T: 'a>: DerefMut<Target = T>;
+
+    /// Waits until no one else uses the value and takes it.
+    fn lock<'a, T: 'a>(of: &'a Self::Of<T>) -> Self::Guard<'a, T>;
+    /// Takes the value if no one else uses it now.
+    fn try_lock<'a, T: 'a>(of: &'a Self::Of<T>) -> Option<Self::Guard<'a, T>>;
+}
+
+/// A locking strategy whose holders can wait for a change of the value: [`Mutex`], [`AdaptiveMutex`], [`NullMutex`].
+///
+/// Under the null strategy no other thread can bring the change about. So waiting without a limit is an error there,
+/// and a limit is over at once; a component that handles both is right under every strategy.
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use spandrel_sync::{Alone, Guarded, Monitor, Mutex, NullMutex};
+///
+/// struct Queue<T, L: Monitor = Mutex> {
+///     items: Guarded<VecDeque<T>, L>,
+///     not_empty: L::Condition,
+/// }
+///
+/// impl<T, L: Monitor> Queue<T, L> {
+///     fn new() -> Self {
+///         Self { items: Guarded::default(), not_empty: L::Condition::default() }
+///     }
+///     fn put(&self, item: T) {
+///         self.items.lock().push_back(item);
+///         L::notify_one(&self.not_empty);
+///     }
+///     fn take(&self) -> Result<T, Alone> {
+///         let mut items = self.items.lock();
+///         L::wait_while(&self.not_empty, &mut items, |items| items.is_empty())?;
+///         Ok(items.pop_front().expect("not empty"))
+///     }
+/// }
+///
+/// let shared = Queue::<_, Mutex>::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| shared.put(7));
+///     assert_eq!(shared.take(), Ok(7));
+/// });
+///
+/// let own = Queue::<_, NullMutex>::new();
+/// own.put(7);
+/// assert_eq!((own.take(), own.take()), (Ok(7), Err(Alone)));
+/// ```
+pub trait Monitor: Lock {
+    /// What the holders wait on.
+    type Condition: Default;
+
+    /// Releases the lock, waits for a notification and takes the lock again. It may end for no reason.
+    ///
+    /// # Errors
+    /// [`Alone`] if no notification can ever come, with the lock still held.
+    fn wait<T>(condition: &Self::Condition, guard: &mut Self::Guard<'_, T>) -> Result<(), Alone>;
+    /// Like [`wait`](Self::wait), for at most `timeout`.
+    fn wait_for<T>(condition: &Self::Condition, guard: &mut Self::Guard<'_, T>, timeout: Duration) -> WaitResult;
+    /// Wakes one waiting thread, if there is one.
+    fn notify_one(condition: &Self::Condition);
+    /// Wakes all waiting threads.
+    fn notify_all(condition: &Self::Condition);
+
+    /// Waits until `blocked` says of the value that there is nothing left to wait for.
+    ///
+    /// # Errors
+    /// [`Alone`] if the value is blocked and no notification can ever come.
+    fn wait_while<T>(
+        condition: &Self::Condition,
+        guard: &mut Self::Guard<'_, T>,
+        mut blocked: impl FnMut(&mut T) -> bool,
+    ) -> Result<(), Alone> {
+        while blocked(guard) {
+            Self::wait(condition, guard)?;
+        }
+        Ok(())
+    }
+}
+
+/// No other thread can bring about the change that this one would wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("waiting under the null locking strategy would never end")]
+pub struct Alone;
+
+/// A value behind a lock of the strategy `L`.
+///
+/// It costs what the lock itself costs and is [`Sync`] where that is.
+pub struct Guarded<T, L: SharedLock = Mutex>(L::Of<T>);
+
+impl<T, L: SharedLock> Guarded<T, L> {
+    /// The value behind a free lock.
+    pub fn new(value: T) -> Self {
+        Self(L::of(value))
+    }
+
+    /// The value, when no one else can be using it.
+    pub fn into_inner(self) -> T {
+        L::into_inner(self.0)
+    }
+
+    /// The value, without locking: `&mut self` shows that no one else has it.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        L::get_mut(&mut self.0)
+    }
+
+    /// Waits until the value may be seen.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> L::ReadGuard<'_, T> {
+        L::read(&self.0)
+    }
+
+    /// Gives access if that needs no waiting.
+    #[inline]
+    pub fn try_read(&self) -> Option<L::ReadGuard<'_, T>> {
+        L::try_read(&self.0)
+    }
+}
+
+impl<T, L: Lock> Guarded<T, L> {
+    /// Waits until no one else uses the value and takes it.
+    #[inline]
+    #[track_caller]
+    pub fn lock(&self) -> L::Guard<'_, T> {
+        L::lock(&self.0)
+    }
+
+    /// Takes the value if no one else uses it now.
+    #[inline]
+    pub fn try_lock(&self) -> Option<L::Guard<'_, T>> {
+        L::try_lock(&self.0)
+    }
+}
+
+impl<T: Default, L: SharedLock> Default for Guarded<T, L> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: fmt::Debug, L: SharedLock> fmt::Debug for Guarded<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.try_read() {
+            Some(guard) => f.debug_tuple("Guarded").field(&&*guard).finish(),
+            None => f.write_str("Guarded(<locked>)"),
+        }
+    }
+}
+
+/// Implements [`SharedLock`] by the methods that all locks of this crate have; the two names are how to read.
+macro_rules! shared_lock {
+    ($lock:ident, $guard:ident, $read:ident, $try_read:ident) => {
+        impl SharedLock for $lock {
+            type Of<T> = $lock<T>;
+            type ReadGuard<'a, T: 'a> = $guard<'a, T>;
+
+            fn of<T>(value: T) -> $lock<T> {
+                $lock::new(value)
+            }
+            fn into_inner<T>(of: $lock<T>) -> T {
+                of.into_inner()
+            }
+            #[inline]
+            fn get_mut<T>(of: &mut $lock<T>) -> &mut T {
+                of.get_mut()
+            }
+            #[inline]
+            #[track_caller]
+            fn read<'a, T: 'a>(of: &'a $lock<T>) -> $guard<'a, T> {
+                of.$read()
+            }
+            #[inline]
+            fn try_read<'a, T: 'a>(of: &'a $lock<T>) -> Option<$guard<'a, T>> {
+                of.$try_read()
+            }
+        }
+    };
+}
+
+/// Implements [`Lock`] in the same way.
+macro_rules! lock {
+    ($lock:ident, $guard:ident, $lock_it:ident, $try_lock:ident) => {
+        impl Lock for $lock {
+            type Guard<'a, T: 'a> = $guard<'a, T>;
+
+            #[inline]
+            #[track_caller]
+            fn lock<'a, T: 'a>(of: &'a $lock<T>) -> $guard<'a, T> {
+                of.$lock_it()
+            }
+            #[inline]
+            fn try_lock<'a, T: 'a>(of: &'a $lock<T>) -> Option<$guard<'a, T>> {
+                of.$try_lock()
+            }
+        }
+    };
+}
+
+/// Implements [`Monitor`] by a [`Condition`].
+macro_rules! monitor {
+    ($lock:ident) => {
+        impl Monitor for $lock {
+            type Condition = Condition;
+
+            fn wait<T>(condition: &Condition, guard: &mut MutexGuard<'_, T>) -> Result<(), Alone> {
+                condition.wait(guard);
+                Ok(())
+            }
+            fn wait_for<T>(condition: &Condition, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitResult {
+                condition.wait_for(guard, timeout)
+            }
+            fn notify_one(condition: &Condition) {
+                condition.notify_one();
+            }
+            fn notify_all(condition: &Condition) {
+                condition.notify_all();
+            }
+        }
+    };
+}
+
+shared_lock!(Mutex, MutexGuard, lock, try_lock);
+shared_lock!(AdaptiveMutex, MutexGuard, lock, try_lock);
+shared_lock!(RwLock, RwLockReadGuard, read, try_read);
+shared_lock!(NullMutex, NullMutexReadGuard, read, try_read);
+shared_lock!(RecursiveMutex, RecursiveMutexGuard, lock, try_lock);
+lock!(Mutex, MutexGuard, lock, try_lock);
+lock!(AdaptiveMutex, MutexGuard, lock, try_lock);
+lock!(RwLock, RwLockWriteGuard, write, try_write);
+lock!(NullMutex, NullMutexGuard, lock, try_lock);
+monitor!(Mutex);
+monitor!(AdaptiveMutex);
+
+impl Monitor for NullMutex {
+    type Condition = NullCondition;
+
+    fn wait<T>(condition: &NullCondition, guard: &mut NullMutexGuard<'_, T>) -> Result<(), Alone> {
+        condition.wait(guard)
+    }
+    fn wait_for<T>(condition: &NullCondition, guard: &mut NullMutexGuard<'_, T>, timeout: Duration) -> WaitResult {
+        condition.wait_for(guard, timeout)
+    }
+    fn notify_one(_: &NullCondition) {}
+    fn notify_all(_: &NullCondition) {}
+}
