@@ -1,0 +1,279 @@
+//! Where the timers of a queue live: one growing array, with a list of the free places threaded through it.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::clock::Time;
+use super::strategy::TimerOptions;
+use super::{Expired, Full};
+
+/// No place, at the end of a list of places.
+pub(super) const NIL: u32 = u32::MAX;
+
+/// Names one timer of one queue, for as long as the program runs: an id that has become stale never comes to mean
+/// another timer of its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId {
+    index: u32,
+    generation: NonZeroU32,
+}
+
+impl TimerId {
+    /// The timer's place in the slab.
+    #[inline]
+    pub(super) fn index(self) -> u32 {
+        self.index
+    }
+}
+
+/// Whether a timer fires again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Once,
+    /// The interval is in [`Slab::intervals`].
+    Interval,
+}
+
+/// One timer.
+pub(super) struct Node<L, P> {
+    /// What the strategy needs to find it and its neighbours.
+    pub(super) links: L,
+    payload: P,
+    generation: NonZeroU32,
+    /// The list in which the strategy keeps it, if it has several. Here, not in the links, for the sake of the size.
+    pub(super) list: u16,
+    kind: Kind,
+}
+
+/// Two kinds of place. The tag goes into the spare values of [`Kind`].
+enum Place<L, P> {
+    Free { next: u32, generation: NonZeroU32 },
+    Taken(Node<L, P>),
+}
+
+/// When a timer that has expired fires again.
+pub(super) struct Phase {
+    due: Time,
+    missed: u64,
+    pub(super) next: Option<Time>,
+}
+
+/// Timers with payloads `P`, each with the links `L` of the strategy.
+///
+/// Places are called by their index. Methods that take one expect it to be a timer's.
+pub(super) struct Slab<L, P> {
+    places: Vec<Place<L, P>>,
+    /// Nanoseconds by place; valid for interval timers. Others never touch this table, so that their timers are short.
+    intervals: Vec<u64>,
+    free: u32,
+    len: usize,
+    limit: usize,
+}
+
+const TAKEN: &str = "a place that a strategy knows is a timer's";
+
+impl<L, P> Slab<L, P> {
+    pub(super) fn new(options: &TimerOptions) -> Self {
+        let limit = options.limit.min(NIL as usize);
+        Self {
+            places: Vec::with_capacity(options.capacity.min(limit)),
+            intervals: Vec::new(),
+            free: NIL,
+            len: 0,
+            limit,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Adds a timer.
+    #[inline]
+    pub(super) fn insert(&mut self, links: L, interval: Option<Duration>, payload: P) -> Result<TimerId, Full> {
+        // The second bound is for the places that were given up; see `release`.
+        if self.len == self.limit || (self.free == NIL && self.places.len() == NIL as usize) {
+            return Err(Full { limit: self.limit });
+        }
+        let (index, generation) = match self.places.get(self.free as usize) {
+            Some(&Place::Free { next, generation }) => (std::mem::replace(&mut self.free, next), generation),
+            Some(Place::Taken(_)) => unreachable!("the free list holds free places"),
+            None => (self.places.len() as u32, NonZeroU32::MIN),
+        };
+        let place = Place::Taken(Node { links, payload, generation, list: 0, kind: Kind::Once });
+        match self.places.get_mut(index as usize) {
+            Some(free) => *free = place,
+            None => self.places.push(place),
+        }
+        self.len += 1;
+        if interval.is_some() {
+            self.set_interval(index, interval);
+        }
+        Ok(TimerId { index, generation })
+    }
+
+    /// The place of a timer that is still there.
+    #[inline]
+    pub(super) fn find(&self, id: TimerId) -> Option<u32> {
+        match self.places.get(id.index as usize) {
+            Some(Place::Taken(node)) if node.generation == id.generation => Some(id.index),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn node(&self, index: u32) -> &Node<L, P> {
+        match &self.places[index as usize] {
+            Place::Taken(node) => node,
+            Place::Free { .. } => unreachable!("{TAKEN}"),
+        }
+    }
+
+    #[inline]
+    pub(super) fn node_mut(&mut self, index: u32) -> &mut Node<L, P> {
+        match &mut self.places[index as usize] {
+            Place::Taken(node) => node,
+            Place::Free { .. } => unreachable!("{TAKEN}"),
+        }
+    }
+
+    pub(super) fn set_interval(&mut self, index: u32, interval: Option<Duration>) {
+        let nanos = interval.map_or(0, |span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+        self.node_mut(index).kind = if nanos == 0 { Kind::Once } else { Kind::Interval };
+        if nanos != 0 {
+            if self.intervals.len() <= index as usize {
+                self.intervals.resize(self.places.len(), 0);
+            }
+            self.intervals[index as usize] = nanos;
+        }
+    }
+
+    /// Takes a timer out, whose id is stale from now on.
+    ///
+    /// A place whose generations are used up is not used again, so that no two timers ever share an id. That costs one
+    /// place in 2^32 timers.
+    #[inline]
+    pub(super) fn release(&mut self, index: u32) -> P {
+        let place = &mut self.places[index as usize];
+        let Place::Taken(node) = place else { unreachable!("{TAKEN}") };
+        let free = match node.generation.checked_add(1) {
+            Some(generation) => Place::Free { next: std::mem::replace(&mut self.free, index), generation },
+            None => Place::Free { next: NIL, generation: NonZeroU32::MAX },
+        };
+        let Place::Taken(node) = std::mem::replace(place, free) else { unreachable!("{TAKEN}") };
+        self.len -= 1;
+        node.payload
+    }
+
+    /// What follows for a timer that was `due` and is looked at `now`.
+    #[inline]
+    pub(super) fn phase(&self, index: u32, due: Time, now: Time) -> Phase {
+        if self.node(index).kind == Kind::Once {
+            return Phase { due, missed: 0, next: None };
+        }
+        let interval = self.intervals[index as usize];
+        let missed = now.as_nanos().saturating_sub(due.as_nanos()) / interval;
+        let next = interval
+            .checked_mul(missed.saturating_add(1))
+            .and_then(|span| due.as_nanos().checked_add(span))
+            .map(Time::from_nanos);
+        Phase { due, missed, next }
+    }
+
+    /// Takes the last expiry of a timer, and the timer with it.
+    pub(super) fn last_expiry(&mut self, index: u32, phase: Phase) -> Expired<P> {
+        let id = self.id(index);
+        Expired { id, due: phase.due, missed: phase.missed, next: None, payload: self.release(index) }
+    }
+
+    /// An expiry of a timer that fires again.
+    pub(super) fn expiry(&self, index: u32, phase: &Phase) -> Expired<P>
+    where
+        P: Clone,
+    {
+        let payload = self.node(index).payload.clone();
+        Expired { id: self.id(index), due: phase.due, missed: phase.missed, next: phase.next, payload }
+    }
+
+    fn id(&self, index: u32) -> TimerId {
+        TimerId { index, generation: self.node(index).generation }
+    }
+
+    /// Takes all timers out. The strategy has forgotten them before, so that it is sound even if dropping one panics.
+    pub(super) fn clear(&mut self) {
+        let taken = |(index, place): (usize, &Place<L, P>)| matches!(place, Place::Taken(_)).then_some(index as u32);
+        let taken: Vec<_> = self.places.iter().enumerate().rev().filter_map(taken).collect();
+        let payloads: Vec<_> = taken.into_iter().map(|index| self.release(index)).collect();
+        drop(payloads);
+    }
+}
+
+// What the wheels' speed with a million timers rests on.
+const _: () = assert!(size_of::<Place<super::lists::Links, u64>>() == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slab(limit: usize) -> Slab<(), u64> {
+        Slab::new(&TimerOptions::new().limit(limit))
+    }
+
+    #[test]
+    fn a_place_without_further_generations_is_given_up() {
+        let mut slab = slab(1);
+        let first = slab.insert((), None, 1).unwrap();
+        slab.node_mut(first.index).generation = NonZeroU32::MAX;
+        let last = slab.id(first.index);
+        assert_eq!(slab.release(first.index), 1);
+        let other = slab.insert((), None, 2).unwrap();
+        assert_ne!(other.index, last.index);
+        assert_eq!((slab.find(last), slab.find(other)), (None, Some(other.index)));
+        assert_eq!(slab.insert((), None, 3), Err(Full { limit: 1 }));
+    }
+
+    #[test]
+    fn places_are_used_again_with_another_generation() {
+        let mut slab = slab(10);
+        let first = slab.insert((), None, 1).unwrap();
+        slab.release(first.index);
+        let second = slab.insert((), None, 2).unwrap();
+        assert_eq!(second.index, first.index);
+        assert_ne!(second, first);
+        assert_eq!(slab.places.len(), 1);
+    }
+
+    #[test]
+    fn a_late_interval_timer_keeps_its_phase() {
+        let mut slab = slab(1);
+        let interval = Some(Duration::from_nanos(10));
+        let index = slab.insert((), interval, 1).unwrap().index;
+        let phase = |now| {
+            let phase = slab.phase(index, Time::from_nanos(7), Time::from_nanos(now));
+            (phase.missed, phase.next.map(Time::as_nanos))
+        };
+        assert_eq!(phase(7), (0, Some(17)));
+        assert_eq!(phase(16), (0, Some(17)));
+        assert_eq!(phase(17), (1, Some(27)));
+        assert_eq!(phase(101), (9, Some(107)));
+        assert_eq!(phase(u64::MAX), ((u64::MAX - 7) / 10, None));
+    }
+
+    #[test]
+    fn once_and_then_at_intervals_and_then_once() {
+        let mut slab = slab(1);
+        let index = slab.insert((), None, 1).unwrap().index;
+        let next = |slab: &Slab<_, _>| slab.phase(index, Time::ZERO, Time::ZERO).next.map(Time::as_nanos);
+        assert_eq!(next(&slab), None);
+        slab.set_interval(index, Some(Duration::from_nanos(5)));
+        assert_eq!(next(&slab), Some(5));
+        slab.set_interval(index, Some(Duration::MAX));
+        assert_eq!(next(&slab), Some(u64::MAX));
+        slab.set_interval(index, Some(Duration::ZERO));
+        assert_eq!(next(&slab), None);
+    }
+}
