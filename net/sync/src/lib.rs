@@ -33,22 +33,29 @@
 
 mod adaptive;
 mod backend;
+mod barrier;
 mod condition;
+mod deadline;
 #[cfg(shuttle)]
 pub mod models;
 mod mutex;
 mod null;
 mod recursive;
 mod rwlock;
+mod semaphore;
 mod strategy;
+mod token;
 
 pub use adaptive::AdaptiveMutex;
+pub use barrier::{Barrier, Passage};
 pub use condition::{Condition, WaitResult};
 pub use mutex::{Mutex, MutexGuard};
 pub use null::{NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard};
 pub use recursive::{RecursiveMutex, RecursiveMutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use semaphore::{OwnedPermit, Permit, Semaphore, TooManyPermits};
 pub use strategy::{Alone, Guarded, Lock, Monitor, SharedLock};
+pub use token::{Token, TokenGuard};
 
 pub use std::sync::{Arc, Weak}; // the model checker has none of its own
 

@@ -9,6 +9,10 @@ use crate::atomic::{AtomicUsize, Ordering};
 use crate::time::Instant;
 use crate::{Arc, Condition, Mutex, RwLock, thread};
 
+mod locks;
+mod primitives;
+mod token;
+
 #[test]
 fn a_notification_between_the_test_and_the_wait_is_not_lost() {
     // A place for one value, as between a caller and the thread that reads its reply.

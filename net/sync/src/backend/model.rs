@@ -40,6 +40,12 @@ impl Instant {
     pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// The instant so much later, unless the clock never gets there.
+    #[must_use]
+    pub fn checked_add(&self, span: Duration) -> Option<Self> {
+        self.0.checked_add(span).map(Self)
+    }
 }
 
 impl Add<Duration> for Instant {

@@ -1,0 +1,20 @@
+//! The moment at which a wait in several steps is over.
+
+use std::time::Duration;
+
+use crate::time::Instant;
+
+/// None is so far away that the clock does not reach it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(crate) fn after(timeout: Duration) -> Self {
+        Self(Instant::now().checked_add(timeout))
+    }
+
+    /// What is left; nothing once the moment has passed.
+    pub(crate) fn remaining(self) -> Duration {
+        self.0.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()))
+    }
+}

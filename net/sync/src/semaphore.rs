@@ -1,0 +1,190 @@
+//! Counting semaphores.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::deadline::Deadline;
+use crate::{Arc, Condition, Mutex};
+
+/// A counting semaphore (POSIX `sem_wait`, `sem_trywait`, `sem_timedwait`, `sem_post`): so many permits, each of which
+/// one holder has at a time.
+///
+/// A [`Permit`] comes back when it is dropped. For the free form, in which one thread waits for what another posts,
+/// [`forget`](Permit::forget) the permit and [`post`](Self::post) a new one. Threads are served in no promised order;
+/// [`Token`](crate::Token) promises one.
+///
+/// ```
+/// use spandrel_sync::Semaphore;
+///
+/// let connections = Semaphore::new(2);
+/// let first = connections.acquire();
+/// let second = connections.acquire();
+/// assert!(connections.try_acquire().is_none());
+/// drop(first);
+/// assert!(connections.try_acquire().is_some());
+/// ```
+pub struct Semaphore {
+    state: Mutex<State>,
+    posted: Condition,
+}
+
+struct State {
+    free: usize,
+    waiting: usize,
+}
+
+/// The right to be one of those whom a [`Semaphore`] admits; given back when dropped.
+#[derive(Debug)]
+#[must_use = "the permit is given back when dropped"]
+pub struct Permit<'a> {
+    semaphore: &'a Semaphore,
+}
+
+/// A [`Permit`] that keeps its semaphore alive, to be moved to where the work is done.
+#[derive(Debug)]
+#[must_use = "the permit is given back when dropped"]
+pub struct OwnedPermit {
+    semaphore: Option<Arc<Semaphore>>, // none once forgotten
+}
+
+/// The count would not fit into a `usize` (POSIX: `EOVERFLOW`). Nothing was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a semaphore cannot count that many permits")]
+pub struct TooManyPermits;
+
+impl Semaphore {
+    /// A semaphore with so many free permits; usable in a `static`.
+    #[must_use]
+    pub const fn new(permits: usize) -> Self {
+        Self { state: Mutex::new(State { free: permits, waiting: 0 }), posted: Condition::new() }
+    }
+
+    /// Waits for a permit and takes it.
+    pub fn acquire(&self) -> Permit<'_> {
+        self.take();
+        Permit { semaphore: self }
+    }
+
+    /// Takes a permit if one is free now.
+    pub fn try_acquire(&self) -> Option<Permit<'_>> {
+        self.try_take().then(|| Permit { semaphore: self })
+    }
+
+    /// Waits for a permit and takes it, unless that takes longer than `timeout`.
+    pub fn acquire_for(&self, timeout: Duration) -> Option<Permit<'_>> {
+        self.take_for(timeout).then(|| Permit { semaphore: self })
+    }
+
+    /// Like [`acquire`](Self::acquire), for a permit that is not tied to this borrow.
+    pub fn acquire_owned(self: &Arc<Self>) -> OwnedPermit {
+        self.take();
+        OwnedPermit { semaphore: Some(Arc::clone(self)) }
+    }
+
+    /// Like [`try_acquire`](Self::try_acquire), for a permit that is not tied to this borrow.
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Option<OwnedPermit> {
+        self.try_take().then(|| OwnedPermit { semaphore: Some(Arc::clone(self)) })
+    }
+
+    /// Like [`acquire_for`](Self::acquire_for), for a permit that is not tied to this borrow.
+    pub fn acquire_owned_for(self: &Arc<Self>, timeout: Duration) -> Option<OwnedPermit> {
+        self.take_for(timeout).then(|| OwnedPermit { semaphore: Some(Arc::clone(self)) })
+    }
+
+    /// Adds so many permits, whoever calls.
+    ///
+    /// # Errors
+    /// [`TooManyPermits`] if more would be free than can be counted.
+    pub fn post(&self, permits: usize) -> Result<(), TooManyPermits> {
+        let mut state = self.state.lock();
+        state.free = state.free.checked_add(permits).ok_or(TooManyPermits)?;
+        for _ in 0..permits.min(state.waiting) {
+            self.posted.notify_one();
+        }
+        Ok(())
+    }
+
+    /// How many permits are free at the moment, which may be over when this returns.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        self.state.lock().free
+    }
+
+    /// How many threads wait at the moment, which may be over when this returns.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.state.lock().waiting
+    }
+
+    fn take(&self) {
+        let mut state = self.state.lock();
+        state.waiting += 1;
+        self.posted.wait_while(&mut state, |state| state.free == 0);
+        state.waiting -= 1;
+        state.free -= 1;
+    }
+
+    fn try_take(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_free = state.free > 0;
+        state.free -= usize::from(is_free);
+        is_free
+    }
+
+    fn take_for(&self, timeout: Duration) -> bool {
+        if self.try_take() {
+            return true;
+        }
+        let deadline = Deadline::after(timeout);
+        let mut state = self.state.lock();
+        state.waiting += 1;
+        while state.free == 0 {
+            if self.posted.wait_for(&mut state, deadline.remaining()).timed_out() {
+                break;
+            }
+        }
+        state.waiting -= 1;
+        let is_free = state.free > 0; // also when the last moment brought it
+        state.free -= usize::from(is_free);
+        is_free
+    }
+
+    fn give_back(&self) {
+        // What is taken was counted, so it fits, unless somebody posted up to the limit meanwhile: then it is one too many.
+        let _ = self.post(1);
+    }
+}
+
+impl Permit<'_> {
+    /// Lets the semaphore have one permit less from now on.
+    pub fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl OwnedPermit {
+    /// Lets the semaphore have one permit less from now on.
+    pub fn forget(mut self) {
+        self.semaphore = None;
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.semaphore.give_back();
+    }
+}
+
+impl Drop for OwnedPermit {
+    fn drop(&mut self) {
+        if let Some(semaphore) = &self.semaphore {
+            semaphore.give_back();
+        }
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore").field("available", &self.available()).finish()
+    }
+}
