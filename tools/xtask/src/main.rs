@@ -14,6 +14,7 @@ mod models;
 mod packages;
 mod place;
 mod seeds;
+mod windows;
 
 use std::env;
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ cargo xtask NAME
                             start, or with N inputs from the same start each time
   models [--times N]        run the models of the ORB's threads under many interleavings (default 20 times as many as
                             each says, about a minute)
+  windows [--only CRATE]    build the tests of net and of most of orb for x86_64-pc-windows-gnu and run them under Wine;
+                            installs what it needs
   windows-check             cargo check for x86_64-pc-windows-gnu
 ";
 
@@ -58,6 +61,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["fuzz", "--runs", runs] => fuzz::run(Bound::Runs(runs.parse()?)),
         ["models"] => models::run(20),
         ["models", "--times", times] => models::run(times.parse()?),
+        ["windows"] => windows::run(None),
+        ["windows", "--only", name] => windows::run(Some(name)),
+        [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -1,7 +1,7 @@
 //! Programs and libraries from Debian packages: looked for, installed where that is allowed, named where it is not.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
@@ -16,6 +16,7 @@ pub(crate) struct Need {
 #[derive(Clone, Copy, Debug)]
 enum What {
     Program(&'static str),
+    OneOf(&'static [&'static str]),
     Library(&'static str),
     Folder(&'static str),
 }
@@ -36,6 +37,19 @@ pub(crate) const OMNIORB: &[Need] = &[
 
 /// What recording golden messages needs besides.
 pub(crate) const RECORDING: &[Need] = &[program("python3", "python3"), program("tshark", "tshark")];
+
+/// What the tests for Windows are built and run with.
+pub(crate) const WINDOWS: &[Need] = &[
+    program("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
+    Need { what: What::OneOf(WINE_LOADERS), package: "wine64" },
+    Need { what: What::OneOf(WINE_SERVERS), package: "wine64" },
+];
+
+/// What runs a 64-bit program, by preference. Debian's `wine64` puts it on no path.
+pub(crate) const WINE_LOADERS: &[&str] = &["wine64", "/usr/lib/wine/wine64", "wine"];
+
+/// What the programs of one folder share.
+pub(crate) const WINE_SERVERS: &[&str] = &["wineserver64", "/usr/lib/wine/wineserver64", "wineserver"];
 
 /// Makes sure that everything is there.
 pub(crate) fn require(needs: &[Need]) -> Result<()> {
@@ -59,19 +73,29 @@ pub(crate) fn require(needs: &[Need]) -> Result<()> {
 }
 
 fn missing(needs: &[Need]) -> Vec<&'static str> {
-    needs.iter().filter(|need| !is_there(need.what)).map(|need| need.package).collect()
+    let mut missing: Vec<_> = needs.iter().filter(|need| !is_there(need.what)).map(|need| need.package).collect();
+    missing.dedup();
+    missing
 }
 
 fn is_there(what: What) -> bool {
     match what {
         What::Program(name) => on_path(name),
+        What::OneOf(names) => find(names).is_some(),
         What::Library(name) => quiet(Command::new("pkg-config").args(["--exists", name])),
         What::Folder(path) => Path::new(path).is_dir(),
     }
 }
 
 fn on_path(name: &str) -> bool {
-    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()))
+    find(&[name]).is_some()
+}
+
+/// The first of these programs that is there; each is on the path, or a path itself.
+pub(crate) fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let all = names.iter().flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)));
+    all.into_iter().find(|program| program.is_file())
 }
 
 /// What goes in front of a command that only the administrator may run; `None` if there is no way.

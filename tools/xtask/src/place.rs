@@ -22,10 +22,14 @@ pub(crate) fn omniorb() -> PathBuf {
     target().join("interop/omniorb")
 }
 
-/// Runs Cargo at the root, with the toolchain that runs this program.
+/// Cargo, of the toolchain that runs this program.
+pub(crate) fn cargo_program() -> PathBuf {
+    env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
+}
+
+/// Runs Cargo at the root.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = Command::new(cargo_program());
     command.args(arguments).current_dir(root());
     run(&mut command)
 }

@@ -1,0 +1,145 @@
+//! `cargo xtask windows`: the tests of the crates that promise Windows, built for it here and run by Wine.
+//!
+//! Cargo builds and calls them as always. This chooses the crates and gives Cargo the target and, as its runner, this
+//! program once more ([`runner`]), which bounds each test program in time. The instance of Wine that all of them share
+//! belongs to [`wine`]; what fails because of Wine alone is listed in [`faults`] and shown as such.
+
+pub(crate) mod faults;
+pub(crate) mod runner;
+mod wine;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::windows::wine::Wine;
+use crate::{packages, place};
+
+const TARGET: &str = "x86_64-pc-windows-gnu";
+
+/// The crates of the ORB that promise Windows, beside everything in `net`.
+const ORB: [&str; 4] = ["spandrel-cdr", "spandrel-giop", "spandrel-orb", "spandrel-poa"];
+
+/// Runs the tests of all, or of one crate; its name may be given without `spandrel-`.
+pub(crate) fn run(only: Option<&str>) -> Result<()> {
+    packages::require(packages::WINDOWS)?;
+    require_target()?;
+    let folder = std::path::absolute(place::target().join("windows"))?;
+    fs::create_dir_all(&folder)?;
+    let shim = build_shim(&folder)?;
+    let wine = Wine::start(&folder)?;
+    let mut rows = Vec::new();
+    for package in crates(only)? {
+        let report = folder.join(format!("{package}.report"));
+        fs::write(&report, "")?;
+        let started = Instant::now();
+        let mut command = wine.command(&place::cargo_program());
+        command.args(["test", "--no-fail-fast", "--target", TARGET, "--package", &package]).current_dir(place::root());
+        // A debugger is not at hand, and the linker is twice as fast without its tables.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "none").env("WINEPATH", &shim);
+        command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner_words()?).env(runner::REPORT, &report);
+        let good = command.status().context("cannot start Cargo")?.success();
+        rows.push(Row {
+            package,
+            good,
+            seconds: started.elapsed().as_secs_f64(),
+            report: fs::read_to_string(&report)?,
+        });
+    }
+    drop(wine);
+    conclude(&rows)
+}
+
+/// What happened to one crate.
+#[derive(Debug)]
+struct Row {
+    package: String,
+    good: bool,
+    seconds: f64,
+    report: String,
+}
+
+fn conclude(rows: &[Row]) -> Result<()> {
+    println!("\nUnder Wine:");
+    for Row { package, good, seconds, report } in rows {
+        let passed: u32 = report.lines().filter_map(|line| line.strip_prefix("passed ")?.parse::<u32>().ok()).sum();
+        let word = if *good { "good" } else { "FAILED" };
+        println!("{word:6}  {package}: {passed} tests passed in {seconds:.1} s");
+        for line in report.lines().filter(|line| !line.starts_with("passed ")) {
+            println!("        {line}");
+        }
+    }
+    let failed: Vec<_> = rows.iter().filter(|row| !row.good).map(|row| row.package.as_str()).collect();
+    if !failed.is_empty() {
+        bail!("these do not pass on Windows: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// The crates to test, lowest first.
+fn crates(only: Option<&str>) -> Result<Vec<String>> {
+    if let Some(name) = only {
+        return Ok(vec![format!("spandrel-{}", name.trim_start_matches("spandrel-"))]);
+    }
+    let mut net = Vec::new();
+    for entry in fs::read_dir(place::root().join("net"))? {
+        let entry = entry?;
+        if entry.path().join("Cargo.toml").is_file() {
+            net.push(format!("spandrel-{}", entry.file_name().to_string_lossy()));
+        }
+    }
+    net.sort();
+    Ok(net.into_iter().chain(ORB.map(str::to_owned)).collect())
+}
+
+/// Makes sure that the toolchain in use has the standard library for Windows.
+fn require_target() -> Result<()> {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .current_dir(place::root())
+        .output()
+        .context("cannot start rustc")?;
+    if Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir() {
+        return Ok(());
+    }
+    place::run(Command::new("rustup").args(["target", "add", TARGET]).current_dir(place::root()))
+}
+
+/// Builds the library that older releases of Wine lack, and says in which folder it is. Wine looks there last, so that
+/// one of its own comes first.
+fn build_shim(folder: &Path) -> Result<PathBuf> {
+    let shim = folder.join("shim");
+    fs::create_dir_all(&shim)?;
+    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-s", "-o"]);
+    compiler.arg(shim.join("bcryptprimitives.dll"));
+    compiler.arg(place::root().join("peers/windows-shim/bcryptprimitives.c")).arg("-ladvapi32");
+    place::run(&mut compiler)?;
+    Ok(shim)
+}
+
+/// This program as Cargo's runner: words, which Cargo parts at white space.
+fn runner_words() -> Result<String> {
+    let program = env::current_exe()?;
+    match program.to_str() {
+        Some(text) if !text.contains(char::is_whitespace) => Ok(format!("{text} {}", runner::NAME)),
+        _ => bail!("Cargo takes no runner with white space in its path: {}", program.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_is_known_by_either_name_and_all_of_net_are_found() {
+        assert_eq!(crates(Some("ipc")).unwrap(), ["spandrel-ipc"]);
+        assert_eq!(crates(Some("spandrel-ipc")).unwrap(), ["spandrel-ipc"]);
+        let all = crates(None).unwrap();
+        assert!(["spandrel-ipc", "spandrel-sync", "spandrel-cdr"].iter().all(|name| all.iter().any(|n| n == name)));
+    }
+}

@@ -1,0 +1,148 @@
+//! What Cargo calls for each test program: runs it under Wine, in bounded time, and knows Wine's own faults.
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::faults::{self, Fault};
+use crate::bounded::Bounded;
+
+/// The name under which the main program calls this; only Cargo uses it.
+pub(crate) const NAME: &str = "run-under-wine";
+/// The environment variable that names Wine's loader.
+pub(crate) const LOADER: &str = "SPANDREL_WINE_LOADER";
+/// The environment variable that names the file to which is added what happened.
+pub(crate) const REPORT: &str = "SPANDREL_WINE_REPORT";
+
+/// How long one test program may take.
+const LIMIT: Duration = Duration::from_secs(90);
+/// How long one test may take that is known to fail.
+const FAULT_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs a test program with its arguments. The tests that are known to fail run apart, and their failing is no failure.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let [program, arguments @ ..] = words else { bail!("no program to run") };
+    let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let known = faults::of(&package, target_name(program));
+    let mut rest = arguments.to_vec();
+    for fault in &known {
+        rest.extend(["--exact", "--skip", fault.test]); // exact for what is skipped; nothing is chosen
+    }
+    let result = run_all(program, &rest);
+    for fault in known {
+        try_known(program, fault)?;
+    }
+    result
+}
+
+/// The target that Cargo built the program from: its file's name without extension and hash.
+fn target_name(program: &str) -> &str {
+    let stem = Path::new(program).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    stem.rsplit_once('-').map_or(stem, |(name, _)| name)
+}
+
+/// Runs the program and shows what it says.
+fn run_all(program: &str, arguments: &[&str]) -> Result<()> {
+    let child = start(program, arguments)?;
+    let deadline = Instant::now() + LIMIT;
+    let mut finished = Vec::new();
+    loop {
+        match child.line(deadline) {
+            Ok(Some(line)) => {
+                println!("{line}");
+                finished.extend(finished_test(&line).map(str::to_owned));
+                if let Some(number) = passed(&line) {
+                    report(&format!("passed {number}"))?;
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                eprint!("{}", child.complaints());
+                let hanging = hanging(program, &finished).unwrap_or_default();
+                return Err(error.context(format!("not finished: {}", hanging.join(", "))));
+            }
+        }
+    }
+    eprint!("{}", child.complaints());
+    let status = child.finish(LIMIT)?;
+    if !status.success() {
+        bail!("{} ended with {status}", target_name(program));
+    }
+    Ok(())
+}
+
+/// Runs a test that is known to fail, and says so if it does not.
+fn try_known(program: &str, fault: &Fault) -> Result<()> {
+    let fails = match start(program, &["--exact", fault.test])?.finish(FAULT_LIMIT) {
+        Ok(status) => !status.success(),
+        Err(_) => true, // it took too long
+    };
+    let line = match fails {
+        true => format!("known Wine fault: {}: {}", fault.test, fault.reason),
+        false => format!("no Wine fault any more: {} passes here", fault.test),
+    };
+    println!("{line}");
+    report(&line)
+}
+
+fn start(program: &str, arguments: &[&str]) -> Result<Bounded> {
+    let loader = env::var_os(LOADER).context("this is run by `cargo xtask windows` only")?;
+    Bounded::start(target_name(program), Command::new(loader).arg(program).args(arguments))
+}
+
+/// The program's tests apart from these.
+fn hanging(program: &str, finished: &[String]) -> Result<Vec<String>> {
+    let child = start(program, &["--list"])?;
+    let deadline = Instant::now() + FAULT_LIMIT;
+    let mut names = Vec::new();
+    while let Some(line) = child.line(deadline)? {
+        names.extend(line.strip_suffix(": test").map(str::to_owned).filter(|name| !finished.contains(name)));
+    }
+    Ok(names)
+}
+
+/// The test that a line of the harness says is done.
+fn finished_test(line: &str) -> Option<&str> {
+    let (name, _) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    Some(name.trim_end_matches(" - should panic"))
+}
+
+/// How many tests passed, if the line is the harness's last.
+fn passed(line: &str) -> Option<u32> {
+    let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    rest.split_once(" passed;")?.0.parse().ok()
+}
+
+fn report(line: &str) -> Result<()> {
+    let Some(path) = env::var_os(REPORT) else { return Ok(()) };
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    Ok(writeln!(file, "{line}")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_harness_is_understood() {
+        assert_eq!(finished_test("test tests::one ... ok"), Some("tests::one"));
+        assert_eq!(finished_test("test tests::two - should panic ... FAILED"), Some("tests::two"));
+        assert_eq!(finished_test("test result: ok. 5 passed; 0 failed; 0 ignored"), None);
+        assert_eq!(passed("test result: FAILED. 7 passed; 1 failed; 0 ignored"), Some(7));
+        assert_eq!(passed("test result ... ok"), None);
+    }
+
+    #[test]
+    fn a_program_is_named_after_its_target() {
+        assert_eq!(
+            target_name("/target/x86_64-pc-windows-gnu/debug/deps/spandrel_ipc-862b1e3c7756ab05.exe"),
+            "spandrel_ipc"
+        );
+        assert_eq!(target_name("/tmp/rustdoctest/rust_out.exe"), "rust_out");
+    }
+}
