@@ -15,6 +15,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace {
@@ -63,14 +64,14 @@ private:
     std::string rest_; // what the peer has not taken yet
 };
 
-/// Ends the loop when standard input ends.
+/// Ends the process when standard input ends: connections that are still open need no farewell.
 class Parent : public ACE_Event_Handler {
 public:
     int handle_input(ACE_HANDLE handle) override {
         char buffer[64];
-        if (ACE_OS::read(handle, buffer, sizeof buffer) > 0) return 0;
-        return reactor()->end_reactor_event_loop();
+        return ACE_OS::read(handle, buffer, sizeof buffer) > 0 ? 0 : -1;
     }
+    int handle_close(ACE_HANDLE, ACE_Reactor_Mask) override { std::_Exit(0); } // the reactor calls it at a hang-up, too
     ACE_HANDLE get_handle() const override { return ACE_STDIN; }
 };
 
@@ -98,5 +99,5 @@ int main() {
     parent.reactor(&reactor);
     if (reactor.register_handler(&parent, ACE_Event_Handler::READ_MASK) == -1) return fail("register");
     reactor.run_reactor_event_loop();
-    std::_Exit(0); // connections that are still open need no farewell
+    return fail("run"); // the process ends in Parent
 }
