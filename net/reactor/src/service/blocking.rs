@@ -1,0 +1,105 @@
+//! A service that a thread runs to its end.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use spandrel_ipc::{Family, Interest, wait_ready};
+
+use super::{Peer, Runner, Service, ServiceHandler};
+use crate::timer::{Clock, MonotonicClock, TimerId, TimerQueue, TimerStrategy};
+use crate::{CloseReason, Expired};
+
+/// The timers of a thread that serves one connection.
+pub(crate) struct Seat {
+    clock: MonotonicClock,
+    /// Made with the first timer: most services have none.
+    timers: Option<Box<dyn TimerQueue<u64>>>,
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seat").field("timers", &self.timers.as_ref().map_or(0, |timers| timers.len())).finish()
+    }
+}
+
+impl Seat {
+    fn new() -> Self {
+        Self { clock: MonotonicClock::default(), timers: None }
+    }
+
+    pub(crate) fn schedule(
+        &mut self,
+        delay: Duration,
+        interval: Option<Duration>,
+        argument: u64,
+    ) -> io::Result<TimerId> {
+        let at = self.clock.now() + delay;
+        let timers = self.timers.get_or_insert_with(|| TimerStrategy::List.queue());
+        timers.schedule(at, interval, argument).map_err(io::Error::other)
+    }
+
+    pub(crate) fn cancel(&mut self, timer: TimerId) -> bool {
+        self.timers.as_mut().is_some_and(|timers| timers.cancel(timer).is_some())
+    }
+
+    /// How long until the next timer; `None` if there is none.
+    fn left(&self) -> Option<Duration> {
+        let earliest = self.timers.as_ref()?.earliest()?;
+        Some(earliest.saturating_since(self.clock.now()))
+    }
+
+    fn expired(&mut self) -> Option<Expired> {
+        self.timers.as_mut()?.pop_expired(self.clock.now()).map(Expired::from_queue)
+    }
+}
+
+/// Serves the connection until it ends.
+pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>) {
+    let mut seat = Seat::new();
+    let reason = match catch_unwind(AssertUnwindSafe(|| run(&mut service, &mut seat))) {
+        Ok(Ok(())) => CloseReason::Removed,
+        Ok(Err(error)) => CloseReason::Failed(error),
+        Err(panic) => CloseReason::panicked(&*panic),
+    };
+    tracing::debug!(remote = %service.connection.remote, ?reason, "a connection ends");
+    let close = AssertUnwindSafe(|| {
+        let mut peer = Peer { connection: &mut service.connection, runner: Runner::Thread(&mut seat) };
+        service.handler.close(&mut peer, &reason);
+    });
+    if catch_unwind(close).is_err() {
+        tracing::error!("a handler panicked in `close`");
+    }
+}
+
+fn run<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, seat: &mut Seat) -> io::Result<()> {
+    step(service, seat, |handler, peer| handler.open(peer))?;
+    while !service.connection.is_closing {
+        match seat.left() {
+            // No wait before the transfer, which waits itself.
+            None => step(service, seat, |handler, peer| handler.handle_input(peer))?,
+            Some(left) => {
+                let ready = wait_ready(&*service.connection.stream, Interest::INPUT, Some(left))?;
+                while let Some(expired) = seat.expired() {
+                    step(service, seat, |handler, peer| handler.handle_timeout(peer, expired))?;
+                }
+                if !ready.is_none() && !service.connection.is_closing {
+                    step(service, seat, |handler, peer| handler.handle_input(peer))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn step<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    seat: &mut Seat,
+    call: impl FnOnce(&mut H, &mut Peer<'_, F>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut peer = Peer { connection: &mut service.connection, runner: Runner::Thread(seat) };
+    match call(&mut service.handler, &mut peer) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        result => result,
+    }
+}

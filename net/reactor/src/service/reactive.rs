@@ -1,0 +1,92 @@
+//! A service that a reactor runs.
+
+use std::io;
+
+use spandrel_ipc::{Family, Interest, Pollable};
+
+use super::{Connection, Peer, Runner, Service, ServiceHandler};
+use crate::{CloseReason, Context, EventHandler, Expired};
+
+/// An event handler for one connection: keeps what the peer has not taken, and gives no input meanwhile.
+#[derive(Debug)]
+pub(crate) struct Served<F: Family, H> {
+    connection: Connection<F>,
+    handler: H,
+    /// What the reactor was told to wait for.
+    interest: Interest,
+}
+
+impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
+    /// What to register it for.
+    pub(crate) const INTEREST: Interest = Interest::INPUT;
+
+    pub(crate) fn new(service: Service<F, H>) -> Self {
+        Self { connection: service.connection, handler: service.handler, interest: Self::INTEREST }
+    }
+
+    /// Calls the handler, and then does what it asked for.
+    #[inline]
+    fn call(
+        &mut self,
+        context: &Context<'_>,
+        call: impl FnOnce(&mut H, &mut Peer<'_, F>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut peer = Peer { connection: &mut self.connection, runner: Runner::Reactor(context) };
+        match call(&mut self.handler, &mut peer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => result?,
+        }
+        self.settle(context)
+    }
+
+    /// Waits for what is to come next: output while something waits to be sent, otherwise input.
+    #[inline]
+    fn settle(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let wanted = if !self.connection.outbox.is_empty() {
+            Interest::OUTPUT
+        } else if self.connection.is_closing {
+            context.close();
+            return Ok(());
+        } else {
+            Interest::INPUT
+        };
+        if wanted != self.interest {
+            self.interest = wanted;
+            context.set_interest(wanted)?;
+        }
+        Ok(())
+    }
+}
+
+impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        Some(&*self.connection.stream)
+    }
+
+    fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
+        self.call(context, |handler, peer| handler.open(peer))
+    }
+
+    fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
+        self.call(context, |handler, peer| handler.handle_input(peer))
+    }
+
+    fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
+        if !self.connection.outbox.flush(&*self.connection.stream)? {
+            return Ok(());
+        }
+        if self.connection.is_closing {
+            return self.settle(context);
+        }
+        self.call(context, |handler, peer| handler.handle_sent(peer))
+    }
+
+    fn handle_timeout(&mut self, context: &Context<'_>, timer: Expired) -> io::Result<()> {
+        self.call(context, |handler, peer| handler.handle_timeout(peer, timer))
+    }
+
+    fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
+        let mut peer = Peer { connection: &mut self.connection, runner: Runner::Reactor(context) };
+        self.handler.close(&mut peer, &reason);
+    }
+}

@@ -1,0 +1,96 @@
+//! Several reactors, each with a thread of its own, that share the work of one address.
+
+use std::io;
+
+use spandrel_ipc::Family;
+use spandrel_sync::thread;
+
+use crate::strategy::{Acceptance, Concurrency, Creation};
+use crate::{Acceptor, Options, Reactor, Server};
+
+/// Reactors that know nothing of each other, each run by its own thread.
+///
+/// A connection belongs to the reactor that accepted it, so that nothing of it is ever shared between threads. The system spreads
+/// connections over acceptors that share an address (`SO_REUSEPORT`): open the family with that option
+/// ([`AcceptorOptions::reuse_port`](spandrel_ipc::inet::AcceptorOptions)).
+#[derive(Debug)]
+pub struct Shards {
+    reactors: Vec<Reactor>,
+    threads: Vec<thread::JoinHandle<io::Result<()>>>,
+}
+
+impl Shards {
+    /// Starts `count` reactors.
+    ///
+    /// # Errors
+    /// Those of [`Reactor::with`], and when a thread cannot be started.
+    pub fn start(count: usize, options: &Options) -> io::Result<Self> {
+        let mut shards = Self { reactors: Vec::new(), threads: Vec::new() };
+        for number in 0..count {
+            let reactor = Reactor::with(options)?;
+            let running = reactor.clone();
+            let builder = thread::Builder::new().name(format!("spandrel-shard-{number}"));
+            shards.threads.push(builder.spawn(move || running.run())?);
+            shards.reactors.push(reactor);
+        }
+        Ok(shards)
+    }
+
+    /// The reactors.
+    #[must_use]
+    pub fn reactors(&self) -> &[Reactor] {
+        &self.reactors
+    }
+
+    /// Listens at `addr` once in each reactor, with the acceptor that `make` makes for its number. If the first finds a port of its
+    /// own, the others share it.
+    ///
+    /// # Errors
+    /// Those of [`Acceptor::open`]; [`io::ErrorKind::AddrInUse`] if the family does not share addresses.
+    pub fn open<F, C, A, K>(
+        &self,
+        addr: &F::Addr,
+        mut make: impl FnMut(usize) -> Acceptor<F, C, A, K>,
+    ) -> io::Result<Vec<Server<F>>>
+    where
+        F: Family,
+        C: Creation<F>,
+        A: Acceptance<F>,
+        K: Concurrency<F, C::Handler>,
+    {
+        let mut servers: Vec<Server<F>> = Vec::new();
+        for (number, reactor) in self.reactors.iter().enumerate() {
+            let shared = servers.first().map_or(addr, Server::addr).clone();
+            match make(number).open(reactor.registry(), &shared) {
+                Ok(server) => servers.push(server),
+                Err(error) => {
+                    servers.iter().for_each(Server::close);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(servers)
+    }
+
+    /// Stops all reactors and waits for their threads.
+    ///
+    /// # Errors
+    /// The first error with which a reactor ended.
+    pub fn stop(mut self) -> io::Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.reactors.iter().for_each(Reactor::stop);
+        let ends = self.threads.drain(..).map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a reactor's thread panicked")))
+        });
+        ends.fold(Ok(()), |first, end| first.and(end))
+    }
+}
+
+impl Drop for Shards {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}

@@ -1,0 +1,40 @@
+//! Whom an acceptor lets in.
+
+use spandrel_ipc::Family;
+
+/// Decides about each connection, before a handler is made for it.
+///
+/// A closure of the peer's address is one.
+pub trait Acceptance<F: Family>: Send + 'static {
+    /// Whether to serve this connection; otherwise it is closed. `open` is the number of those that are being served.
+    fn admits(&mut self, stream: &F::Stream, remote: &F::Addr, open: usize) -> bool;
+}
+
+/// Lets everybody in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AcceptAll;
+
+impl<F: Family> Acceptance<F> for AcceptAll {
+    fn admits(&mut self, _stream: &F::Stream, _remote: &F::Addr, _open: usize) -> bool {
+        true
+    }
+}
+
+/// Lets so many in at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct AtMost(pub usize);
+
+impl<F: Family> Acceptance<F> for AtMost {
+    fn admits(&mut self, _stream: &F::Stream, remote: &F::Addr, open: usize) -> bool {
+        if open >= self.0 {
+            tracing::warn!(%remote, limit = self.0, "refused: too many connections");
+        }
+        open < self.0
+    }
+}
+
+impl<F: Family, T: FnMut(&F::Addr) -> bool + Send + 'static> Acceptance<F> for T {
+    fn admits(&mut self, _stream: &F::Stream, remote: &F::Addr, _open: usize) -> bool {
+        self(remote)
+    }
+}

@@ -1,0 +1,176 @@
+//! Who runs the services that an acceptor or connector makes.
+
+use std::io;
+
+use spandrel_ipc::Family;
+use spandrel_sync::atomic::{AtomicUsize, Ordering};
+use spandrel_sync::{Arc, Condition, Mutex, thread};
+
+use crate::service::{Service, blocking, reactive::Served};
+use crate::{Context, ServiceHandler};
+
+/// Runs services: the papers' concurrency strategy.
+pub trait Concurrency<F: Family, H: ServiceHandler<F>>: Send + 'static {
+    /// Runs this service from now on. Must not wait: the reactor that accepts calls it.
+    ///
+    /// # Errors
+    /// Why it cannot be run; it is dropped then, and its connection closed.
+    fn activate(&mut self, context: &Context<'_>, service: Service<F, H>) -> io::Result<()>;
+}
+
+/// The reactor that accepted or connected runs all services, on the threads that run it: none waits for another's peer, and
+/// one that computes for long keeps the rest waiting unless several threads run the reactor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reactive;
+
+impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for Reactive {
+    fn activate(&mut self, context: &Context<'_>, service: Service<F, H>) -> io::Result<()> {
+        context.register(Served::new(service), Served::<F, H>::INTEREST).map(drop)
+    }
+}
+
+/// A thread for each service. What comes beyond `limit` is refused, or left to the reactor.
+#[derive(Clone, Debug)]
+pub struct ThreadPerConnection {
+    limit: usize,
+    is_overflow_reactive: bool,
+    running: Arc<AtomicUsize>,
+}
+
+impl ThreadPerConnection {
+    /// Up to so many threads at a time; further connections are refused.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { limit, is_overflow_reactive: false, running: Arc::default() }
+    }
+
+    /// Connections beyond the limit are served by the reactor.
+    #[must_use]
+    pub fn or_reactive(mut self) -> Self {
+        self.is_overflow_reactive = true;
+        self
+    }
+
+    /// How many threads serve now.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+}
+
+impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPerConnection {
+    fn activate(&mut self, context: &Context<'_>, service: Service<F, H>) -> io::Result<()> {
+        let Some(place) = Place::take(&self.running, self.limit) else {
+            if self.is_overflow_reactive {
+                return Reactive.activate(context, service);
+            }
+            let message = format!("all {} threads are serving", self.limit);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+        };
+        let run = move || {
+            blocking::serve(service);
+            drop(place);
+        };
+        thread::Builder::new().name("spandrel-serve".into()).spawn(run).map(drop)
+    }
+}
+
+/// One of a bounded number of places.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(taken: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
+        let next = |now| (now < limit).then_some(now + 1);
+        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+        Some(Self(Arc::clone(taken)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A fixed number of threads, each of which serves one connection to its end and then takes the next from a bounded queue: the
+/// reactor is the half that never waits, the pool the half that does (half-sync/half-async).
+#[derive(Debug)]
+pub struct ThreadPool {
+    queue: Arc<Queue>,
+}
+
+struct Queue {
+    state: Mutex<QueueState>,
+    /// There is a job, or no further one will come.
+    news: Condition,
+    limit: usize,
+}
+
+#[derive(Default)]
+struct QueueState {
+    jobs: std::collections::VecDeque<Job>,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("waiting", &self.state.lock().jobs.len()).field("limit", &self.limit).finish()
+    }
+}
+
+impl ThreadPool {
+    /// Starts `threads` threads, for which up to `queue` connections may wait; further ones are refused. The threads end when
+    /// this is dropped and they have served what they had.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn new(threads: usize, queue: usize) -> io::Result<Self> {
+        let queue = Arc::new(Queue { state: Mutex::default(), news: Condition::new(), limit: queue });
+        let pool = Self { queue };
+        for number in 0..threads {
+            let queue = Arc::clone(&pool.queue);
+            thread::Builder::new().name(format!("spandrel-pool-{number}")).spawn(move || queue.work())?;
+        }
+        Ok(pool)
+    }
+}
+
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        self.queue.state.lock().is_closed = true;
+        self.queue.news.notify_all();
+    }
+}
+
+impl Queue {
+    fn work(&self) {
+        loop {
+            let mut state = self.state.lock();
+            let job = loop {
+                match state.jobs.pop_front() {
+                    Some(job) => break job,
+                    None if state.is_closed => return,
+                    None => self.news.wait(&mut state),
+                }
+            };
+            drop(state);
+            job();
+        }
+    }
+}
+
+impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPool {
+    fn activate(&mut self, _context: &Context<'_>, service: Service<F, H>) -> io::Result<()> {
+        let mut state = self.queue.state.lock();
+        if state.jobs.len() >= self.queue.limit {
+            let message = format!("{} connections wait for a thread, the limit", self.queue.limit);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+        }
+        state.jobs.push_back(Box::new(move || blocking::serve(service)));
+        drop(state);
+        self.queue.news.notify_one();
+        Ok(())
+    }
+}
