@@ -32,7 +32,7 @@ cargo xtask NAME
   fuzz [--seconds N | --runs N]
                             replay every fuzz target's corpus, then fuzz each for N seconds (default 20) from a new
                             start, or with N inputs from the same start each time
-  models [--times N]        run the models of the ORB's threads under many interleavings (default 20 times as many as
+  models [--times N]        run the models of threads in net and orb under many interleavings (default 20 times as many as
                             each says, about a minute)
   windows [--only CRATE]    build the tests of net and of most of orb for x86_64-pc-windows-gnu and run them under Wine;
                             installs what it needs

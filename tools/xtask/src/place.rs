@@ -1,6 +1,7 @@
 //! Where things lie, and how Cargo is called.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,6 +16,27 @@ pub(crate) fn root() -> PathBuf {
 /// The folder that Cargo builds into.
 pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A crate of the workspace.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+}
+
+/// The crates of a wing, in the order of their folders' names.
+pub(crate) fn wing(name: &str) -> Result<Vec<Member>> {
+    let mut members = Vec::new();
+    for entry in fs::read_dir(root().join(name))? {
+        let folder = entry?.path();
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else { continue }; // not a crate yet
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let name = name.with_context(|| format!("{} names no package", folder.display()))?.to_owned();
+        members.push(Member { name, folder });
+    }
+    members.sort_by(|a, b| a.folder.cmp(&b.folder));
+    Ok(members)
 }
 
 /// Where the omniORB peers are built.
@@ -42,4 +64,16 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("{name} failed ({status})");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_has_the_name_that_its_manifest_says() {
+        let orb = wing("orb").unwrap();
+        let core = orb.iter().find(|member| member.folder.ends_with("core")).unwrap();
+        assert_eq!(core.name, "spandrel-orb");
+    }
 }

@@ -85,15 +85,8 @@ fn crates(only: Option<&str>) -> Result<Vec<String>> {
     if let Some(name) = only {
         return Ok(vec![format!("spandrel-{}", name.trim_start_matches("spandrel-"))]);
     }
-    let mut net = Vec::new();
-    for entry in fs::read_dir(place::root().join("net"))? {
-        let entry = entry?;
-        if entry.path().join("Cargo.toml").is_file() {
-            net.push(format!("spandrel-{}", entry.file_name().to_string_lossy()));
-        }
-    }
-    net.sort();
-    Ok(net.into_iter().chain(ORB.map(str::to_owned)).collect())
+    let net = place::wing("net")?.into_iter().map(|member| member.name);
+    Ok(net.chain(ORB.map(str::to_owned)).collect())
 }
 
 /// Makes sure that the toolchain in use has the standard library for Windows.
