@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::windows::faults::FAULTS;
 use crate::windows::wine::Wine;
 use crate::{packages, place};
 
@@ -32,6 +33,7 @@ pub(crate) fn run(only: Option<&str>) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let shim = build_shim(&folder)?;
     let wine = Wine::start(&folder)?;
+    show_faults(&wine, &folder)?;
     let mut rows = Vec::new();
     for package in crates(only)? {
         let report = folder.join(format!("{package}.report"));
@@ -107,12 +109,30 @@ fn require_target() -> Result<()> {
 fn build_shim(folder: &Path) -> Result<PathBuf> {
     let shim = folder.join("shim");
     fs::create_dir_all(&shim)?;
-    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
-    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-s", "-o"]);
-    compiler.arg(shim.join("bcryptprimitives.dll"));
-    compiler.arg(place::root().join("peers/windows-shim/bcryptprimitives.c")).arg("-ladvapi32");
-    place::run(&mut compiler)?;
+    compile("bcryptprimitives.c", &["-shared", "-ladvapi32"], &shim.join("bcryptprimitives.dll"))?;
     Ok(shim)
+}
+
+/// Says which of the faults that tests are excused with this Wine has.
+fn show_faults(wine: &Wine, folder: &Path) -> Result<()> {
+    let program = folder.join("faults.exe");
+    compile("faults.c", &["-lws2_32"], &program)?;
+    let said = wine.output(&program)?;
+    let lines: Vec<_> = said.iter().filter_map(|line| line.split_once(' ')).collect();
+    for (name, state) in &lines {
+        println!("Wine's fault {name} is {state}");
+    }
+    match FAULTS.iter().find(|fault| !lines.iter().any(|(name, _)| *name == fault.cause.name)) {
+        Some(fault) => bail!("faults.c does not show {}", fault.cause.name),
+        None => Ok(()),
+    }
+}
+
+/// Compiles one of the programs in C.
+fn compile(source: &str, options: &[&str], out: &Path) -> Result<()> {
+    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o"]).arg(out);
+    place::run(compiler.arg(place::root().join("peers/windows-shim").join(source)).args(options))
 }
 
 /// This program as Cargo's runner: words, which Cargo parts at white space.

@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -53,6 +53,17 @@ impl Wine {
         command.env("WINEDLLOVERRIDES", "mscoree,mshtml=;winemenubuilder.exe=");
         command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env_remove("WINEARCH").env_remove("WINESERVER");
         command
+    }
+
+    /// Runs a program and gives the lines that it wrote.
+    pub(crate) fn output(&self, program: &Path) -> Result<Vec<String>> {
+        let child = Bounded::start("a program in C", self.command(&self.loader).arg(program))?;
+        let deadline = Instant::now() + LIMIT;
+        let mut lines = Vec::new();
+        while let Some(line) = child.line(deadline)? {
+            lines.push(line);
+        }
+        Ok(lines)
     }
 
     fn make(&self) -> Result<()> {
