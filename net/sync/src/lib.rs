@@ -44,6 +44,7 @@ mod recursive;
 mod rwlock;
 mod semaphore;
 mod strategy;
+mod thread_manager;
 mod token;
 
 pub use adaptive::AdaptiveMutex;
@@ -55,6 +56,12 @@ pub use recursive::{RecursiveMutex, RecursiveMutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::{OwnedPermit, Permit, Semaphore, TooManyPermits};
 pub use strategy::{Alone, Guarded, Lock, Monitor, SharedLock};
+#[cfg(target_os = "linux")]
+pub use thread_manager::allowed_cpus;
+pub use thread_manager::{
+    Cancelled, Joined, Priority, SpawnError, StillRunning, ThreadContext, ThreadGroup, ThreadManager, ThreadOptions,
+    ThreadPanic,
+};
 pub use token::{Token, TokenGuard};
 
 pub use std::sync::{Arc, Weak}; // the model checker has none of its own

@@ -11,6 +11,7 @@ use crate::{Arc, Condition, Mutex, RwLock, thread};
 
 mod locks;
 mod primitives;
+mod threads;
 mod token;
 
 #[test]

@@ -1,0 +1,150 @@
+//! How a managed thread is to be: its name, its stack, and what the scheduler is told of it.
+
+use std::fmt;
+
+use super::scheduling;
+use crate::thread::Builder;
+use crate::thread_manager::SpawnError;
+
+/// How much the scheduler favours a thread.
+///
+/// The five levels exist everywhere. On Linux they stand for nice values (19, 10, 0, -10, -20; `setpriority(2)`, which
+/// Linux applies to single threads), on Windows for `THREAD_PRIORITY_LOWEST` to `_HIGHEST`. What goes beyond the
+/// spawning thread's own priority needs a privilege on Linux: `CAP_SYS_NICE`, or a limit that allows it (`RLIMIT_NICE`,
+/// `RLIMIT_RTPRIO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Priority {
+    /// Runs when hardly anything else wants to.
+    Lowest,
+    /// Gives way to ordinary threads.
+    Low,
+    /// As threads are.
+    Normal,
+    /// Goes before ordinary threads.
+    High,
+    /// Goes before nearly all others.
+    Highest,
+    /// An ordinary thread (`SCHED_OTHER`) with this nice value, from -20 (favoured) to 19.
+    #[cfg(target_os = "linux")]
+    Nice(i8),
+    /// Real-time, from 1 to 99: runs until it blocks or one of a higher priority wants to (`SCHED_FIFO`, `sched(7)`).
+    #[cfg(target_os = "linux")]
+    Fifo(u8),
+    /// Real-time, from 1 to 99: takes turns with those of the same priority (`SCHED_RR`, `sched(7)`).
+    #[cfg(target_os = "linux")]
+    RoundRobin(u8),
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lowest => f.write_str("lowest"),
+            Self::Low => f.write_str("low"),
+            Self::Normal => f.write_str("normal"),
+            Self::High => f.write_str("high"),
+            Self::Highest => f.write_str("highest"),
+            #[cfg(target_os = "linux")]
+            Self::Nice(value) => write!(f, "nice {value}"),
+            #[cfg(target_os = "linux")]
+            Self::Fifo(priority) => write!(f, "first-in first-out {priority}"),
+            #[cfg(target_os = "linux")]
+            Self::RoundRobin(priority) => write!(f, "round-robin {priority}"),
+        }
+    }
+}
+
+/// How a thread is to be spawned; a name alone will do wherever this is wanted.
+///
+/// ```
+/// use spandrel_sync::{Priority, ThreadManager, ThreadOptions};
+///
+/// let manager = ThreadManager::new();
+/// manager.spawn("plain", |_| ()).unwrap();
+/// let options = ThreadOptions::named("background").stack_octets(256 * 1024).priority(Priority::Low);
+/// manager.spawn(options, |_| ()).unwrap();
+/// assert!(manager.wait().is_clean());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ThreadOptions {
+    pub(super) name: String,
+    stack_octets: Option<usize>,
+    priority: Option<Priority>,
+    #[cfg(target_os = "linux")]
+    cpus: Option<Vec<usize>>,
+}
+
+impl ThreadOptions {
+    /// As the standard library spawns threads, with this name. The operating system may show its beginning only: Linux
+    /// shows 15 octets.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// The stack's size; by default the standard library's, 2 MiB.
+    #[must_use]
+    pub fn stack_octets(mut self, octets: usize) -> Self {
+        self.stack_octets = Some(octets);
+        self
+    }
+
+    /// The priority; by default that of the spawning thread. No effect under the model checker.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// The processors on which it may run, by number (`sched_setaffinity(2)`); by default those of the spawning thread.
+    /// [`allowed_cpus`](crate::allowed_cpus) has the numbers to choose from. No effect under the model checker.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn affinity(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.cpus = Some(cpus.into_iter().collect());
+        self
+    }
+
+    pub(super) fn builder(&self) -> Result<Builder, SpawnError> {
+        if self.name.contains('\0') {
+            return Err(SpawnError::Name);
+        }
+        let builder = Builder::new().name(self.name.clone());
+        Ok(match self.stack_octets {
+            Some(octets) => builder.stack_size(octets),
+            None => builder,
+        })
+    }
+
+    /// Whether the new thread has something to do that may fail.
+    pub(super) fn asks_the_scheduler(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        let asks = self.cpus.is_some();
+        #[cfg(not(target_os = "linux"))]
+        let asks = false;
+        asks || self.priority.is_some()
+    }
+
+    /// Does it, in the new thread.
+    pub(super) fn ask_the_scheduler(&self) -> Result<(), SpawnError> {
+        #[cfg(target_os = "linux")]
+        if let Some(cpus) = &self.cpus {
+            scheduling::set_affinity(cpus)?;
+        }
+        match self.priority {
+            Some(priority) => scheduling::set_priority(priority),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<&str> for ThreadOptions {
+    fn from(name: &str) -> Self {
+        Self::named(name)
+    }
+}
+
+impl From<String> for ThreadOptions {
+    fn from(name: String) -> Self {
+        Self::named(name)
+    }
+}
