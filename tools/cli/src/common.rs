@@ -71,6 +71,15 @@ pub(crate) fn best_placement() -> Placement {
     }
 }
 
+/// The placements that this machine can pin to, each measured by itself.
+pub(crate) fn pinned_placements() -> Vec<Placement> {
+    match cores().len() {
+        0 => vec![Placement::Free],
+        1 => vec![Placement::One],
+        _ => vec![Placement::One, Placement::Two],
+    }
+}
+
 /// Opens the folder of results that was asked for, or the default one.
 pub(crate) fn results_directory(asked: Option<&Path>, experiment: &str) -> anyhow::Result<Directory> {
     let path = asked.map_or_else(|| default_directory(experiment), PathBuf::from);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use spandrel_lab::latency::{self, Contender, Settings};
-use spandrel_lab::placement::{Placement, cores};
+use spandrel_lab::placement::Placement;
 use spandrel_lab::workload::PingCase;
 
 use crate::common::{self, PlacementArg};
@@ -88,11 +88,10 @@ impl Args {
     }
 
     fn settings(&self) -> Settings {
-        let placements = match (self.placement.is_empty(), &self.connect, cores().len()) {
-            (false, ..) => self.placement.iter().copied().map(Placement::from).collect(),
-            (true, Some(_), _) | (true, None, 0) => vec![Placement::Free],
-            (true, None, 1) => vec![Placement::One],
-            (true, None, _) => vec![Placement::One, Placement::Two],
+        let placements = match (self.placement.is_empty(), &self.connect) {
+            (false, _) => self.placement.iter().copied().map(Placement::from).collect(),
+            (true, Some(_)) => vec![Placement::Free],
+            (true, None) => common::pinned_placements(),
         };
         let case = |case: &CaseArg| match case {
             CaseArg::Void => PingCase::Void,

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod common;
 mod idl;
 mod ior;
@@ -31,6 +32,7 @@ struct Cli {
 enum Command {
     Ttcp(ttcp::Args),
     Latency(latency::Args),
+    Bench(bench::Args),
     Ior(ior::Args),
     Ping(ping::Args),
     Idl(idl::Args),
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Ttcp(args) => args.run(),
         Command::Latency(args) => args.run(),
+        Command::Bench(args) => args.run(),
         Command::Ior(args) => args.run(),
         Command::Ping(args) => args.run(),
         Command::Idl(args) => args.run(),

@@ -1,12 +1,14 @@
 //! The laboratory: the papers' experiments, measured against raw sockets.
 //!
 //! [`ttcp`] measures throughput and [`latency`] the time of single calls, each through interchangeable
-//! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]). What an
+//! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]); [`bench`]
+//! measures single components. What an
 //! experiment means (workloads, rounds, ratios) is decided here; parsing the command line and printing errors is the
 //! business of `spandrel-cli`.
 //!
 //! The plain socket calls that everything is compared with are in `raw`, the one module with `unsafe`.
 
+pub mod bench;
 pub mod error;
 pub mod latency;
 pub mod machine;

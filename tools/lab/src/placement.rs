@@ -129,6 +129,26 @@ pub fn pin(core: usize) -> Result<(), LabError> {
     Err(LabError::Settings(format!("cannot pin to core {core}: pinning needs Linux; use --placement free")))
 }
 
+/// Runs `work` in a thread that is pinned to `core`, and so are the threads and processes that it starts; here and as the
+/// system likes if there is none.
+///
+/// # Errors
+/// If the thread cannot be started or pinned.
+pub fn on_core<T: Send>(core: Option<usize>, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+    let Some(core) = core else { return Ok(work()) };
+    std::thread::scope(|scope| {
+        let pinned = move || {
+            pin(core)?;
+            Ok(work())
+        };
+        let thread = std::thread::Builder::new().name("pinned".to_owned()).spawn_scoped(scope, pinned);
+        match thread.map_err(LabError::io("start a thread"))?.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
 /// The hardware threads that share a core with `cpu`, as the kernel lists them: `0-1,4`.
 #[cfg(target_os = "linux")]
 fn siblings(cpu: usize) -> Vec<usize> {
@@ -177,6 +197,15 @@ mod tests {
     fn the_kernels_lists_of_processors_are_read() {
         assert_eq!(parse_cpu_list("0-1,4\n"), [0, 1, 4]);
         assert_eq!(parse_cpu_list(""), [0usize; 0]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn work_on_a_core_leaves_the_caller_where_it_was() {
+        let before = cores();
+        let last = *before.last().unwrap();
+        assert_eq!(on_core(Some(last), cores).unwrap(), [last]);
+        assert_eq!((cores(), on_core(None, cores).unwrap()), (before.clone(), before));
     }
 
     #[cfg(target_os = "linux")]

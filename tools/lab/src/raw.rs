@@ -10,6 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 
 use libc::{c_int, c_void, socklen_t};
 
+mod epoll;
+
+pub(crate) use epoll::Epoll;
+
 /// A TCP socket's descriptor.
 #[derive(Debug)]
 pub(crate) struct Socket(c_int);
@@ -149,7 +153,7 @@ pub(crate) fn stop_listening(listener: &Socket) -> io::Result<()> {
 /// # Errors
 /// What `setsockopt` reports.
 pub(crate) fn set_no_delay(socket: &Socket) -> io::Result<()> {
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+    set_option::<c_int>(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 
 /// Sets the sizes of the send and receive queues, in octets. To matter for the TCP window this comes before `listen` or `connect`.
@@ -162,9 +166,27 @@ pub(crate) fn set_queues(socket: &Socket, octets: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, octets)
 }
 
-fn set_option(socket: &Socket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    let len = mem::size_of::<c_int>() as socklen_t;
-    // SAFETY: the option's value is one int that lives until the call returns.
+/// Lets `recv` wait no longer than this; then it fails with [`io::ErrorKind::WouldBlock`].
+///
+/// # Errors
+/// What `setsockopt` reports.
+pub(crate) fn set_recv_timeout(socket: &Socket, seconds: u32) -> io::Result<()> {
+    let time = libc::timeval { tv_sec: libc::time_t::from(seconds as i32), tv_usec: 0 };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, time)
+}
+
+/// Lets closing end the connection at once, without a farewell and without waiting for late segments (`SO_LINGER` of zero).
+///
+/// # Errors
+/// What `setsockopt` reports.
+pub(crate) fn set_abortive(socket: &Socket) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 })
+}
+
+fn set_option<T: Copy>(socket: &Socket, level: c_int, name: c_int, value: T) -> io::Result<()> {
+    let len = mem::size_of::<T>() as socklen_t;
+    // SAFETY: the option's value has `len` octets and lives until the call returns; the kernel checks that it is as
+    // long as the option wants.
     check(unsafe { libc::setsockopt(socket.0, level, name, (&raw const value).cast(), len) } as isize)?;
     Ok(())
 }
@@ -212,7 +234,7 @@ fn check(result: isize) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    fn pair(host: &str) -> (Socket, Socket) {
+    pub(super) fn pair(host: &str) -> (Socket, Socket) {
         let listener = socket(&host.parse().unwrap()).unwrap();
         bind(&listener, &host.parse().unwrap()).unwrap();
         listen(&listener, 1).unwrap();

@@ -1,0 +1,25 @@
+//! `spandrel bench`: experiments with single components.
+
+mod reactor;
+
+use clap::Subcommand;
+
+/// Measure single components, beside other people's.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Reactor(reactor::Args),
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.what {
+            What::Reactor(args) => args.run(),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Experiments with single components: what a part costs by itself, beside other people's.
+//!
+//! [`reactor`] drives echo servers, each a process of its own, over many connections.
+
+pub mod reactor;

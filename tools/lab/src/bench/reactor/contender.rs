@@ -1,0 +1,69 @@
+//! Who serves in the reactor experiment.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+
+/// Whoever echoes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Contender {
+    /// One thread of plain C over level-triggered epoll: the base of every ratio.
+    C,
+    /// ACE's reactor over epoll, with its acceptor and service handlers.
+    Ace,
+    /// Standalone Asio.
+    Asio,
+}
+
+impl Contender {
+    /// What ratios are formed to.
+    pub const BASE: Self = Self::C;
+
+    /// All of them, the base first.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        vec![Self::C, Self::Ace, Self::Asio]
+    }
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Ace => "ace",
+            Self::Asio => "asio",
+        }
+    }
+
+    /// The folder below `peers` with its program, which has the same name; nothing if it is part of this program.
+    #[must_use]
+    pub fn peer(self) -> Option<&'static str> {
+        match self {
+            Self::C => Some("reactor-c"),
+            Self::Ace => Some("ace"),
+            Self::Asio => Some("asio"),
+        }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Contender {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        Self::all().into_iter().find(|contender| contender.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::all().iter().map(|contender| contender.name()).collect();
+            LabError::Settings(format!("`{text}` is not an echo server; there are {}", names.join(", ")))
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the other people's servers are: built from the source tree if there is one, so that what is measured is never older
+//! than what is read there.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The file that Cargo puts into a folder that it builds into.
+const BUILD_FOLDER_MARK: &str = "CACHEDIR.TAG";
+
+/// The program of the server in `peers/NAME`: of the folder that is given, or built from the source tree, or found where it
+/// was built before.
+///
+/// # Errors
+/// In words, why there is none, and how to get it.
+pub(super) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(folder) = given {
+        let program = folder.join(name);
+        let missing = || format!("{} has no {name}", folder.display());
+        return if program.is_file() { Ok(program) } else { Err(missing()) };
+    }
+    let tree = source_tree();
+    let out = build_folder(tree.as_deref()).map(|folder| folder.join("peers"));
+    if let (Some(tree), Some(out)) = (&tree, &out) {
+        make(&tree.join("peers").join(name), out)?;
+    }
+    let program = out.map(|out| out.join(name)).filter(|program| program.is_file());
+    program.ok_or_else(|| format!("not built: run this in the source tree, or `make -C peers/{name} OUT=DIR` there"))
+}
+
+/// The source tree that the current folder is in, if it is one.
+fn source_tree() -> Option<PathBuf> {
+    let here = env::current_dir().ok()?;
+    here.ancestors().find(|folder| folder.join("peers/reactor-c/Makefile").is_file()).map(Path::to_owned)
+}
+
+/// The folder that this program was built into, or else the tree's.
+fn build_folder(tree: Option<&Path>) -> Option<PathBuf> {
+    let program = env::current_exe().ok();
+    let around = program.as_deref().and_then(|program| Some(program.parent()?.parent()?.to_owned()));
+    around.filter(|folder| folder.join(BUILD_FOLDER_MARK).is_file()).or_else(|| Some(tree?.join("target")))
+}
+
+fn make(folder: &Path, out: &Path) -> Result<(), String> {
+    let mut command = Command::new("make");
+    command.arg("--silent").arg("-C").arg(folder).arg(format!("OUT={}", out.display()));
+    let done = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot be built: make: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&done.stderr);
+    Err(format!("cannot be built: {}", first_error(&words)))
+}
+
+/// The line that says what is wrong.
+fn first_error(words: &str) -> &str {
+    let line = words.lines().find(|line| line.contains("error")).or_else(|| words.lines().next());
+    line.map_or("make failed", |line| line.strip_prefix("error: ").unwrap_or(line).trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let why = find("ace", Some(nowhere.path())).unwrap_err();
+        assert!(why.ends_with("has no ace"), "{why}");
+    }
+
+    #[test]
+    fn the_compilers_error_is_told_and_not_what_led_to_it() {
+        assert_eq!(
+            first_error("In file x\nerror: ACE is not installed\nmake: *** [Makefile:9] Error 1\n"),
+            "ACE is not installed"
+        );
+        assert_eq!(first_error("make: g++: No such file\n"), "make: g++: No such file");
+        assert_eq!(first_error(""), "make failed");
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_built_is_an_error_with_its_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Makefile"), "all:\n\t@echo 'error: no such luck' >&2; exit 1\n").unwrap();
+        let why = make(folder.path(), folder.path()).unwrap_err();
+        assert_eq!(why, "cannot be built: no such luck");
+    }
+}

@@ -1,0 +1,164 @@
+//! What the reactor experiment has measured, and what it comes to.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::contender::Contender;
+use super::settings::{Load, Settings};
+use crate::machine::Machine;
+use crate::placement::Placement;
+use crate::stats::Summary;
+
+/// What one run came to. Times are in microseconds, from sending a message until it has come back.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Echoed {
+    /// Messages that came back.
+    pub events: u64,
+    /// From the first message to the last answer that counts, in seconds.
+    pub seconds: f64,
+    /// Half of the answers took less.
+    pub p50_us: f64,
+    /// 99 in 100 took less.
+    pub p99_us: f64,
+    /// The slowest.
+    pub max_us: f64,
+}
+
+impl Echoed {
+    /// Summarises times in nanoseconds.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has the load that takes the times"))]
+    pub(super) fn of(nanos: &Histogram<u64>, seconds: f64) -> Self {
+        let micros = |nanos: u64| nanos as f64 / 1000.0;
+        Self {
+            events: nanos.len(),
+            seconds,
+            p50_us: micros(nanos.value_at_quantile(0.5)),
+            p99_us: micros(nanos.value_at_quantile(0.99)),
+            max_us: micros(nanos.max()),
+        }
+    }
+
+    /// Messages that came back per second.
+    #[must_use]
+    pub fn events_per_second(&self) -> f64 {
+        if self.seconds > 0.0 { self.events as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// One run of one contender.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// On which cores.
+    pub placement: Placement,
+    /// Over how many connections.
+    pub load: Load,
+    /// The round; runs of a load in one round followed each other directly.
+    pub round: u32,
+    /// Who served.
+    pub contender: Contender,
+    /// What came back.
+    pub echoed: Echoed,
+    /// Processor time of the server's process meanwhile, in seconds; absent if the system does not say.
+    pub server_cpu: Option<f64>,
+}
+
+impl Measured {
+    /// Processor time of the server per message, in microseconds.
+    #[must_use]
+    pub fn cpu_us_per_event(&self) -> Option<f64> {
+        let cpu = self.server_cpu.filter(|_| self.echoed.events > 0)?;
+        Some(cpu * 1e6 / self.echoed.events as f64)
+    }
+}
+
+/// A contender that could not be run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Absent {
+    pub contender: Contender,
+    /// With which connections; with none, if absent.
+    pub load: Option<Load>,
+    pub why: String,
+}
+
+/// The rounds of one contender in one placement and load, summarised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// On which cores.
+    pub placement: Placement,
+    /// Over how many connections.
+    pub load: Load,
+    /// Who served.
+    pub contender: Contender,
+    /// Messages that came back per second; absent if the contender is.
+    pub events_per_second: Option<Summary>,
+    /// The ratio of that to the base's in the same round: above one is better.
+    pub ratio: Option<Summary>,
+    /// The rounds' median times in microseconds.
+    pub p50_us: Option<Summary>,
+    /// The rounds' 99th percentiles in microseconds.
+    pub p99_us: Option<Summary>,
+    /// Processor time of the server per message, in microseconds.
+    pub cpu_us: Option<Summary>,
+    /// The ratio of that to the base's in the same round: below one is better.
+    pub cpu_ratio: Option<Summary>,
+    /// Why there are no figures, if there are none.
+    pub absent: Option<String>,
+}
+
+/// A whole series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// The summaries.
+    pub rows: Vec<Row>,
+    /// The single runs, in the order in which they were made.
+    pub measured: Vec<Measured>,
+}
+
+impl Results {
+    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measured>, absent: &[Absent]) -> Self {
+        let mut rows = Vec::new();
+        for placement in &settings.placements {
+            for load in &settings.loads {
+                let here = |m: &&Measured| m.placement == *placement && m.load == *load;
+                let here: Vec<&Measured> = measured.iter().filter(here).collect();
+                for contender in &settings.contenders {
+                    let row = Row::of(*placement, *load, *contender, &here);
+                    let absence =
+                        |a: &&Absent| a.contender == *contender && a.load.is_none_or(|where_| where_ == *load);
+                    let why = absent.iter().find(absence).map(|absent| absent.why.clone());
+                    rows.push(Row { absent: why.filter(|_| row.events_per_second.is_none()), ..row });
+                }
+            }
+        }
+        Self { experiment: "reactor".to_owned(), machine, settings, rows, measured }
+    }
+}
+
+impl Row {
+    fn of(placement: Placement, load: Load, contender: Contender, measured: &[&Measured]) -> Self {
+        let of = |who: Contender, value: fn(&Measured) -> Option<f64>| {
+            let of = measured.iter().filter(|m| m.contender == who);
+            of.filter_map(|m| Some((m.round, value(m)?))).collect::<Vec<_>>()
+        };
+        let summary = |value| Summary::of(of(contender, value).into_iter().map(|(_, value)| value));
+        let ratio = |value| Summary::of_ratios(&of(contender, value), &of(Contender::BASE, value));
+        Self {
+            placement,
+            load,
+            contender,
+            events_per_second: summary(|m| Some(m.echoed.events_per_second())),
+            ratio: ratio(|m| Some(m.echoed.events_per_second())),
+            p50_us: summary(|m| Some(m.echoed.p50_us)),
+            p99_us: summary(|m| Some(m.echoed.p99_us)),
+            cpu_us: summary(Measured::cpu_us_per_event),
+            cpu_ratio: ratio(Measured::cpu_us_per_event),
+            absent: None,
+        }
+    }
+}

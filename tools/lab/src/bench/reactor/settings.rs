@@ -1,0 +1,133 @@
+//! What a series covers, and what it refuses to.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::contender::Contender;
+use crate::LabError;
+use crate::placement::Placement;
+use crate::units::grouped;
+
+/// How many connections a server has, written `IDLE+ACTIVE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Load {
+    /// Open and silent.
+    pub idle: u32,
+    /// With a message on its way at any time.
+    pub active: u32,
+}
+
+impl Load {
+    /// All of them.
+    #[must_use]
+    pub fn connections(self) -> u64 {
+        u64::from(self.idle) + u64::from(self.active)
+    }
+
+    /// In words of a table's heading.
+    #[must_use]
+    pub fn description(self) -> String {
+        format!("{} active and {} idle connections", grouped(self.active.into()), grouped(self.idle.into()))
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}", self.idle, self.active)
+    }
+}
+
+impl FromStr for Load {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let read = || {
+            let (idle, active) = text.trim().split_once('+')?;
+            Some(Self { idle: idle.parse().ok()?, active: active.parse().ok()? })
+        };
+        let load = read().filter(|load| load.active > 0 && load.connections() <= MAX_CONNECTIONS);
+        load.ok_or_else(|| {
+            LabError::Settings(format!(
+                "`{text}` is not a load; write IDLE+ACTIVE connections, such as 1000+64, at least one active and {} in all at most",
+                grouped(MAX_CONNECTIONS as f64)
+            ))
+        })
+    }
+}
+
+/// As many as the system has ports for connections from one address to another, roughly.
+const MAX_CONNECTIONS: u64 = 28_000;
+
+/// Longer messages could fill the queues of both directions before anybody reads.
+const MAX_MESSAGE_OCTETS: u32 = 16 << 10;
+
+/// What the series covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// On which cores, one series each: the load is the transmitter, the server the receiver.
+    pub placements: Vec<Placement>,
+    /// How many connections, in the order of the report.
+    pub loads: Vec<Load>,
+    /// Who serves, in the order of the report.
+    pub contenders: Vec<Contender>,
+    /// Octets of a message.
+    pub octets: u32,
+    /// How long one run lasts.
+    pub run_millis: u64,
+    /// How often each contender is run.
+    pub rounds: u32,
+    /// The folder with the other servers' programs, if they are not to be built from the source tree.
+    pub peers: Option<PathBuf>,
+    /// The longest that a server may take to answer, in seconds.
+    pub limit_seconds: u32,
+    /// After this many seconds no further round is begun.
+    pub budget_seconds: Option<u64>,
+}
+
+impl Settings {
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// If a list is empty, or a number out of range.
+    pub fn check(&self) -> Result<(), LabError> {
+        let refuse = |why: String| Err(LabError::Settings(why));
+        if self.placements.is_empty() || self.loads.is_empty() || self.contenders.is_empty() {
+            return refuse("nothing to run: there must be a placement, a load and a server".to_owned());
+        }
+        if self.rounds == 0 || self.run_millis == 0 || self.limit_seconds == 0 {
+            return refuse("nothing to run: rounds, milliseconds and the time limit must be above zero".to_owned());
+        }
+        if self.octets == 0 || self.octets > MAX_MESSAGE_OCTETS {
+            return refuse(format!("a message has between 1 and {MAX_MESSAGE_OCTETS} octets, not {}", self.octets));
+        }
+        Ok(())
+    }
+
+    pub(super) fn run_time(&self) -> Duration {
+        Duration::from_millis(self.run_millis)
+    }
+
+    pub(super) fn limit(&self) -> Duration {
+        Duration::from_secs(self.limit_seconds.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_reads_back_as_it_is_written() {
+        let load: Load = "1000+64".parse().unwrap();
+        assert_eq!((load.idle, load.active), (1000, 64));
+        assert_eq!(load.to_string(), "1000+64");
+        assert_eq!(load.description(), "64 active and 1,000 idle connections");
+        for text in ["", "64", "10+0", "-1+1", "30000+1", "1+2+3"] {
+            assert!(text.parse::<Load>().unwrap_err().to_string().contains("IDLE+ACTIVE"), "{text}");
+        }
+    }
+}
