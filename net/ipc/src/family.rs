@@ -13,7 +13,7 @@ use crate::{Pollable, Transfer};
 /// which endpoints are made; the default is right for most. A program that takes `F: Family` runs over any of them:
 ///
 /// ```
-/// use spandrel_ipc::{Accept, Family, Transfer, inet};
+/// use spandrel_ipc::{Accept, Family, Transmit, inet};
 ///
 /// fn greet_once<F: Family>(family: &F, acceptor: &F::Acceptor) -> std::io::Result<()> {
 ///     let (stream, _from) = acceptor.accept()?;

@@ -14,19 +14,21 @@
 //! The wrappers cost nothing: [`inet::Stream::send`] and [`recv`](inet::Stream::recv) are one system call each,
 //! without allocation. The traits [`Family`], [`Transfer`] and [`Pollable`] let code be generic over families.
 //!
-//! Families so far: [`inet`], TCP over IPv4 and IPv6. Waiting on many endpoints at once belongs to the reactor,
-//! framing to the protocols above, received data to `spandrel-message`.
-
-#![forbid(unsafe_code)]
+//! Families so far: [`inet`], TCP over IPv4 and IPv6; `unix`, between processes of one host (on Unix). Waiting on many
+//! endpoints at once belongs to the reactor, framing to the protocols above, received data to `spandrel-message`.
 
 mod deadline;
 mod error;
 mod exact;
 mod family;
+mod inherent;
 mod pollable;
+mod socket;
 mod transfer;
 
 pub mod inet;
+#[cfg(unix)]
+pub mod unix;
 
 pub use error::{TransferError, is_timeout};
 pub use family::{Accept, Connecting, Family};

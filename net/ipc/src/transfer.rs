@@ -50,6 +50,7 @@ pub trait Receive: Pollable {
     /// # Errors
     /// [`TransferError`] with the number of octets received before the end of the stream ([`io::ErrorKind::UnexpectedEof`]), a
     /// time-out or another error.
+    #[inline]
     fn recv_n(&self, buffer: &mut [u8]) -> Result<(), TransferError> {
         exact::recv_n(buffer, |buffer| self.recv(buffer))
     }
@@ -58,6 +59,7 @@ pub trait Receive: Pollable {
     ///
     /// # Errors
     /// As [`recv_n`](Self::recv_n).
+    #[inline]
     fn recv_n_v(&self, slices: &mut [IoSliceMut<'_>]) -> Result<(), TransferError> {
         exact::recv_n_v(slices, |slices| self.recv_v(slices))
     }
@@ -66,6 +68,7 @@ pub trait Receive: Pollable {
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    #[inline]
     fn recv_within(&self, buffer: &mut [u8], timeout: Duration) -> io::Result<usize> {
         within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv(buffer))
     }
@@ -74,6 +77,7 @@ pub trait Receive: Pollable {
     ///
     /// # Errors
     /// As [`recv_within`](Self::recv_within).
+    #[inline]
     fn recv_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> io::Result<usize> {
         within(self, Interest::INPUT, Deadline::after(Some(timeout)), || self.try_recv_v(slices))
     }
@@ -82,6 +86,7 @@ pub trait Receive: Pollable {
     ///
     /// # Errors
     /// As [`recv_n`](Self::recv_n), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    #[inline]
     fn recv_n_within(&self, buffer: &mut [u8], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
         exact::recv_n(buffer, |buffer| within(self, Interest::INPUT, deadline, || self.try_recv(buffer)))
@@ -91,6 +96,7 @@ pub trait Receive: Pollable {
     ///
     /// # Errors
     /// As [`recv_n_within`](Self::recv_n_within).
+    #[inline]
     fn recv_n_v_within(&self, slices: &mut [IoSliceMut<'_>], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
         exact::recv_n_v(slices, |slices| within(self, Interest::INPUT, deadline, || self.try_recv_v(slices)))
@@ -133,6 +139,7 @@ pub trait Transmit: Pollable {
     ///
     /// # Errors
     /// [`TransferError`] with the number of octets sent before a time-out or another error.
+    #[inline]
     fn send_n(&self, data: &[u8]) -> Result<(), TransferError> {
         exact::send_n(data, |data| self.send(data))
     }
@@ -141,6 +148,7 @@ pub trait Transmit: Pollable {
     ///
     /// # Errors
     /// As [`send_n`](Self::send_n).
+    #[inline]
     fn send_n_v(&self, slices: &mut [IoSlice<'_>]) -> Result<(), TransferError> {
         exact::send_n_v(slices, |slices| self.send_v(slices))
     }
@@ -149,6 +157,7 @@ pub trait Transmit: Pollable {
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the operating system.
+    #[inline]
     fn send_within(&self, data: &[u8], timeout: Duration) -> io::Result<usize> {
         within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send(data))
     }
@@ -157,6 +166,7 @@ pub trait Transmit: Pollable {
     ///
     /// # Errors
     /// As [`send_within`](Self::send_within).
+    #[inline]
     fn send_v_within(&self, slices: &[IoSlice<'_>], timeout: Duration) -> io::Result<usize> {
         within(self, Interest::OUTPUT, Deadline::after(Some(timeout)), || self.try_send_v(slices))
     }
@@ -165,6 +175,7 @@ pub trait Transmit: Pollable {
     ///
     /// # Errors
     /// As [`send_n`](Self::send_n), with [`io::ErrorKind::TimedOut`] when the time ran out.
+    #[inline]
     fn send_n_within(&self, data: &[u8], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
         exact::send_n(data, |data| within(self, Interest::OUTPUT, deadline, || self.try_send(data)))
@@ -174,6 +185,7 @@ pub trait Transmit: Pollable {
     ///
     /// # Errors
     /// As [`send_n_within`](Self::send_n_within).
+    #[inline]
     fn send_n_v_within(&self, slices: &mut [IoSlice<'_>], timeout: Duration) -> Result<(), TransferError> {
         let deadline = Deadline::after(Some(timeout));
         exact::send_n_v(slices, |slices| within(self, Interest::OUTPUT, deadline, || self.try_send_v(slices)))
@@ -202,6 +214,14 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     /// As [`shutdown`](Self::shutdown).
     fn close_writer(&self) -> io::Result<()> {
         self.shutdown(Shutdown::Write)
+    }
+
+    /// Ends receiving: every `recv` on this side returns what is queued, then the end.
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    fn close_reader(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Read)
     }
 }
 

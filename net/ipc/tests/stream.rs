@@ -288,7 +288,7 @@ fn a_handle_goes_out_and_comes_back() {
     use std::os::fd::{AsFd, AsRawFd, OwnedFd};
     let (client, server) = pair();
     assert_eq!(client.handle().as_raw_fd(), client.as_fd().as_raw_fd());
-    let client = spandrel_ipc::inet::Stream::from(OwnedFd::from(client));
+    let client = spandrel_ipc::inet::Stream::try_from(OwnedFd::from(client)).unwrap();
     client.send_n(b"still there").unwrap();
     let mut octets = [0; 11];
     server.recv_n(&mut octets).unwrap();

@@ -1,21 +1,20 @@
 //! Waiting for connections.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use spandrel_sync::atomic::{AtomicBool, Ordering};
 
+use super::stream::DOMAINS;
 use super::{Addr, Stream};
-use crate::{Accept, Handle, Pollable};
+use crate::socket::{Expected, Listener, OwnedHandle, acceptor, adopt, set_queues};
 
 /// Waits for connections at an address; carries no octets itself.
 ///
 /// Several threads may accept at once. Dropping it stops listening.
 #[derive(Debug)]
 pub struct Acceptor {
-    listener: TcpListener,
-    shut_down: AtomicBool,
+    listener: Listener,
 }
 
 /// What an [`Acceptor`] can be opened with; [`AcceptorOptions::default`] is what [`Acceptor::open`] uses.
@@ -102,141 +101,30 @@ impl Acceptor {
             socket.set_reuse_address(options.reuse_address)?;
         }
         // Accepted streams inherit these; they must be set before listening to govern the TCP window scale.
-        if let Some(octets) = options.send_queue {
-            socket.set_send_buffer_size(octets)?;
-        }
-        if let Some(octets) = options.recv_queue {
-            socket.set_recv_buffer_size(octets)?;
-        }
+        set_queues(&socket, options.send_queue, options.recv_queue)?;
         socket.bind(&addr.into())?;
-        socket.listen(i32::from(options.backlog))?;
-        Ok(Self { listener: socket.into(), shut_down: AtomicBool::new(false) })
-    }
-
-    /// Waits for a connection and tells where it came from.
-    ///
-    /// Goes on after a signal, and after a connection that its peer gave up before it was accepted.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] once [`shutdown`](Self::shutdown) was called. Any other error, such as too many
-    /// open files, concerns this call only: the connection waits on and may be accepted later.
-    pub fn accept(&self) -> io::Result<(Stream, Addr)> {
-        loop {
-            if self.is_shut_down() {
-                return Err(shut_down());
-            }
-            match self.listener.accept() {
-                Ok(_) if self.is_shut_down() => {
-                    // Woken by a connection to ourselves; another thread may be waiting for the same.
-                    let _ = self.wake();
-                }
-                Ok((stream, from)) => return Ok((Stream::from_std(stream), from.into())),
-                Err(_) if self.is_shut_down() => {}
-                Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
-                Err(e) => return Err(e),
-            }
-        }
-    }
-
-    /// Stops accepting: every [`accept`](Self::accept), waiting or yet to come, ends with
-    /// [`io::ErrorKind::NotConnected`]. Connections not yet accepted are reset. Calling it again does nothing.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn shutdown(&self) -> io::Result<()> {
-        if self.shut_down.swap(true, Ordering::SeqCst) {
-            return Ok(());
-        }
-        self.wake()
-    }
-
-    /// Linux ends a waiting `accept` when the listening socket is shut down.
-    #[cfg(target_os = "linux")]
-    fn wake(&self) -> io::Result<()> {
-        socket2::SockRef::from(&self.listener).shutdown(std::net::Shutdown::Both)
-    }
-
-    /// Where shutting down a listening socket does not end a waiting `accept`, a connection to itself does. The thread
-    /// that it wakes wakes the next; the last such connection waits unaccepted until the acceptor is dropped.
-    #[cfg(not(target_os = "linux"))]
-    fn wake(&self) -> io::Result<()> {
-        let mut addr = SocketAddr::from(self.local_addr()?);
-        if addr.ip().is_unspecified() {
-            addr.set_ip(match addr {
-                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        std::net::TcpStream::connect_timeout(&addr, std::time::Duration::from_secs(1)).map(drop)
-    }
-
-    /// Whether [`shutdown`](Self::shutdown) was called.
-    #[must_use]
-    pub fn is_shut_down(&self) -> bool {
-        self.shut_down.load(Ordering::SeqCst)
-    }
-
-    /// Where it listens, with the port that the system chose if it was asked to.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn local_addr(&self) -> io::Result<Addr> {
-        self.listener.local_addr().map(Addr::from)
-    }
-
-    /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`].
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        self.listener.set_nonblocking(on)
+        Ok(Self { listener: Listener::listen(socket, options.backlog)? })
     }
 }
 
-fn shut_down() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the acceptor was shut down")
-}
+acceptor!(Acceptor, Stream, Addr, |socket, from| Ok((Stream::from_socket(socket), Addr::from_system(&from)?)));
 
-impl Accept for Acceptor {
-    type Addr = Addr;
-    type Stream = Stream;
-
-    fn accept(&self) -> io::Result<(Stream, Addr)> {
-        Acceptor::accept(self)
-    }
-
-    fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        Acceptor::set_nonblocking(self, on)
-    }
-
-    fn shutdown(&self) -> io::Result<()> {
-        Acceptor::shutdown(self)
-    }
-
-    fn local_addr(&self) -> io::Result<Addr> {
-        Acceptor::local_addr(self)
+impl From<Acceptor> for OwnedHandle {
+    fn from(acceptor: Acceptor) -> Self {
+        acceptor.listener.into_socket().into()
     }
 }
 
-impl Pollable for Acceptor {
-    fn handle(&self) -> Handle<'_> {
-        #[cfg(unix)]
-        return std::os::fd::AsFd::as_fd(&self.listener);
-        #[cfg(windows)]
-        return std::os::windows::io::AsSocket::as_socket(&self.listener);
+/// Takes over a listening socket made elsewhere, such as one inherited from another process.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for a handle that is no stream socket of the Internet family, or does not listen; it is closed.
+impl TryFrom<OwnedHandle> for Acceptor {
+    type Error = io::Error;
+
+    fn try_from(handle: OwnedHandle) -> io::Result<Self> {
+        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?) })
     }
 }
 
-#[cfg(unix)]
-impl std::os::fd::AsFd for Acceptor {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
-#[cfg(windows)]
-impl std::os::windows::io::AsSocket for Acceptor {
-    fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
-        self.listener.as_socket()
-    }
-}
+const LISTENING: Expected = Expected { domains: DOMAINS, kind: Type::STREAM, listening: true };

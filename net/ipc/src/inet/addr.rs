@@ -5,6 +5,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
+use socket2::SockAddr;
+
 /// An IPv4 or IPv6 address and a TCP port.
 ///
 /// Displayed, and parsed, as `127.0.0.1:2809` or `[::1]:2809`.
@@ -107,6 +109,13 @@ impl Addr {
     #[must_use]
     pub const fn is_any(&self) -> bool {
         self.0.ip().is_unspecified()
+    }
+}
+
+impl Addr {
+    /// From what the system tells.
+    pub(crate) fn from_system(addr: &SockAddr) -> io::Result<Self> {
+        addr.as_socket().map(Self).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an Internet address"))
     }
 }
 

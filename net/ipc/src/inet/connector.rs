@@ -1,12 +1,14 @@
 //! Making connections.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Addr, Connecting, Stream};
+use crate::Connecting as _;
+use crate::socket::{Attempt, connect, set_queues};
 
 /// Makes connections; carries no octets itself.
 ///
@@ -96,14 +98,14 @@ impl Connector {
     /// # Errors
     /// As [`connect_timeout`](Self::connect_timeout).
     pub fn open(&self, addr: &Addr) -> io::Result<Stream> {
-        let target = SocketAddr::from(*addr);
-        let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
-        self.prepare(&socket)?;
         match self.timeout {
-            Some(timeout) => socket.connect_timeout(&target.into(), timeout)?,
-            None => connect_blocking(&socket, target)?,
+            Some(Duration::ZERO) => return Err(io::ErrorKind::TimedOut.into()),
+            Some(timeout) => return self.start(addr)?.complete(Some(timeout)),
+            None => {}
         }
-        not_to_itself(TcpStream::from(socket), target)
+        let (socket, target) = self.socket(addr)?;
+        connect(&socket, &target.into())?;
+        not_to_itself(socket, target)
     }
 
     /// Starts to connect to `addr` with the options set, except for the time-out, without waiting.
@@ -111,23 +113,20 @@ impl Connector {
     /// # Errors
     /// Those of the operating system that are known at once; the others come when it is completed.
     pub fn start(&self, addr: &Addr) -> io::Result<Connecting> {
+        let (socket, target) = self.socket(addr)?;
+        Ok(Connecting::new(Attempt::start(socket, &target.into())?, target))
+    }
+
+    /// A socket with the options set.
+    fn socket(&self, addr: &Addr) -> io::Result<(Socket, SocketAddr)> {
         let target = SocketAddr::from(*addr);
         let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
         self.prepare(&socket)?;
-        socket.set_nonblocking(true)?;
-        match socket.connect(&target.into()) {
-            Err(error) if !is_under_way(&error) => Err(error),
-            _ => Ok(Connecting::new(socket, target)),
-        }
+        Ok((socket, target))
     }
 
     fn prepare(&self, socket: &Socket) -> io::Result<()> {
-        if let Some(octets) = self.send_queue {
-            socket.set_send_buffer_size(octets)?;
-        }
-        if let Some(octets) = self.recv_queue {
-            socket.set_recv_buffer_size(octets)?;
-        }
+        set_queues(socket, self.send_queue, self.recv_queue)?;
         if self.no_delay {
             socket.set_tcp_nodelay(true)?;
         }
@@ -139,35 +138,10 @@ impl Connector {
 }
 
 /// TCP lets a socket meet itself when no one listens and the port chosen for it happens to be the target.
-pub(super) fn not_to_itself(stream: TcpStream, target: SocketAddr) -> io::Result<Stream> {
-    if target.ip().is_loopback() && stream.local_addr()? == target {
+pub(super) fn not_to_itself(socket: Socket, target: SocketAddr) -> io::Result<Stream> {
+    let stream = Stream::from_socket(socket);
+    if target.ip().is_loopback() && SocketAddr::from(stream.local_addr()?) == target {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
-    Ok(Stream::from_std(stream))
-}
-
-/// Whether connecting has been started and not ended.
-fn is_under_way(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    let in_progress = error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error());
-    #[cfg(windows)]
-    let in_progress = false;
-    in_progress || matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// Connects; a signal does not break off the attempt (POSIX: it then goes on asynchronously).
-fn connect_blocking(socket: &Socket, target: SocketAddr) -> io::Result<()> {
-    match socket.connect(&target.into()) {
-        #[cfg(unix)]
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => finish_connecting(socket),
-        result => result,
-    }
-}
-
-/// Waits for the end of an attempt that a signal made asynchronous.
-#[cfg(unix)]
-fn finish_connecting(socket: &Socket) -> io::Result<()> {
-    use rustix::event::{PollFd, PollFlags, poll};
-    rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(socket, PollFlags::OUT)], None))?;
-    socket.take_error()?.map_or(Ok(()), Err)
+    Ok(stream)
 }

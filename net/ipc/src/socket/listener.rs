@@ -1,0 +1,251 @@
+//! Waiting for connections, whatever the family: what may be passed over, what to do when descriptors run out, how to stop.
+
+use std::io;
+use std::time::Duration;
+
+#[cfg(unix)]
+use rustix::io::Errno;
+use socket2::{SockAddr, Socket};
+#[cfg(unix)]
+use spandrel_sync::Mutex;
+use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{Handle, Pollable};
+#[cfg(unix)]
+use crate::{Interest, wait_ready};
+
+/// A listening socket.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: Socket,
+    shut_down: AtomicBool,
+    /// Kept so that there is a descriptor to accept with, and thereby refuse, a connection when there are no others left.
+    #[cfg(unix)]
+    spare: Mutex<Option<Socket>>,
+    shed: AtomicU64,
+}
+
+/// What to do after a failure to accept.
+enum Then {
+    Retry,
+    #[cfg(unix)]
+    Shed,
+    #[cfg(unix)]
+    Pause,
+    Fail,
+}
+
+impl Listener {
+    /// Starts to listen with a socket that is bound.
+    pub(crate) fn listen(socket: Socket, backlog: u16) -> io::Result<Self> {
+        socket.listen(i32::from(backlog))?;
+        Ok(Self::from_listening(socket))
+    }
+
+    /// With a socket that listens already.
+    pub(crate) fn from_listening(socket: Socket) -> Self {
+        Self {
+            socket,
+            shut_down: AtomicBool::new(false),
+            #[cfg(unix)]
+            spare: Mutex::new(spare().ok()),
+            shed: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(crate) fn into_socket(self) -> Socket {
+        self.socket
+    }
+
+    /// Waits for a connection and tells where it came from.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, SockAddr)> {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            if self.is_shut_down() {
+                return Err(shut_down());
+            }
+            match self.socket.accept() {
+                Ok(_) if self.is_shut_down() => {
+                    // Woken by a connection to ourselves; another thread may be waiting for the same.
+                    let _ = self.wake();
+                }
+                Ok((socket, from)) => return self.accepted(socket, from),
+                Err(_) if self.is_shut_down() => {}
+                Err(error) => {
+                    if let Some((socket, from)) = self.recover(error, &mut pause)? {
+                        return self.accepted(socket, from);
+                    }
+                }
+            }
+        }
+    }
+
+    /// After a failure to accept: fails too, or it is worth trying again, or it was possible to accept all the same.
+    fn recover(&self, error: io::Error, pause: &mut Duration) -> io::Result<Option<(Socket, SockAddr)>> {
+        match after(&error) {
+            Then::Retry => Ok(None),
+            #[cfg(unix)]
+            Then::Shed => self.shed_one(error, pause),
+            #[cfg(unix)]
+            Then::Pause => self.pause(error, pause).map(|()| None),
+            Then::Fail => {
+                *pause = SHORTEST_PAUSE;
+                Err(error)
+            }
+        }
+    }
+
+    /// Where accepted sockets take over that the listening one must not block, that is undone.
+    fn accepted(&self, socket: Socket, from: SockAddr) -> io::Result<(Socket, SockAddr)> {
+        if !cfg!(any(target_os = "linux", target_os = "android")) {
+            socket.set_nonblocking(false)?;
+        }
+        Ok((socket, from))
+    }
+
+    /// How many connections were closed as soon as they were accepted because no descriptors were left.
+    pub(crate) fn shed(&self) -> u64 {
+        self.shed.load(Ordering::Relaxed)
+    }
+
+    /// Counts a connection that was accepted and could not be served.
+    #[cfg(unix)]
+    pub(crate) fn count_shed(&self) {
+        self.shed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// No descriptors are left: accepts a connection with the spare one. It is kept if there is a new spare by then, otherwise closed.
+    #[cfg(unix)]
+    fn shed_one(&self, error: io::Error, pause: &mut Duration) -> io::Result<Option<(Socket, SockAddr)>> {
+        if !self.socket.nonblocking()? {
+            // Linux looks for a descriptor before it looks for a connection: without this, the spare one would be missing for as
+            // long as nobody comes.
+            wait_ready(self, Interest::INPUT, None)?;
+        }
+        let mut slot = self.spare.lock();
+        let Some(kept) = slot.take().or_else(|| spare().ok()) else {
+            drop(slot);
+            return self.pause(error, pause).map(|()| None);
+        };
+        drop(kept);
+        let accepted = self.socket.accept();
+        if let Ok(kept) = spare() {
+            *slot = Some(kept);
+            drop(slot);
+            return match accepted {
+                Ok(accepted) => Ok(Some(accepted)),
+                Err(error) if matches!(after(&error), Then::Fail) => Err(error),
+                Err(_) => Ok(None),
+            };
+        }
+        if accepted.is_ok() {
+            self.count_shed();
+        }
+        drop(accepted);
+        *slot = spare().ok();
+        Ok(None)
+    }
+
+    /// Gives others time to return what the system has run out of; whoever must not be kept waiting gets the error instead.
+    #[cfg(unix)]
+    fn pause(&self, error: io::Error, pause: &mut Duration) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        if self.socket.nonblocking()? {
+            return Err(error);
+        }
+        let time = Timespec::try_from(*pause).expect("it is short");
+        *pause = (*pause * 2).min(LONGEST_PAUSE);
+        // Waits for nothing but the end of listening.
+        match poll(&mut [PollFd::new(&self.socket, PollFlags::empty())], Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes every `accept`, waiting or yet to come, fail.
+    pub(crate) fn shutdown(&self) -> io::Result<()> {
+        if self.shut_down.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.wake()
+    }
+
+    /// Linux ends a waiting `accept` when the listening socket is shut down.
+    #[cfg(target_os = "linux")]
+    fn wake(&self) -> io::Result<()> {
+        self.socket.shutdown(std::net::Shutdown::Both)
+    }
+
+    /// Where shutting down a listening socket does not end a waiting `accept`, a connection to itself does. The thread
+    /// that it wakes wakes the next; the last such connection waits unaccepted until the acceptor is dropped.
+    #[cfg(not(target_os = "linux"))]
+    fn wake(&self) -> io::Result<()> {
+        use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+        let mut addr = self.socket.local_addr()?;
+        if let Some(mut inet) = addr.as_socket()
+            && inet.ip().is_unspecified()
+        {
+            inet.set_ip(match inet {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+            addr = inet.into();
+        }
+        Socket::new(addr.domain(), socket2::Type::STREAM, None)?.connect_timeout(&addr, Duration::from_secs(1))
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.shut_down.load(Ordering::SeqCst)
+    }
+}
+
+impl Pollable for Listener {
+    fn handle(&self) -> Handle<'_> {
+        #[cfg(unix)]
+        return std::os::fd::AsFd::as_fd(&self.socket);
+        #[cfg(windows)]
+        return std::os::windows::io::AsSocket::as_socket(&self.socket);
+    }
+}
+
+fn shut_down() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the acceptor was shut down")
+}
+
+/// A socket that is good for nothing: it holds a descriptor, and a place in the system's table of open files, and needs no file system.
+#[cfg(unix)]
+fn spare() -> io::Result<Socket> {
+    Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None)
+}
+
+/// A signal, a connection that its peer gave up before it was accepted, and network errors of a connection not yet accepted, which
+/// Linux reports here (accept(2)), concern nobody.
+#[cfg(unix)]
+fn after(error: &io::Error) -> Then {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NOPROTOOPT) => Then::Retry,
+        Some(Errno::NETDOWN | Errno::HOSTDOWN | Errno::HOSTUNREACH | Errno::NETUNREACH) => Then::Retry,
+        #[cfg(target_os = "linux")]
+        Some(Errno::NONET) => Then::Retry,
+        Some(Errno::MFILE | Errno::NFILE) => Then::Shed,
+        Some(Errno::NOBUFS | Errno::NOMEM) => Then::Pause,
+        _ => Then::Fail,
+    }
+}
+
+/// As on Unix; a peer that resets before it is accepted is `WSAECONNRESET` here.
+#[cfg(windows)]
+fn after(error: &io::Error) -> Then {
+    match error.kind() {
+        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => Then::Retry,
+        _ => Then::Fail,
+    }
+}
+
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+#[cfg(unix)]
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,169 @@
+//! One macro that makes a stream of a socket.
+
+/// Implements the transfers of `$Stream`, whose field `$socket` is a `socket2::Socket`, and what every stream socket can do besides.
+macro_rules! socket_stream {
+    ($Stream:ident, $socket:tt) => {
+        impl $crate::Receive for $Stream {
+            #[inline]
+            fn recv(&self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::recv(&self.$socket, buffer)
+            }
+            #[inline]
+            fn recv_v(&self, slices: &mut [::std::io::IoSliceMut<'_>]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::recv_v(&self.$socket, slices)
+            }
+            #[inline]
+            fn try_recv(&self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::try_recv(&self.$socket, buffer)
+            }
+            #[inline]
+            fn try_recv_v(&self, slices: &mut [::std::io::IoSliceMut<'_>]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::try_recv_v(&self.$socket, slices)
+            }
+            fn set_recv_timeout(&self, timeout: Option<::std::time::Duration>) -> ::std::io::Result<()> {
+                self.$socket.set_read_timeout($crate::socket::timeout(timeout)?)
+            }
+        }
+
+        impl $crate::Transmit for $Stream {
+            #[inline]
+            fn send(&self, data: &[u8]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::send(&self.$socket, data)
+            }
+            #[inline]
+            fn send_v(&self, slices: &[::std::io::IoSlice<'_>]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::send_v(&self.$socket, slices)
+            }
+            #[inline]
+            fn try_send(&self, data: &[u8]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::try_send(&self.$socket, data)
+            }
+            #[inline]
+            fn try_send_v(&self, slices: &[::std::io::IoSlice<'_>]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::try_send_v(&self.$socket, slices)
+            }
+            fn set_send_timeout(&self, timeout: Option<::std::time::Duration>) -> ::std::io::Result<()> {
+                self.$socket.set_write_timeout($crate::socket::timeout(timeout)?)
+            }
+        }
+
+        impl $crate::Transfer for $Stream {
+            fn set_nonblocking(&self, on: bool) -> ::std::io::Result<()> {
+                self.$socket.set_nonblocking(on)
+            }
+            fn shutdown(&self, how: $crate::Shutdown) -> ::std::io::Result<()> {
+                self.$socket.shutdown(how)
+            }
+        }
+
+        $crate::inherent_transfer!($Stream);
+
+        /// What every stream over a socket can do.
+        impl $Stream {
+            /// Like [`recv`](Self::recv), but leaves the octets to be received again.
+            ///
+            /// # Errors
+            /// As [`recv`](Self::recv).
+            pub fn peek(&self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
+                $crate::socket::calls::peek(&self.$socket, buffer)
+            }
+
+            /// The time set with [`set_recv_timeout`](Self::set_recv_timeout) (`SO_RCVTIMEO`).
+            ///
+            /// # Errors
+            /// Those of the operating system.
+            pub fn recv_timeout(&self) -> ::std::io::Result<Option<::std::time::Duration>> {
+                self.$socket.read_timeout()
+            }
+
+            /// The time set with [`set_send_timeout`](Self::set_send_timeout) (`SO_SNDTIMEO`).
+            ///
+            /// # Errors
+            /// Those of the operating system.
+            pub fn send_timeout(&self) -> ::std::io::Result<Option<::std::time::Duration>> {
+                self.$socket.write_timeout()
+            }
+
+            /// Asks for a send queue of this many octets (`SO_SNDBUF`).
+            ///
+            /// # Errors
+            /// Those of the operating system.
+            pub fn set_send_queue(&self, octets: usize) -> ::std::io::Result<()> {
+                self.$socket.set_send_buffer_size(octets)
+            }
+
+            /// The size of the send queue as the system counts it: Linux tells twice what was asked for.
+            ///
+            /// # Errors
+            /// Those of the operating system.
+            pub fn send_queue(&self) -> ::std::io::Result<usize> {
+                self.$socket.send_buffer_size()
+            }
+
+            /// Asks for a receive queue of this many octets (`SO_RCVBUF`). What is to govern a window of TCP must be set before there is
+            /// a connection: see the options of the connector and of the acceptor.
+            ///
+            /// # Errors
+            /// Those of the operating system.
+            pub fn set_recv_queue(&self, octets: usize) -> ::std::io::Result<()> {
+                self.$socket.set_recv_buffer_size(octets)
+            }
+
+            /// The size of the receive queue as the system counts it: Linux tells twice what was asked for.
+            ///
+            /// # Errors
+            /// Those of the operating system.
+            pub fn recv_queue(&self) -> ::std::io::Result<usize> {
+                self.$socket.recv_buffer_size()
+            }
+
+            /// Takes the error that the system keeps for this connection (`SO_ERROR`), if there is one.
+            ///
+            /// # Errors
+            /// Those of the operating system.
+            pub fn take_error(&self) -> ::std::io::Result<Option<::std::io::Error>> {
+                self.$socket.take_error()
+            }
+        }
+
+        $crate::socket::handles!($Stream, $socket);
+    };
+}
+
+/// Implements [`Pollable`](crate::Pollable) and the ways out: the handle lent and the handle given away.
+macro_rules! handles {
+    ($Endpoint:ident, $socket:tt) => {
+        impl $crate::Pollable for $Endpoint {
+            #[inline]
+            fn handle(&self) -> $crate::Handle<'_> {
+                #[cfg(unix)]
+                return ::std::os::fd::AsFd::as_fd(&self.$socket);
+                #[cfg(windows)]
+                return ::std::os::windows::io::AsSocket::as_socket(&self.$socket);
+            }
+        }
+
+        #[cfg(unix)]
+        impl ::std::os::fd::AsFd for $Endpoint {
+            #[inline]
+            fn as_fd(&self) -> ::std::os::fd::BorrowedFd<'_> {
+                ::std::os::fd::AsFd::as_fd(&self.$socket)
+            }
+        }
+
+        #[cfg(windows)]
+        impl ::std::os::windows::io::AsSocket for $Endpoint {
+            fn as_socket(&self) -> ::std::os::windows::io::BorrowedSocket<'_> {
+                ::std::os::windows::io::AsSocket::as_socket(&self.$socket)
+            }
+        }
+
+        impl From<$Endpoint> for $crate::socket::OwnedHandle {
+            fn from(endpoint: $Endpoint) -> Self {
+                endpoint.$socket.into()
+            }
+        }
+    };
+}
+
+pub(crate) use {handles, socket_stream};

@@ -1,0 +1,154 @@
+//! Waiting for connections of the UNIX-domain family.
+
+use std::io;
+
+use socket2::{Domain, Socket, Type};
+
+use super::socket_file::SocketFile;
+use super::stream::DOMAINS;
+use super::{Addr, Stream};
+use crate::socket::{Expected, Listener, OwnedHandle, acceptor, adopt, set_queues};
+
+/// Waits for connections at an address; carries no octets itself.
+///
+/// Several threads may accept at once. Dropping it stops listening, and removes the socket file unless that was opened with
+/// [`keep_file`](AcceptorOptions::keep_file) or somebody else has put another file in its place.
+#[derive(Debug)]
+pub struct Acceptor {
+    listener: Listener,
+    file: Option<SocketFile>,
+}
+
+/// What an [`Acceptor`] can be opened with; [`AcceptorOptions::default`] is what [`Acceptor::open`] uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AcceptorOptions {
+    /// How many connections may wait to be accepted. Default 1024; the system may have a lower limit.
+    pub backlog: u16,
+    /// Whether a socket file at which nobody listens, as a process leaves it that was killed, is replaced. Default false: opening
+    /// fails with [`io::ErrorKind::AddrInUse`]. That nobody listens is found out by connecting; openers of one folder that use
+    /// this option wait for each other, so that none removes the file of another that is only just beginning to listen.
+    pub replace_stale: bool,
+    /// Whether the socket file stays when the acceptor is dropped. Default false.
+    pub keep_file: bool,
+    /// The permissions of the socket file, such as `0o600`: who may write may connect. Set before anyone can. Default: what the
+    /// process's file mode creation mask leaves.
+    pub mode: Option<u32>,
+    /// The send queue of accepted streams, in octets (`SO_SNDBUF`). Default: the system's own.
+    pub send_queue: Option<usize>,
+    /// The receive queue of accepted streams, in octets (`SO_RCVBUF`). Default: the system's own. Linux counts what is on its way
+    /// on the sender's side alone.
+    pub recv_queue: Option<usize>,
+}
+
+impl Default for AcceptorOptions {
+    fn default() -> Self {
+        Self { backlog: 1024, replace_stale: false, keep_file: false, mode: None, send_queue: None, recv_queue: None }
+    }
+}
+
+impl AcceptorOptions {
+    /// Sets [`backlog`](Self::backlog).
+    #[must_use]
+    pub fn backlog(mut self, connections: u16) -> Self {
+        self.backlog = connections;
+        self
+    }
+
+    /// Sets [`replace_stale`](Self::replace_stale).
+    #[must_use]
+    pub fn replace_stale(mut self, on: bool) -> Self {
+        self.replace_stale = on;
+        self
+    }
+
+    /// Sets [`keep_file`](Self::keep_file).
+    #[must_use]
+    pub fn keep_file(mut self, on: bool) -> Self {
+        self.keep_file = on;
+        self
+    }
+
+    /// Sets [`mode`](Self::mode).
+    #[must_use]
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Sets [`send_queue`](Self::send_queue).
+    #[must_use]
+    pub fn send_queue(mut self, octets: usize) -> Self {
+        self.send_queue = Some(octets);
+        self
+    }
+
+    /// Sets [`recv_queue`](Self::recv_queue).
+    #[must_use]
+    pub fn recv_queue(mut self, octets: usize) -> Self {
+        self.recv_queue = Some(octets);
+        self
+    }
+}
+
+impl Acceptor {
+    /// Starts to listen at `addr`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there is no such folder,
+    /// [`io::ErrorKind::PermissionDenied`] and others of the operating system.
+    pub fn open(addr: &Addr) -> io::Result<Self> {
+        Self::open_with(addr, &AcceptorOptions::default())
+    }
+
+    /// Starts to listen at `addr` with the given options.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(addr: &Addr, options: &AcceptorOptions) -> io::Result<Self> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        set_queues(&socket, options.send_queue, options.recv_queue)?;
+        let listen = |socket: Socket| Listener::listen(socket, options.backlog);
+        match addr.as_path() {
+            Some(path) => {
+                let (listener, file) = SocketFile::bind(socket, path, options, listen)?;
+                if options.keep_file {
+                    file.keep();
+                    return Ok(Self { listener, file: None });
+                }
+                Ok(Self { listener, file: Some(file) })
+            }
+            None => {
+                socket.bind(&addr.to_system()?)?;
+                Ok(Self { listener: listen(socket)?, file: None })
+            }
+        }
+    }
+}
+
+acceptor!(Acceptor, Stream, Addr, |socket, from| Ok((Stream::from_socket(socket), Addr::from_system(&from)?)));
+
+/// The socket file, if there is one, stays.
+impl From<Acceptor> for OwnedHandle {
+    fn from(mut acceptor: Acceptor) -> Self {
+        if let Some(file) = acceptor.file.take() {
+            file.keep();
+        }
+        acceptor.listener.into_socket().into()
+    }
+}
+
+/// Takes over a listening socket made elsewhere, such as one inherited from another process. Its socket file, if there is one, will
+/// stay.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for a handle that is no UNIX-domain stream socket, or does not listen; it is closed.
+impl TryFrom<OwnedHandle> for Acceptor {
+    type Error = io::Error;
+
+    fn try_from(handle: OwnedHandle) -> io::Result<Self> {
+        Ok(Self { listener: Listener::from_listening(adopt(handle, LISTENING)?), file: None })
+    }
+}
+
+const LISTENING: Expected = Expected { domains: DOMAINS, kind: Type::STREAM, listening: true };

@@ -1,0 +1,157 @@
+//! Where a UNIX-domain endpoint is.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::str::FromStr;
+
+use socket2::SockAddr;
+
+/// A UNIX-domain address: a path, on Linux also an abstract name, or nothing for an endpoint without a name.
+///
+/// Displayed, and parsed, as the path, or as `@name` for an abstract name. (A path that begins with `@` is displayed with `./` before
+/// it.) An address without a name is displayed as nothing, and is what nothing is parsed to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Addr(Name);
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+enum Name {
+    #[default]
+    Unnamed,
+    Path(Box<Path>),
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    Abstract(Box<[u8]>),
+}
+
+impl Addr {
+    /// A path in the file system.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for an empty path, a NUL in it, or one that is too long for a socket address: Linux takes 107
+    /// octets, other systems about a hundred. A longer one may be reached by a shorter name, relative to the working directory.
+    pub fn path(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let octets = path.as_os_str().as_bytes();
+        if octets.is_empty() || octets.contains(&0) {
+            return Err(invalid(path.display(), "a path is not empty and has no NUL in it"));
+        }
+        SockAddr::unix(path).map_err(|_| invalid(path.display(), "it is too long for the address of a socket"))?;
+        Ok(Self(Name::Path(path.into())))
+    }
+
+    /// A name that is in no file system (unix(7)): it belongs to the network namespace and is gone with the endpoint.
+    ///
+    /// Any process of the namespace may connect to it: there are no permissions. See `Stream::peer_credentials`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for more than 107 octets.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn abstract_name(name: impl AsRef<[u8]>) -> io::Result<Self> {
+        let name = name.as_ref();
+        let addr = Self(Name::Abstract(name.into()));
+        addr.to_system().map_err(|_| invalid(name.escape_ascii(), "it is too long for the address of a socket"))?;
+        Ok(addr)
+    }
+
+    /// No name: that of a client that was given none, and of both ends of a [`pair`](super::pair). An acceptor that is opened with it
+    /// is given a free abstract name on Linux, as an Internet one with port 0 is given a port, and fails elsewhere.
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self::default()
+    }
+
+    /// The path, if it is one.
+    #[must_use]
+    pub fn as_path(&self) -> Option<&Path> {
+        match &self.0 {
+            Name::Path(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The abstract name, if it is one.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[must_use]
+    pub fn as_abstract_name(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Name::Abstract(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether there is no name.
+    #[must_use]
+    pub fn is_unnamed(&self) -> bool {
+        self.0 == Name::Unnamed
+    }
+
+    /// As the system takes it.
+    pub(crate) fn to_system(&self) -> io::Result<SockAddr> {
+        match &self.0 {
+            Name::Unnamed => SockAddr::unix(""),
+            Name::Path(path) => SockAddr::unix(path),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Name::Abstract(name) => SockAddr::unix(OsStr::from_bytes(&[&[0], &name[..]].concat())),
+        }
+    }
+
+    /// From what the system tells.
+    pub(crate) fn from_system(addr: &SockAddr) -> io::Result<Self> {
+        if let Some(path) = addr.as_pathname() {
+            return Ok(Self(Name::Path(path.into())));
+        }
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Some(name) = addr.as_abstract_namespace() {
+            return Ok(Self(Name::Abstract(name.into())));
+        }
+        // Systems tell of an endpoint without a name in several ways, some with an empty address of no family.
+        Ok(Self::unnamed())
+    }
+}
+
+fn invalid(name: impl fmt::Display, why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no UNIX-domain address: {why}"))
+}
+
+impl FromStr for Addr {
+    type Err = io::Error;
+
+    fn from_str(text: &str) -> io::Result<Self> {
+        match text.strip_prefix('@') {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Some(name) => Self::abstract_name(name),
+            #[cfg(not(any(target_os = "linux", target_os = "android")))]
+            Some(_) => Err(invalid(text, "this system has no abstract names")),
+            None if text.is_empty() => Ok(Self::unnamed()),
+            None => Self::path(OsStr::new(text)),
+        }
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Name::Unnamed => Ok(()),
+            Name::Path(path) => {
+                let prefix = if path.as_os_str().as_bytes().starts_with(b"@") { "./" } else { "" };
+                write!(f, "{prefix}{}", path.display())
+            }
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Name::Abstract(name) => match std::str::from_utf8(name) {
+                Ok(name) if !name.chars().any(char::is_control) => write!(f, "@{name}"),
+                _ => write!(f, "@{}", name.escape_ascii()),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Name::Unnamed => f.write_str("(unnamed)"),
+            _ => fmt::Display::fmt(self, f),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Carrying octets both ways, between processes of one host.
+
+use std::io;
+
+use socket2::{Domain, Socket, Type};
+
+use super::Addr;
+use crate::socket::{Expected, OwnedHandle, adopt, socket_stream};
+
+/// A UNIX-domain connection.
+///
+/// All methods take `&self`: one thread may send while another receives. Every wait goes on after a signal; a time-out
+/// then begins anew. Sending to a peer that is gone is an error ([`io::ErrorKind::BrokenPipe`]), never a signal.
+/// Each transfer is one system call. Dropping it closes it.
+#[derive(Debug)]
+pub struct Stream(Socket);
+
+socket_stream!(Stream, 0);
+
+/// Two ends of one connection that has no name, for threads of this process or to be passed to others.
+///
+/// # Errors
+/// Those of the operating system, such as too many open files.
+pub fn pair() -> io::Result<(Stream, Stream)> {
+    let (one, other) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
+    Ok((Stream(one), Stream(other)))
+}
+
+/// Addresses, and who the peer is.
+impl Stream {
+    pub(crate) fn from_socket(socket: Socket) -> Self {
+        Self(socket)
+    }
+
+    /// The same connection under another handle.
+    ///
+    /// # Errors
+    /// Those of the operating system, such as too many open files.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// The address of this side; without a name if it connected and was not given one.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn local_addr(&self) -> io::Result<Addr> {
+        Addr::from_system(&self.0.local_addr()?)
+    }
+
+    /// The address of the peer; without a name if that connected and was not given one.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] when there is no peer any more.
+    pub fn remote_addr(&self) -> io::Result<Addr> {
+        Addr::from_system(&self.0.peer_addr()?)
+    }
+
+    /// Who the peer was when the connection was made (`SO_PEERCRED`): the process that connected, or that listened. The system
+    /// vouches for it.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn peer_credentials(&self) -> io::Result<Credentials> {
+        Credentials::of_peer(&self.0)
+    }
+}
+
+/// Who a process is.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Credentials {
+    /// The process. The system may give the number to another process once this one is gone.
+    pub pid: u32,
+    /// The effective user.
+    pub uid: u32,
+    /// The effective group.
+    pub gid: u32,
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Credentials {
+    /// Of this process.
+    #[must_use]
+    pub fn own() -> Self {
+        Self {
+            pid: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        }
+    }
+
+    pub(crate) fn of_peer(socket: &Socket) -> io::Result<Self> {
+        let peer = rustix::net::sockopt::socket_peercred(socket)?;
+        Ok(Self { pid: peer.pid.as_raw_nonzero().get().unsigned_abs(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
+    }
+}
+
+/// Takes over a UNIX-domain connection made elsewhere, such as one inherited from another process.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for a handle that is no UNIX-domain stream socket, or listens; it is closed.
+impl TryFrom<OwnedHandle> for Stream {
+    type Error = io::Error;
+
+    fn try_from(handle: OwnedHandle) -> io::Result<Self> {
+        adopt(handle, STREAM).map(Self)
+    }
+}
+
+pub(super) const DOMAINS: &[Domain] = &[Domain::UNIX];
+const STREAM: Expected = Expected { domains: DOMAINS, kind: Type::STREAM, listening: false };
