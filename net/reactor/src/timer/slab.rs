@@ -1,4 +1,4 @@
-//! Where the timers of a queue live: one growing array, with a list of the free places threaded through it.
+//! Where the timers of a queue live: one growing array, and a stack of its free places.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::clock::Time;
 use super::strategy::TimerOptions;
 use super::{Expired, Full};
 
-/// No place, at the end of a list of places.
+/// No place.
 pub(super) const NIL: u32 = u32::MAX;
 
 /// Names one timer of one queue, for as long as the program runs: an id that has become stale never comes to mean
@@ -47,7 +47,8 @@ pub(super) struct Node<L, P> {
 
 /// Two kinds of place. The tag goes into the spare values of [`Kind`].
 enum Place<L, P> {
-    Free { next: u32, generation: NonZeroU32 },
+    /// With the generation of the next timer that is to be here.
+    Free(NonZeroU32),
     Taken(Node<L, P>),
 }
 
@@ -65,7 +66,9 @@ pub(super) struct Slab<L, P> {
     places: Vec<Place<L, P>>,
     /// Nanoseconds by place; valid for interval timers. Others never touch this table, so that their timers are short.
     intervals: Vec<u64>,
-    free: u32,
+    /// Used from the end. Not threaded through the places, since then each would have to come from memory before it is
+    /// known which is next. It has room for all of them.
+    free: Vec<u32>,
     len: usize,
     limit: usize,
 }
@@ -75,10 +78,11 @@ const TAKEN: &str = "a place that a strategy knows is a timer's";
 impl<L, P> Slab<L, P> {
     pub(super) fn new(options: &TimerOptions) -> Self {
         let limit = options.limit.min(NIL as usize);
+        let capacity = options.capacity.min(limit);
         Self {
-            places: Vec::with_capacity(options.capacity.min(limit)),
-            intervals: Vec::new(),
-            free: NIL,
+            places: Vec::with_capacity(capacity),
+            intervals: Vec::with_capacity(capacity),
+            free: Vec::with_capacity(capacity),
             len: 0,
             limit,
         }
@@ -95,25 +99,39 @@ impl<L, P> Slab<L, P> {
     /// Adds a timer.
     #[inline]
     pub(super) fn insert(&mut self, links: L, interval: Option<Duration>, payload: P) -> Result<TimerId, Full> {
-        // The second bound is for the places that were given up; see `release`.
-        if self.len == self.limit || (self.free == NIL && self.places.len() == NIL as usize) {
+        if self.len == self.limit {
             return Err(Full { limit: self.limit });
         }
-        let (index, generation) = match self.places.get(self.free as usize) {
-            Some(&Place::Free { next, generation }) => (std::mem::replace(&mut self.free, next), generation),
-            Some(Place::Taken(_)) => unreachable!("the free list holds free places"),
-            None => (self.places.len() as u32, NonZeroU32::MIN),
+        let node = |generation| Node { links, payload, generation, list: 0, kind: Kind::Once };
+        let id = match self.free.pop() {
+            Some(index) => {
+                let place = &mut self.places[index as usize];
+                let &mut Place::Free(generation) = place else { unreachable!("the stack holds free places") };
+                *place = Place::Taken(node(generation));
+                TimerId { index, generation }
+            }
+            None => {
+                let id = self.next_id().ok_or(Full { limit: self.limit })?;
+                self.places.push(Place::Taken(node(id.generation)));
+                id
+            }
         };
-        let place = Place::Taken(Node { links, payload, generation, list: 0, kind: Kind::Once });
-        match self.places.get_mut(index as usize) {
-            Some(free) => *free = place,
-            None => self.places.push(place),
-        }
         self.len += 1;
         if interval.is_some() {
-            self.set_interval(index, interval);
+            self.set_interval(id.index, interval);
         }
-        Ok(TimerId { index, generation })
+        Ok(id)
+    }
+
+    /// The id of the first timer of a new place. There is none when as many places as can be counted have been given
+    /// up; see [`release`](Self::release).
+    fn next_id(&mut self) -> Option<TimerId> {
+        let index = u32::try_from(self.places.len()).ok().filter(|&index| index != NIL)?;
+        if self.places.len() == self.places.capacity() {
+            self.places.reserve(1);
+            self.free.reserve(self.places.capacity() - self.free.len());
+        }
+        Some(TimerId { index, generation: NonZeroU32::MIN })
     }
 
     /// The place of a timer that is still there.
@@ -129,7 +147,7 @@ impl<L, P> Slab<L, P> {
     pub(super) fn node(&self, index: u32) -> &Node<L, P> {
         match &self.places[index as usize] {
             Place::Taken(node) => node,
-            Place::Free { .. } => unreachable!("{TAKEN}"),
+            Place::Free(_) => unreachable!("{TAKEN}"),
         }
     }
 
@@ -137,7 +155,7 @@ impl<L, P> Slab<L, P> {
     pub(super) fn node_mut(&mut self, index: u32) -> &mut Node<L, P> {
         match &mut self.places[index as usize] {
             Place::Taken(node) => node,
-            Place::Free { .. } => unreachable!("{TAKEN}"),
+            Place::Free(_) => unreachable!("{TAKEN}"),
         }
     }
 
@@ -160,10 +178,11 @@ impl<L, P> Slab<L, P> {
     pub(super) fn release(&mut self, index: u32) -> P {
         let place = &mut self.places[index as usize];
         let Place::Taken(node) = place else { unreachable!("{TAKEN}") };
-        let free = match node.generation.checked_add(1) {
-            Some(generation) => Place::Free { next: std::mem::replace(&mut self.free, index), generation },
-            None => Place::Free { next: NIL, generation: NonZeroU32::MAX },
-        };
+        let next = node.generation.checked_add(1);
+        if next.is_some() {
+            self.free.push(index);
+        }
+        let free = Place::Free(next.unwrap_or(NonZeroU32::MAX));
         let Place::Taken(node) = std::mem::replace(place, free) else { unreachable!("{TAKEN}") };
         self.len -= 1;
         node.payload

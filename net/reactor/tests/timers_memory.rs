@@ -1,0 +1,54 @@
+//! Timer queues allocate nothing in the steady state: not once they have grown, and with a capacity never.
+//!
+//! One test, because it counts for the whole process.
+
+use std::alloc::System;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use spandrel_reactor::timer::{Time, TimerId, TimerOptions, TimerQueue, TimerStrategy};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const TIMERS: usize = 1_000;
+
+/// Keeps `TIMERS` timers busy in every way for a while, starting at a second.
+fn work(queue: &mut dyn TimerQueue<u64>, ids: &mut VecDeque<TimerId>, second: u64) {
+    let start = Time::ZERO + Duration::from_secs(second);
+    let (mut fired, mut cancelled, mut rescheduled) = (0, 0, 0);
+    for step in 0..100_000_u64 {
+        let now = start + Duration::from_micros(100 * step);
+        fired += std::iter::from_fn(|| queue.pop_expired(now)).count();
+        if ids.len() == TIMERS {
+            cancelled += u32::from(queue.cancel(ids.pop_front().unwrap()).is_some());
+        }
+        let at = now + Duration::from_micros(step * step % 170_001);
+        let interval = (step % 5 == 0).then_some(Duration::from_millis(3));
+        ids.push_back(queue.schedule(at, interval, step).unwrap());
+        rescheduled += u32::from(queue.reschedule(ids[ids.len() / 2], at, None));
+    }
+    assert!(fired > 10_000 && cancelled > 10_000 && rescheduled > 10_000, "{fired} {cancelled} {rescheduled}");
+}
+
+#[test]
+fn the_steady_state_allocates_nothing() {
+    for strategy in TimerStrategy::ALL {
+        let mut ids = VecDeque::with_capacity(TIMERS);
+        let mut queue = strategy.queue_with(&TimerOptions::new().limit(TIMERS));
+        work(&mut *queue, &mut ids, 1);
+        let region = Region::new(ALLOCATOR);
+        work(&mut *queue, &mut ids, 100);
+        assert_eq!(region.change().allocations + region.change().reallocations, 0, "{strategy}, grown");
+
+        let mut queue = strategy.queue_with(&TimerOptions::new().limit(TIMERS).capacity(TIMERS));
+        let region = Region::new(ALLOCATOR);
+        for payload in 0..TIMERS as u64 {
+            let interval = (payload % 3 == 0).then_some(Duration::from_secs(1000 << (payload % 20)));
+            queue.schedule(Time::from_nanos(payload << 20), interval, payload).unwrap();
+        }
+        while queue.pop_expired(Time::MAX).is_some() {}
+        assert_eq!(region.change().allocations + region.change().reallocations, 0, "{strategy}, with a capacity");
+    }
+}
