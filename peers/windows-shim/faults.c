@@ -1,5 +1,5 @@
-/* What Wine 8 does that Windows does not, without any code of ours. Prints a line for each fault: its name, then `there` or
- * `gone`. The names are those of tools/xtask/src/windows/faults.rs. */
+/* What Wine 8 does that Windows does not, without any code of ours. Prints a line for each fault: its name, then
+ * `there` or `gone`. The names are those of tools/xtask/src/windows/faults.rs. */
 #include <stdio.h>
 #include <winsock2.h>
 
@@ -49,6 +49,7 @@ int main(void)
     int len = sizeof from;
     connect_client();
     reset();
-    tell("accepting-needs-a-peer", accept(acceptor, (struct sockaddr *)&from, &len) == INVALID_SOCKET && WSAGetLastError() == WSAENOTCONN);
+    server = accept(acceptor, (struct sockaddr *)&from, &len);
+    tell("accepting-needs-a-peer", server == INVALID_SOCKET && WSAGetLastError() == WSAENOTCONN);
     return 0;
 }
