@@ -1,6 +1,7 @@
 //! The memory under message blocks: aligned, initialised once, shared by counting.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use spandrel_sync::Arc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -33,6 +34,12 @@ impl Block {
         counter::count();
         let chunks = Chunk::new_vec_zeroed(octets.div_ceil(ALIGNMENT));
         Arc::new(Self { chunks: chunks.unwrap_or_else(|_| panic!("no memory for a block of {octets} octets")) })
+    }
+
+    /// A block without memory; all that are made share one.
+    pub(crate) fn none() -> Arc<Self> {
+        static NONE: LazyLock<Arc<Block>> = LazyLock::new(|| Arc::new(Block { chunks: Vec::new() }));
+        Arc::clone(&NONE)
     }
 
     /// A block that starts with `headroom` zeros and goes on with `data`.

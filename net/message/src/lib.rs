@@ -39,4 +39,4 @@ mod receive_buffer;
 
 pub use block::ALIGNMENT;
 pub use message_block::{Links, MessageBlock};
-pub use receive_buffer::ReceiveBuffer;
+pub use receive_buffer::{Memory, ReceiveBuffer};

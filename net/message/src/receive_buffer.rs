@@ -164,6 +164,27 @@ impl ReceiveBuffer {
         self.move_to_start(total.max(filled), unique);
     }
 
+    /// Takes the memory of an idle buffer, for another to [use](Self::use_memory): of many connections, most of them idle, only
+    /// those at work need any. `None` if something is unread or a message still lives. The buffer asks for memory again when it
+    /// needs some.
+    pub fn take_memory(&mut self) -> Option<Memory> {
+        if self.start != self.end || !Block::is_unique(&self.block) || self.block.capacity() != self.normal {
+            return None;
+        }
+        (self.start, self.end) = (0, 0);
+        self.kept = None;
+        Some(Memory(std::mem::replace(&mut self.block, Block::none())))
+    }
+
+    /// Works in this memory from now on, unless the buffer has some of its own.
+    pub fn use_memory(&mut self, memory: Memory) -> Option<Memory> {
+        if self.block.capacity() != 0 || memory.0.capacity() != self.normal {
+            return Some(memory);
+        }
+        self.block = memory.0;
+        None
+    }
+
     /// How many octets the buffer can hold now without another block.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -228,6 +249,10 @@ impl ReceiveBuffer {
         }
     }
 }
+
+/// Memory of a [`ReceiveBuffer`] that is idle.
+#[derive(Debug)]
+pub struct Memory(Arc<Block>);
 
 #[cfg(test)]
 mod tests;

@@ -116,3 +116,38 @@ fn large_messages_that_arrive_whole_keep_the_large_block() {
     }
     assert_eq!(allocated(), before);
 }
+
+#[test]
+fn idle_buffers_share_the_memory_of_those_at_work() {
+    let (mut one, mut other) = (ReceiveBuffer::new(NORMAL), ReceiveBuffer::new(NORMAL));
+    drop(other.take_memory().expect("it is idle"));
+    assert_eq!(other.capacity(), 0);
+    assert!(other.take_memory().is_none(), "it has none any more");
+    let rounds = allocated_by(10, || {
+        for _ in 0..2 {
+            drop(receive(&mut one, 100, 1));
+            let memory = one.take_memory().expect("nothing is unread");
+            assert!(other.use_memory(memory).is_none());
+            std::mem::swap(&mut one, &mut other);
+        }
+    });
+    assert_eq!(rounds, 0);
+    let message = receive(&mut one, 100, 1);
+    assert!(one.take_memory().is_none(), "a message lives in it");
+    drop(message);
+    one.spare(1)[0] = 7;
+    one.commit(1);
+    assert!(one.take_memory().is_none(), "an octet is unread");
+}
+
+#[test]
+fn a_buffer_without_memory_asks_for_it() {
+    for total in [1, 100, 3 * NORMAL] {
+        let mut buffer = ReceiveBuffer::new(NORMAL);
+        drop(buffer.take_memory());
+        if total > NORMAL {
+            buffer.reserve_message(total);
+        }
+        assert_eq!(receive(&mut buffer, total, 3)[..], vec![total as u8; total]);
+    }
+}
