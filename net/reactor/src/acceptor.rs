@@ -152,7 +152,7 @@ where
                 Err(error) => {
                     // No memory, or a network that is down: what is connected goes on, the rest waits in the backlog.
                     tracing::warn!(%error, "cannot accept");
-                    context.set_interest(Interest::NONE)?;
+                    context.set_interest(Interest::NONE);
                     context.schedule(BREATH, None, 0)?;
                     return Ok(());
                 }
@@ -162,7 +162,8 @@ where
     }
 
     fn handle_timeout(&mut self, context: &Context<'_>, _timer: Expired) -> io::Result<()> {
-        context.set_interest(Interest::INPUT)
+        context.set_interest(Interest::INPUT);
+        Ok(())
     }
 
     fn handle_close(&mut self, _context: &Context<'_>, reason: CloseReason) {

@@ -23,11 +23,9 @@ impl<F: Family> Attempt<F> {
         Self { connecting, outcome, told, notice }
     }
 
-    fn tell(&self, context: &Context<'_>, outcome: io::Result<F::Stream>) -> io::Result<()> {
+    fn end(&self, context: &Context<'_>, outcome: io::Result<F::Stream>) {
         *self.outcome.lock() = Some(outcome);
-        context.notify(self.told, self.notice)?;
         context.close();
-        Ok(())
     }
 }
 
@@ -38,10 +36,11 @@ impl<F: Family> EventHandler for Attempt<F> {
 
     fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
         match self.connecting.try_complete() {
-            Ok(None) => Ok(()),
-            Ok(Some(stream)) => self.tell(context, Ok(stream)),
-            Err(error) => self.tell(context, Err(error)),
+            Ok(None) => {}
+            Ok(Some(stream)) => self.end(context, Ok(stream)),
+            Err(error) => self.end(context, Err(error)),
         }
+        Ok(())
     }
 
     /// Some systems tell of a failure only this way.
@@ -49,10 +48,13 @@ impl<F: Family> EventHandler for Attempt<F> {
         self.handle_output(context)
     }
 
+    /// Tells only now: the stream has the handle of the attempt, which must no longer be waited on when the stream is.
     fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
         if let CloseReason::Failed(error) = reason {
             *self.outcome.lock() = Some(Err(error));
-            let _ = context.notify(self.told, self.notice);
+        }
+        if let Err(error) = context.notify(self.told, self.notice) {
+            tracing::debug!(%error, "nobody waits for an attempt to connect any more");
         }
     }
 }

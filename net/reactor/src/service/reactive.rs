@@ -52,7 +52,7 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
         };
         if wanted != self.interest {
             self.interest = wanted;
-            context.set_interest(wanted)?;
+            context.set_interest(wanted);
         }
         Ok(())
     }
