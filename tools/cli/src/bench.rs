@@ -1,6 +1,7 @@
 //! `spandrel bench`: experiments with single components.
 
 mod reactor;
+mod timers;
 
 use clap::Subcommand;
 
@@ -14,12 +15,14 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     Reactor(reactor::Args),
+    Timers(timers::Args),
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
             What::Reactor(args) => args.run(),
+            What::Timers(args) => args.run(),
         }
     }
 }

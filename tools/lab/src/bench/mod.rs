@@ -1,5 +1,7 @@
 //! Experiments with single components: what a part costs by itself, beside other people's.
 //!
-//! [`reactor`] drives echo servers, each a process of its own, over many connections.
+//! [`reactor`] drives echo servers, each a process of its own, over many connections; [`timers`] fills and empties
+//! timer queues.
 
 pub mod reactor;
+pub mod timers;
