@@ -40,6 +40,7 @@ mod deadline;
 pub mod models;
 mod mutex;
 mod null;
+mod process_manager;
 mod recursive;
 mod rwlock;
 mod semaphore;
@@ -52,6 +53,11 @@ pub use barrier::{Barrier, Passage};
 pub use condition::{Condition, WaitResult};
 pub use mutex::{Mutex, MutexGuard};
 pub use null::{NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard};
+#[cfg(target_os = "linux")]
+pub use process_manager::CpuTimes;
+#[cfg(unix)]
+pub use process_manager::Signal;
+pub use process_manager::{OnDrop, Process, ProcessError, ProcessManager};
 pub use recursive::{RecursiveMutex, RecursiveMutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::{OwnedPermit, Permit, Semaphore, TooManyPermits};
