@@ -17,8 +17,16 @@
 
 mod acceptor;
 mod addr;
+mod broadcast;
 mod connecting;
 mod connector;
+mod dgram;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod dgram_arrival;
+mod dgram_connected;
+mod dgram_options;
+mod interface;
+mod multicast;
 mod stream;
 
 use std::io;
@@ -26,8 +34,15 @@ use std::time::Duration;
 
 pub use acceptor::{Acceptor, AcceptorOptions};
 pub use addr::{Addr, AddrParseError};
+pub use broadcast::Broadcast;
 pub use connecting::Connecting;
 pub use connector::Connector;
+pub use dgram::{Dgram, DgramOptions};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use dgram_arrival::{Arrival, Via};
+pub use dgram_connected::ConnectedDgram;
+pub use interface::Interface;
+pub use multicast::Multicast;
 pub use stream::Stream;
 
 use crate::Family;

@@ -24,8 +24,11 @@ mod family;
 mod inherent;
 mod pollable;
 mod socket;
+#[allow(unsafe_code, reason = "system calls that no safe library offers")]
+mod sys;
 mod transfer;
 
+pub mod dgram;
 pub mod inet;
 #[cfg(unix)]
 pub mod unix;

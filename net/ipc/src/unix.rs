@@ -23,6 +23,7 @@ mod acceptor;
 mod addr;
 mod connecting;
 mod connector;
+mod dgram;
 mod socket_file;
 mod stream;
 
@@ -33,6 +34,7 @@ pub use acceptor::{Acceptor, AcceptorOptions};
 pub use addr::Addr;
 pub use connecting::Connecting;
 pub use connector::Connector;
+pub use dgram::{ConnectedDgram, Dgram, DgramOptions};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use stream::Credentials;
 pub use stream::{Stream, pair};

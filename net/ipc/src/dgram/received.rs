@@ -1,0 +1,44 @@
+//! What a receive brought.
+
+/// What one receive brought: how much of a datagram lies in the buffer, and whether that is all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the datagram may have been cut"]
+pub struct Received {
+    len: usize,
+    truncated: bool,
+    whole: Option<usize>,
+}
+
+impl Received {
+    /// How many octets lie in the buffer.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "an empty datagram is not nothing")]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the datagram was longer than the buffer (`MSG_TRUNC`). The rest of it is gone.
+    #[must_use]
+    pub const fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// How long the datagram was, as sent. `None` if it was cut by a system that does not tell (all but Linux).
+    #[must_use]
+    pub const fn datagram_len(&self) -> Option<usize> {
+        self.whole
+    }
+
+    /// A datagram of `whole` octets received into a buffer of `room`.
+    #[inline]
+    pub(crate) const fn of(whole: usize, room: usize) -> Self {
+        let truncated = whole > room;
+        Self { len: if truncated { room } else { whole }, truncated, whole: Some(whole) }
+    }
+
+    /// From a system that tells the length of what it put into the buffer, and whether there was more.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) const fn part(len: usize, truncated: bool) -> Self {
+        Self { len, truncated, whole: if truncated { None } else { Some(len) } }
+    }
+}

@@ -1,0 +1,225 @@
+//! One datagram socket of any family: the transfers in all their forms, written once.
+
+#[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
+mod each;
+#[cfg(unix)]
+#[path = "socket/unix.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "socket/windows.rs"]
+mod system;
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::time::Duration;
+
+use socket2::Socket;
+
+use super::{Batch, Name, Received, SendError};
+use crate::deadline::Deadline;
+use crate::{Handle, Interest, Pollable, wait_ready};
+
+/// A datagram socket.
+#[derive(Debug)]
+pub(crate) struct DgramSocket(Socket);
+
+/// What is sent.
+#[derive(Clone, Copy)]
+pub(crate) enum Data<'a> {
+    One(&'a [u8]),
+    Several(&'a [IoSlice<'a>]),
+}
+
+/// Where to receive.
+pub(crate) enum Room<'a, 'b> {
+    One(&'a mut [u8]),
+    Several(&'a mut [IoSliceMut<'b>]),
+}
+
+/// How long a transfer may take.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    /// As the socket is set up.
+    AsSet,
+    /// Not at all.
+    Never,
+    /// So long.
+    For(Duration),
+}
+
+/// What the systems that we know take in one call (`IOV_MAX`).
+const MAX_SLICES: usize = 1024;
+
+impl Data<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::One(data) => data.len(),
+            Self::Several(slices) => slices.iter().map(|slice| slice.len()).sum(),
+        }
+    }
+
+    /// A datagram cannot go in two calls, so what is too much for one is an error.
+    #[inline]
+    fn check(&self) -> io::Result<()> {
+        match self {
+            Self::Several(slices) if slices.len() > MAX_SLICES => Err(too_many_slices()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cold]
+fn too_many_slices() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "a datagram can be gathered from 1,024 slices at most")
+}
+
+impl Room<'_, '_> {
+    #[cfg_attr(windows, allow(dead_code, reason = "Windows does not tell how long a cut datagram was"))]
+    fn len(&self) -> usize {
+        match self {
+            Self::One(buffer) => buffer.len(),
+            Self::Several(slices) => slices.iter().take(MAX_SLICES).map(|slice| slice.len()).sum(),
+        }
+    }
+}
+
+impl DgramSocket {
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self(socket)
+    }
+
+    /// For its options.
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.0
+    }
+
+    pub(crate) fn into_socket(self) -> Socket {
+        self.0
+    }
+
+    /// Sends one datagram, to the peer or to `to`.
+    #[inline]
+    pub(crate) fn send(&self, data: Data<'_>, to: Option<&Name>, wait: Wait) -> Result<(), SendError> {
+        data.check()?;
+        let sent = match wait {
+            Wait::AsSet => system::send(&self.0, data, to, false),
+            Wait::Never => system::send(&self.0, data, to, true),
+            Wait::For(timeout) => {
+                let deadline = Deadline::after(Some(timeout));
+                let attempt = || system::send(&self.0, data, to, true);
+                within(deadline, attempt, |left| system::wait_to_send(self, to, left))
+            }
+        };
+        sent.map_err(|cause| SendError::sort(cause, data.len()))
+    }
+
+    /// Receives one datagram, without asking who sent it.
+    #[inline]
+    pub(crate) fn recv(&self, mut room: Room<'_, '_>, wait: Wait) -> io::Result<Received> {
+        match wait {
+            Wait::AsSet => system::recv(&self.0, &mut room, false),
+            Wait::Never => system::recv(&self.0, &mut room, true),
+            Wait::For(timeout) => {
+                let deadline = Deadline::after(Some(timeout));
+                within(deadline, || system::recv(&self.0, &mut room, true), |left| self.wait_for_input(left))
+            }
+        }
+    }
+
+    /// Receives one datagram.
+    #[inline]
+    pub(crate) fn recv_from(&self, mut room: Room<'_, '_>, wait: Wait) -> io::Result<(Received, Option<Name>)> {
+        match wait {
+            Wait::AsSet => system::recv_from(&self.0, &mut room, false),
+            Wait::Never => system::recv_from(&self.0, &mut room, true),
+            Wait::For(timeout) => {
+                let deadline = Deadline::after(Some(timeout));
+                within(deadline, || system::recv_from(&self.0, &mut room, true), |left| self.wait_for_input(left))
+            }
+        }
+    }
+
+    /// Sends the datagrams of `batch` that were not sent yet, and says how many went.
+    pub(crate) fn send_batch<A>(&self, batch: &mut Batch<A>, wait: Wait) -> Result<usize, SendError> {
+        let Some(next) = batch.first_unsent() else { return Ok(0) };
+        let len = next.octets().len();
+        let sent = match wait {
+            Wait::AsSet => system::send_batch(&self.0, batch, false),
+            Wait::Never => system::send_batch(&self.0, batch, true),
+            Wait::For(timeout) => {
+                let deadline = Deadline::after(Some(timeout));
+                let to = batch.first_unsent_name().cloned();
+                let attempt = || system::send_batch(&self.0, batch, true);
+                within(deadline, attempt, |left| system::wait_to_send(self, to.as_ref(), left))
+            }
+        };
+        let sent = sent.map_err(|cause| SendError::sort(cause, len))?;
+        batch.mark_sent(sent);
+        Ok(sent)
+    }
+
+    /// Replaces what is in `batch` by what is there to receive, at least one datagram, and says how many.
+    pub(crate) fn recv_batch<A>(&self, batch: &mut Batch<A>, wait: Wait) -> io::Result<usize> {
+        batch.clear();
+        match wait {
+            Wait::AsSet => system::recv_batch(&self.0, batch, false),
+            Wait::Never => system::recv_batch(&self.0, batch, true),
+            Wait::For(timeout) => {
+                let deadline = Deadline::after(Some(timeout));
+                within(deadline, || system::recv_batch(&self.0, batch, true), |left| self.wait_for_input(left))
+            }
+        }
+    }
+
+    pub(crate) fn wait_for_input(&self, left: Option<Duration>) -> io::Result<()> {
+        wait_ready(self, Interest::INPUT, left).map(drop)
+    }
+
+    /// How long one receive may wait.
+    pub(crate) fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        not_zero(timeout)?;
+        self.0.set_read_timeout(timeout)
+    }
+
+    /// How long one send may wait.
+    pub(crate) fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        not_zero(timeout)?;
+        self.0.set_write_timeout(timeout)
+    }
+}
+
+/// To the system, a time-out of zero means for ever.
+fn not_zero(timeout: Option<Duration>) -> io::Result<()> {
+    if timeout == Some(Duration::ZERO) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a time-out of zero; there are forms that never wait"));
+    }
+    Ok(())
+}
+
+impl Pollable for DgramSocket {
+    #[inline]
+    fn handle(&self) -> Handle<'_> {
+        #[cfg(unix)]
+        return std::os::fd::AsFd::as_fd(&self.0);
+        #[cfg(windows)]
+        return std::os::windows::io::AsSocket::as_socket(&self.0);
+    }
+}
+
+/// Makes an attempt again and again, with waits in between, until it succeeds or the time runs out.
+pub(crate) fn within<T>(
+    deadline: Deadline,
+    mut attempt: impl FnMut() -> io::Result<T>,
+    wait: impl Fn(Option<Duration>) -> io::Result<()>,
+) -> io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+        let left = deadline.left();
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        wait(left)?;
+    }
+}

@@ -1,0 +1,136 @@
+//! The system calls, on Unix.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::io::retry_on_intr;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, RecvMsg, ReturnFlags, SendAncillaryBuffer, SendFlags, SocketFlags,
+    SocketType,
+};
+use socket2::Socket;
+
+use super::{Batch, Data, DgramSocket, MAX_SLICES, Name, Received, Room};
+use crate::{Interest, wait_ready};
+
+/// Where the flag does not exist, the socket itself is set up not to raise SIGPIPE.
+#[cfg(not(target_vendor = "apple"))]
+const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const NO_SIGNAL: SendFlags = SendFlags::empty();
+
+/// With this flag, Linux tells the length that a datagram had before it was cut.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const TELL_LENGTH: RecvFlags = RecvFlags::TRUNC;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const TELL_LENGTH: RecvFlags = RecvFlags::empty();
+
+fn send_flags(at_once: bool) -> SendFlags {
+    if at_once { NO_SIGNAL.union(SendFlags::DONTWAIT) } else { NO_SIGNAL }
+}
+
+fn recv_flags(at_once: bool) -> RecvFlags {
+    if at_once { TELL_LENGTH.union(RecvFlags::DONTWAIT) } else { TELL_LENGTH }
+}
+
+#[inline]
+pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: bool) -> io::Result<()> {
+    let flags = send_flags(at_once);
+    retry_on_intr(|| match (data, to) {
+        (Data::One(data), None) => rustix::net::send(socket, data, flags),
+        (Data::One(data), Some(to)) => rustix::net::sendto(socket, data, flags, to),
+        (Data::Several(slices), None) => {
+            rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags)
+        }
+        (Data::Several(slices), Some(to)) => {
+            rustix::net::sendmsg_addr(socket, to, slices, &mut SendAncillaryBuffer::default(), flags)
+        }
+    })?;
+    Ok(())
+}
+
+#[inline]
+pub(super) fn recv(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::Result<Received> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Room::One(buffer) = room {
+        let (_, whole) = retry_on_intr(|| rustix::net::recv(socket, &mut **buffer, recv_flags(at_once)))?;
+        return Ok(Received::of(whole, buffer.len()));
+    }
+    recv_message(socket, room, at_once).map(|(received, _)| received)
+}
+
+#[inline]
+pub(super) fn recv_from(
+    socket: &Socket,
+    room: &mut Room<'_, '_>,
+    at_once: bool,
+) -> io::Result<(Received, Option<Name>)> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Room::One(buffer) = room {
+        let (_, whole, from) = retry_on_intr(|| rustix::net::recvfrom(socket, &mut **buffer, recv_flags(at_once)))?;
+        return Ok((Received::of(whole, buffer.len()), from));
+    }
+    recv_message(socket, room, at_once)
+}
+
+fn recv_message(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::Result<(Received, Option<Name>)> {
+    let all = room.len();
+    let message = match room {
+        Room::One(buffer) => recv_slices(socket, &mut [IoSliceMut::new(buffer)], at_once),
+        Room::Several(slices) => {
+            let count = slices.len().min(MAX_SLICES);
+            recv_slices(socket, &mut slices[..count], at_once)
+        }
+    }?;
+    Ok((told(message.bytes, all, message.flags), message.address))
+}
+
+fn recv_slices(socket: &Socket, slices: &mut [IoSliceMut<'_>], at_once: bool) -> io::Result<RecvMsg> {
+    let flags = recv_flags(at_once);
+    Ok(retry_on_intr(|| rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags))?)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn told(len: usize, room: usize, _flags: ReturnFlags) -> Received {
+    Received::of(len, room)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn told(len: usize, _room: usize, flags: ReturnFlags) -> Received {
+    Received::part(len, flags.contains(ReturnFlags::TRUNC))
+}
+
+/// Waits until a datagram can be sent to the peer or to `to`, or for so long.
+pub(super) fn wait_to_send(socket: &DgramSocket, to: Option<&Name>, left: Option<Duration>) -> io::Result<()> {
+    match to {
+        Some(to) if to.address_family() == AddressFamily::UNIX => wait_for_receiver(to, left),
+        _ => wait_ready(socket, Interest::OUTPUT, left).map(drop),
+    }
+}
+
+/// Between UNIX-domain sockets it is the receiver's queue that is full, and a socket tells of that only while connected to the
+/// receiver. Ours is not, so one made for it waits.
+fn wait_for_receiver(to: &Name, left: Option<Duration>) -> io::Result<()> {
+    let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    rustix::net::connect(probe.as_fd(), to)?;
+    wait_ready(&DgramSocket::new(probe.into()), Interest::OUTPUT, left).map(drop)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn send_batch<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
+    let (scratch, datagrams) = batch.outgoing();
+    crate::sys::dgram::send_many(socket.as_fd(), scratch, datagrams, send_flags(at_once))
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn recv_batch<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool) -> io::Result<usize> {
+    let room = batch.datagram_room();
+    let (scratch, buffers, mut records) = batch.incoming();
+    crate::sys::dgram::recv_many(socket.as_fd(), scratch, buffers, recv_flags(at_once), |arrived| {
+        records.add(Received::of(arrived.len, room), arrived.name);
+    })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) use super::each::{recv_each as recv_batch, send_each as send_batch};

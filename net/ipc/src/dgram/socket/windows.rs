@@ -1,0 +1,73 @@
+//! The system calls, on Windows.
+
+use std::io::{self, IoSliceMut};
+use std::os::windows::io::AsSocket;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::Socket;
+
+pub(super) use super::each::{recv_each as recv_batch, send_each as send_batch};
+use super::{Data, DgramSocket, MAX_SLICES, Name, Received, Room};
+use crate::{Interest, wait_ready};
+
+pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: bool) -> io::Result<()> {
+    if at_once {
+        only_if_ready(socket, PollFlags::OUT)?;
+    }
+    match (data, to) {
+        (Data::One(data), None) => socket.send(data),
+        (Data::One(data), Some(to)) => socket.send_to(data, to),
+        (Data::Several(slices), None) => socket.send_vectored(slices),
+        (Data::Several(slices), Some(to)) => socket.send_to_vectored(slices, to),
+    }
+    .map(drop)
+}
+
+pub(super) fn recv(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::Result<Received> {
+    recv_from(socket, room, at_once).map(|(received, _)| received)
+}
+
+/// Winsock reports `WSAECONNRESET` when a datagram sent earlier found nobody. For a connected socket that is
+/// `ConnectionRefused` under another name; for others, whom no other system tells, it is skipped.
+pub(super) fn recv_from(
+    socket: &Socket,
+    room: &mut Room<'_, '_>,
+    at_once: bool,
+) -> io::Result<(Received, Option<Name>)> {
+    loop {
+        if at_once {
+            only_if_ready(socket, PollFlags::IN)?;
+        }
+        let came = match room {
+            Room::One(buffer) => crate::sys::dgram::recv_from(socket, &mut [IoSliceMut::new(buffer)]),
+            Room::Several(slices) => {
+                let count = slices.len().min(MAX_SLICES);
+                crate::sys::dgram::recv_from(socket, &mut slices[..count])
+            }
+        };
+        match came {
+            Ok((len, truncated, from)) => return Ok((Received::part(len, truncated), Some(from))),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                if socket.peer_addr().is_ok() {
+                    return Err(io::Error::new(io::ErrorKind::ConnectionRefused, error));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Winsock has no flag for one transfer that must not wait.
+fn only_if_ready(socket: &Socket, flags: PollFlags) -> io::Result<()> {
+    let mut handles = [PollFd::from_borrowed_fd(socket.as_socket(), flags)];
+    match poll(&mut handles, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until a datagram can be sent, or for so long.
+pub(super) fn wait_to_send(socket: &DgramSocket, _to: Option<&Name>, left: Option<Duration>) -> io::Result<()> {
+    wait_ready(socket, Interest::OUTPUT, left).map(drop)
+}

@@ -1,0 +1,206 @@
+//! UDP without a fixed peer.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::dgram_options::ip_options;
+use super::{Addr, ConnectedDgram};
+use crate::dgram::{
+    Batch, Data, DgramSocket, Encode, Received, Room, SendError, Unconnected, Wait, common_options, given_away,
+    taken_over, unconnected_receives, unconnected_sends,
+};
+use crate::{Handle, Pollable};
+
+/// A UDP endpoint that names the receiver of each datagram and learns the sender of each.
+///
+/// It has no `send` and no `recv`: [`connect`](Self::connect) makes a [`ConnectedDgram`] of it, which has. It cannot broadcast (the
+/// system answers [`io::ErrorKind::PermissionDenied`]): a [`Broadcast`](super::Broadcast) can.
+///
+/// All methods take `&self`: one thread may send while another receives. Every wait goes on after a signal; a time-out of
+/// [`set_recv_timeout`](Self::set_recv_timeout) then begins anew. Dropping it closes it.
+///
+/// ```
+/// use spandrel_ipc::inet::{Addr, Dgram};
+///
+/// let (here, there) = (Dgram::open(&Addr::loopback(0))?, Dgram::open(&Addr::loopback(0))?);
+/// here.send_to(b"ping", &there.local_addr()?)?;
+/// let mut octets = [0; 16];
+/// let (received, from) = there.recv_from(&mut octets)?;
+/// assert_eq!((&octets[..received.len()], from), (&b"ping"[..], here.local_addr()?));
+/// assert!(!received.is_truncated());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Dgram {
+    pub(super) socket: DgramSocket,
+}
+
+/// What a datagram endpoint can be opened with; [`DgramOptions::default`] is what the plain forms use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DgramOptions {
+    /// Whether others may use the same port as well (`SO_REUSEADDR`). Default false; a [`Multicast`](super::Multicast) always does so.
+    /// A unicast datagram then goes to one of them only.
+    pub reuse_address: bool,
+    /// Whether the system spreads the datagrams that come to one port over all endpoints that were opened so (`SO_REUSEPORT`).
+    /// Default false.
+    #[cfg(unix)]
+    pub reuse_port: bool,
+    /// Whether an IPv6 endpoint also sends to and receives from IPv4. Default false.
+    pub dual_stack: bool,
+    /// The send queue, in octets (`SO_SNDBUF`). Default: the system's own.
+    pub send_queue: Option<usize>,
+    /// The receive queue, in octets (`SO_RCVBUF`). Default: the system's own.
+    pub recv_queue: Option<usize>,
+}
+
+impl DgramOptions {
+    /// Sets [`reuse_address`](Self::reuse_address).
+    #[must_use]
+    pub fn reuse_address(mut self, on: bool) -> Self {
+        self.reuse_address = on;
+        self
+    }
+
+    /// Sets [`reuse_port`](Self::reuse_port).
+    #[cfg(unix)]
+    #[must_use]
+    pub fn reuse_port(mut self, on: bool) -> Self {
+        self.reuse_port = on;
+        self
+    }
+
+    /// Sets [`dual_stack`](Self::dual_stack).
+    #[must_use]
+    pub fn dual_stack(mut self, on: bool) -> Self {
+        self.dual_stack = on;
+        self
+    }
+
+    /// Sets [`send_queue`](Self::send_queue).
+    #[must_use]
+    pub fn send_queue(mut self, octets: usize) -> Self {
+        self.send_queue = Some(octets);
+        self
+    }
+
+    /// Sets [`recv_queue`](Self::recv_queue).
+    #[must_use]
+    pub fn recv_queue(mut self, octets: usize) -> Self {
+        self.recv_queue = Some(octets);
+        self
+    }
+
+    /// A socket at `addr` with these options.
+    pub(super) fn bind(&self, addr: &Addr) -> io::Result<Socket> {
+        let addr = SocketAddr::from(*addr);
+        let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
+        if addr.is_ipv6() {
+            socket.set_only_v6(!self.dual_stack)?;
+        }
+        socket.set_reuse_address(self.reuse_address)?;
+        #[cfg(all(unix, not(any(target_os = "solaris", target_os = "illumos", target_os = "cygwin"))))]
+        socket.set_reuse_port(self.reuse_port)?;
+        if let Some(octets) = self.send_queue {
+            socket.set_send_buffer_size(octets)?;
+        }
+        if let Some(octets) = self.recv_queue {
+            socket.set_recv_buffer_size(octets)?;
+        }
+        socket.bind(&addr.into())?;
+        Ok(socket)
+    }
+}
+
+impl Dgram {
+    /// Opens an endpoint at `addr`; port 0 lets the system choose one, which [`local_addr`](Self::local_addr) tells.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`], [`io::ErrorKind::PermissionDenied`] and others of the
+    /// operating system.
+    pub fn open(addr: &Addr) -> io::Result<Self> {
+        Self::open_with(addr, &DgramOptions::default())
+    }
+
+    /// Opens an endpoint at `addr` with the given options.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(addr: &Addr, options: &DgramOptions) -> io::Result<Self> {
+        options.bind(addr).map(Self::from_socket)
+    }
+
+    /// Fixes the peer: from now on only it is sent to and heard. What had come from others before still waits to be received.
+    ///
+    /// # Errors
+    /// Those of the operating system, such as [`io::ErrorKind::NetworkUnreachable`]; the endpoint is closed then.
+    pub fn connect(self, peer: &Addr) -> io::Result<ConnectedDgram> {
+        ConnectedDgram::from_bound(self.socket.into_socket(), peer)
+    }
+
+    /// The address of this endpoint.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn local_addr(&self) -> io::Result<Addr> {
+        local_addr(&self.socket)
+    }
+
+    /// The same endpoint under another handle.
+    ///
+    /// # Errors
+    /// Those of the operating system, such as too many open files.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.socket.socket().try_clone().map(Self::from_socket)
+    }
+
+    fn take_over(socket: Socket) -> io::Result<Self> {
+        check_kind(&socket, false)?;
+        Ok(Self::from_socket(socket))
+    }
+
+    pub(super) fn from_socket(socket: Socket) -> Self {
+        Self { socket: DgramSocket::new(socket) }
+    }
+}
+
+unconnected_receives!(Dgram, Addr);
+unconnected_sends!(Dgram, Addr);
+common_options!(Dgram);
+ip_options!(Dgram);
+given_away!(Dgram);
+taken_over!(Dgram, Dgram::take_over);
+
+/// The address of a socket that has one.
+pub(super) fn local_addr(socket: &DgramSocket) -> io::Result<Addr> {
+    internet(&socket.socket().local_addr()?)
+}
+
+/// The Internet address that the system told.
+pub(super) fn internet(addr: &socket2::SockAddr) -> io::Result<Addr> {
+    addr.as_socket().map(Addr::from).ok_or_else(|| wrong_kind("not one of the Internet family"))
+}
+
+/// Whether a socket is a bound UDP socket, connected or not.
+pub(super) fn check_kind(socket: &Socket, connected: bool) -> io::Result<()> {
+    if socket.r#type()? != Type::DGRAM {
+        return Err(wrong_kind("not a datagram socket"));
+    }
+    internet(&socket.local_addr()?)?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if socket.protocol()? != Some(Protocol::UDP) {
+        return Err(wrong_kind("not a UDP socket"));
+    }
+    match (socket.peer_addr().is_ok(), connected) {
+        (true, false) => Err(wrong_kind("connected to a peer")),
+        (false, true) => Err(wrong_kind("not connected to a peer")),
+        _ => Ok(()),
+    }
+}
+
+fn wrong_kind(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("the socket is {what}"))
+}

@@ -1,0 +1,5 @@
+//! The one place of this crate with `unsafe`: system calls that neither `rustix` nor `socket2` offers safely.
+//!
+//! Each function here is safe to call with any arguments; what that rests on stands beside each `unsafe` block.
+
+pub(crate) mod dgram;
