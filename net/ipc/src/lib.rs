@@ -30,6 +30,8 @@ mod transfer;
 
 pub mod dgram;
 pub mod inet;
+#[cfg(target_os = "linux")]
+pub mod shm;
 #[cfg(unix)]
 pub mod unix;
 

@@ -3,3 +3,5 @@
 //! Each function here is safe to call with any arguments; what that rests on stands beside each `unsafe` block.
 
 pub(crate) mod dgram;
+#[cfg(target_os = "linux")]
+pub(crate) mod shm;

@@ -1,0 +1,115 @@
+//! Shared memory: a connection is a pair of rings of octets in memory that both processes map. Linux only.
+//!
+//! The connector makes the memory, seals it against any change of its size, and passes it over a UNIX-domain socket to the acceptor,
+//! whose [`Addr`] is that of the socket. The socket stays open: it tells of the peer's death, and it is the doorbell for reactors. A
+//! transfer is a copy into memory and one out of it; there is a system call only where somebody must be woken or must sleep.
+//!
+//! ```
+//! use spandrel_ipc::shm::{Acceptor, Addr, Connector};
+//!
+//! let acceptor = Acceptor::open(&Addr::unnamed())?; // the system chooses an abstract name
+//! let client = Connector::connect(&acceptor.local_addr()?)?;
+//! let (server, _from) = acceptor.accept()?;
+//!
+//! client.send_n(b"ping")?;
+//! let mut octets = [0; 4];
+//! server.recv_n(&mut octets)?;
+//! assert_eq!(&octets, b"ping");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! *Waiting.* Who finds nothing to do watches for a few microseconds, if there is a second processor and watching has paid of late, and
+//! then sleeps on a futex in the shared memory. Every fifth of a second a sleeper looks whether the peer still lives.
+//!
+//! *Reactors.* The doorbell is an octet on the socket, sent only if the peer has announced that it is about to poll. It is not an
+//! `eventfd`: the peer could make a shared one block, and the socket is needed anyway, so that a connection costs one descriptor.
+//!
+//! *A hostile peer* can write anything at any time where it can write at all: positions are checked, octets are copied out once, sizes
+//! come from a greeting that was copied, and sealed memory cannot vanish. What it can do is what any peer can: send nonsense, or stop.
+//! Who may connect is a question for the permissions of the socket file, and for [`any_user`](AcceptorOptions::any_user).
+
+mod acceptor;
+mod connecting;
+mod connector;
+mod greeting;
+mod half;
+mod patience;
+mod ring;
+mod segment;
+mod stream;
+
+use std::io;
+use std::time::Duration;
+
+pub use acceptor::{Acceptor, AcceptorOptions};
+pub use connecting::Connecting;
+pub use connector::Connector;
+pub use stream::Stream;
+
+use segment::Layout;
+use stream::Side;
+
+pub use crate::unix::{Addr, Credentials};
+use crate::{Family, unix};
+
+/// What a ring holds by default, in octets.
+const DEFAULT_RING: usize = 256 * 1024;
+/// How long a stream watches by default.
+const DEFAULT_WATCH: Duration = patience::LIMIT;
+
+/// The shared memory family, for code that is generic over families: with which options acceptors and connections are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shm {
+    /// For acceptors.
+    pub acceptor: AcceptorOptions,
+    /// For connections.
+    pub connector: Connector,
+}
+
+impl Shm {
+    /// With these options.
+    #[must_use]
+    pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
+        Self { acceptor, connector }
+    }
+}
+
+impl Family for Shm {
+    type Addr = Addr;
+    type Acceptor = Acceptor;
+    type Connecting = Connecting;
+    type Stream = Stream;
+
+    fn open(&self, addr: &Addr) -> io::Result<Acceptor> {
+        Acceptor::open_with(addr, &self.acceptor)
+    }
+
+    fn connect(&self, addr: &Addr, timeout: Option<Duration>) -> io::Result<Stream> {
+        self.connector.open_within(addr, timeout)
+    }
+
+    fn start(&self, addr: &Addr) -> io::Result<Connecting> {
+        self.connector.start(addr)
+    }
+}
+
+/// Two ends of one connection that has no name, for threads of this process, with at least `octets` on their way in each direction.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for more than 64 MiB; those of the operating system, such as too many open files.
+pub fn pair(octets: usize) -> io::Result<(Stream, Stream)> {
+    let layout = Layout::with(octets, octets)?;
+    let (one, other) = unix::pair()?;
+    let file = segment::create(layout)?;
+    let stream = |socket, side| -> io::Result<Stream> {
+        Ok(Stream::new(socket, segment::map(&file, layout)?, layout, side, DEFAULT_WATCH))
+    };
+    Ok((stream(one, Side::Connector)?, stream(other, Side::Acceptor)?))
+}
+
+/// Whether memory is shared with a process of this user without being told to: its own, and those of the superuser, who may do
+/// everything anyway.
+fn is_trusted(peer: &Credentials) -> bool {
+    peer.uid == 0 || peer.uid == Credentials::own().uid
+}

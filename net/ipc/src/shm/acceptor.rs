@@ -1,0 +1,333 @@
+//! Waiting for connections through shared memory.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use spandrel_sync::Mutex;
+use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spandrel_sync::time::Instant;
+
+use super::greeting::{Greeting, read_greeting};
+use super::segment::{self, MAX};
+use super::stream::Side;
+use super::{DEFAULT_WATCH, Stream, is_trusted};
+use crate::unix::{self, Addr};
+use crate::{Accept, Handle, Pollable};
+
+/// Waits for connections at an address; carries no octets itself.
+///
+/// Several threads may accept at once. Who connects and does not say what it should, or nothing, is refused and counted
+/// ([`refused`](Self::refused)), and keeps nobody else waiting. Dropping it stops listening and removes the socket file.
+#[derive(Debug)]
+pub struct Acceptor {
+    listener: unix::Acceptor, // never blocks
+    /// Holds the listener and the guests, so that there is one handle for all.
+    events: OwnedFd,
+    guests: Mutex<Guests>,
+    options: AcceptorOptions,
+    is_nonblocking: AtomicBool,
+    refused: AtomicU64,
+}
+
+/// What an [`Acceptor`] can be opened with; [`AcceptorOptions::default`] is what [`Acceptor::open`] uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AcceptorOptions {
+    /// The options of the socket at which connectors and acceptor meet.
+    pub socket: unix::AcceptorOptions,
+    /// Whether other users may connect. Default false. The superuser always may.
+    pub any_user: bool,
+    /// How many octets a ring of a connection may hold; the connector chooses, up to this. Default 16 MiB.
+    pub max_queue: usize,
+    /// How long accepted streams watch for the peer's next step, with a second processor at hand, before they go to sleep. Default
+    /// 50 µs; zero never watches.
+    pub watch: Duration,
+}
+
+impl Default for AcceptorOptions {
+    fn default() -> Self {
+        let socket = unix::AcceptorOptions::default();
+        Self { socket, any_user: false, max_queue: 16 << 20, watch: DEFAULT_WATCH }
+    }
+}
+
+impl AcceptorOptions {
+    /// Sets [`socket`](Self::socket).
+    #[must_use]
+    pub fn socket(mut self, options: unix::AcceptorOptions) -> Self {
+        self.socket = options;
+        self
+    }
+
+    /// Sets [`any_user`](Self::any_user).
+    #[must_use]
+    pub fn any_user(mut self, on: bool) -> Self {
+        self.any_user = on;
+        self
+    }
+
+    /// Sets [`max_queue`](Self::max_queue).
+    #[must_use]
+    pub fn max_queue(mut self, octets: usize) -> Self {
+        self.max_queue = octets;
+        self
+    }
+
+    /// Sets [`watch`](Self::watch).
+    #[must_use]
+    pub fn watch(mut self, time: Duration) -> Self {
+        self.watch = time;
+        self
+    }
+}
+
+/// Those who have connected and said nothing yet, oldest first.
+#[derive(Debug, Default)]
+struct Guests {
+    waiting: Vec<Guest>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Guest {
+    id: u64,
+    socket: unix::Stream,
+    from: Addr,
+    since: Instant,
+}
+
+/// How many guests there may be; for one more, the oldest goes.
+const MAX_GUESTS: usize = 64;
+/// How long a guest may say nothing.
+const GRACE: Duration = Duration::from_secs(5);
+/// Stands for the listener among the events; no guest has it.
+const LISTENER: u64 = 0;
+const EVENTS: usize = 16;
+
+impl Acceptor {
+    /// Starts to listen at `addr`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`] when there is such a file or name, [`io::ErrorKind::NotFound`] when there is no such folder,
+    /// [`io::ErrorKind::PermissionDenied`] and others of the operating system.
+    pub fn open(addr: &Addr) -> io::Result<Self> {
+        Self::open_with(addr, &AcceptorOptions::default())
+    }
+
+    /// Starts to listen at `addr` with the given options.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(addr: &Addr, options: &AcceptorOptions) -> io::Result<Self> {
+        let listener = unix::Acceptor::open_with(addr, &options.socket)?;
+        listener.set_nonblocking(true)?;
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&events, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+        Ok(Self {
+            listener,
+            events,
+            guests: Mutex::default(),
+            options: *options,
+            is_nonblocking: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Waits for a connection and tells where it came from.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] once [`shutdown`](Self::shutdown) was called. Any other error, such as too many
+    /// open files, concerns this call only.
+    pub fn accept(&self) -> io::Result<(Stream, Addr)> {
+        loop {
+            let time =
+                if self.is_nonblocking.load(Ordering::Relaxed) { Some(Duration::ZERO) } else { self.until_expiry() };
+            let mut events = Vec::with_capacity(EVENTS);
+            let time = time.map(|time| Timespec::try_from(time).expect("it is short"));
+            let found = match epoll::wait(&self.events, rustix::buffer::spare_capacity(&mut events), time.as_ref()) {
+                Ok(found) => found,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if self.listener.is_shut_down() {
+                return Err(io::Error::new(io::ErrorKind::NotConnected, "the acceptor was shut down"));
+            }
+            for event in &events {
+                if let Some(connection) = self.serve(event.data.u64())? {
+                    return Ok(connection);
+                }
+            }
+            self.expire();
+            if found == 0 && self.is_nonblocking.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+    }
+
+    /// A connection from whoever an event came from, if it has said enough.
+    fn serve(&self, event: u64) -> io::Result<Option<(Stream, Addr)>> {
+        if event != LISTENER {
+            let Some(guest) = self.guests.lock().take(event) else { return Ok(None) }; // another thread has
+            let _ = epoll::delete(&self.events, &guest.socket);
+            return self.welcome(guest.socket, guest.from);
+        }
+        loop {
+            let (socket, from) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            if !self.options.any_user && !socket.peer_credentials().is_ok_and(|peer| is_trusted(&peer)) {
+                self.refuse();
+                continue;
+            }
+            if let Some(connection) = self.welcome(socket, from)? {
+                return Ok(Some(connection));
+            }
+        }
+    }
+
+    /// Reads the greeting; who has not sent it yet becomes a guest.
+    fn welcome(&self, socket: unix::Stream, from: Addr) -> io::Result<Option<(Stream, Addr)>> {
+        let limit = u32::try_from(self.options.max_queue).unwrap_or(MAX);
+        match read_greeting(&socket, limit) {
+            Ok(Greeting::None) => self.keep(socket, from).map(|()| None),
+            Ok(Greeting::Some(layout, file)) => match segment::map(&file, layout) {
+                Ok(memory) => {
+                    let stream = Stream::new(socket, memory, layout, Side::Acceptor, self.options.watch);
+                    Ok(Some((stream, from)))
+                }
+                Err(_) => {
+                    self.refuse();
+                    Ok(None)
+                }
+            },
+            Err(_) => {
+                self.refuse();
+                Ok(None)
+            }
+        }
+    }
+
+    fn keep(&self, socket: unix::Stream, from: Addr) -> io::Result<()> {
+        let mut guests = self.guests.lock();
+        if guests.waiting.len() >= MAX_GUESTS {
+            guests.waiting.remove(0); // closing it takes it out of the events
+            self.refuse();
+        }
+        guests.last += 1;
+        let id = guests.last;
+        // Known before its first event can come.
+        epoll::add(&self.events, &socket, epoll::EventData::new_u64(id), epoll::EventFlags::IN)?;
+        guests.waiting.push(Guest { id, socket, from, since: Instant::now() });
+        Ok(())
+    }
+
+    /// Refuses those who have kept silent for too long.
+    fn expire(&self) {
+        let mut guests = self.guests.lock();
+        while guests.waiting.first().is_some_and(|guest| guest.left().is_zero()) {
+            guests.waiting.remove(0);
+            self.refuse();
+        }
+    }
+
+    fn until_expiry(&self) -> Option<Duration> {
+        self.guests.lock().waiting.first().map(Guest::left)
+    }
+
+    fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many of those who connected were refused: other users, and those who said nothing or nothing right.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// How many connections were closed as soon as they were accepted because no descriptors were left.
+    #[must_use]
+    pub fn shed(&self) -> u64 {
+        self.listener.shed()
+    }
+
+    /// Stops accepting: every [`accept`](Self::accept), waiting or yet to come, ends with [`io::ErrorKind::NotConnected`].
+    /// Calling it again does nothing.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn shutdown(&self) -> io::Result<()> {
+        self.listener.shutdown()
+    }
+
+    /// Whether [`shutdown`](Self::shutdown) was called.
+    #[must_use]
+    pub fn is_shut_down(&self) -> bool {
+        self.listener.is_shut_down()
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn local_addr(&self) -> io::Result<Addr> {
+        self.listener.local_addr()
+    }
+
+    /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`].
+    ///
+    /// # Errors
+    /// None; the result is that of all families.
+    pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        self.is_nonblocking.store(on, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Guests {
+    fn take(&mut self, id: u64) -> Option<Guest> {
+        let at = self.waiting.iter().position(|guest| guest.id == id)?;
+        Some(self.waiting.remove(at))
+    }
+}
+
+impl Guest {
+    /// What is left of its time.
+    fn left(&self) -> Duration {
+        GRACE.saturating_sub(Instant::now().saturating_duration_since(self.since))
+    }
+}
+
+impl Accept for Acceptor {
+    type Addr = Addr;
+    type Stream = Stream;
+
+    fn accept(&self) -> io::Result<(Stream, Addr)> {
+        Acceptor::accept(self)
+    }
+    fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        Acceptor::set_nonblocking(self, on)
+    }
+    fn shutdown(&self) -> io::Result<()> {
+        Acceptor::shutdown(self)
+    }
+    fn local_addr(&self) -> io::Result<Addr> {
+        Acceptor::local_addr(self)
+    }
+}
+
+impl Pollable for Acceptor {
+    fn handle(&self) -> Handle<'_> {
+        self.events.as_fd()
+    }
+}
+
+impl AsFd for Acceptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}

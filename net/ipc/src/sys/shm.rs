@@ -1,0 +1,198 @@
+//! Memory that another process reads and writes at the same time.
+//!
+//! No Rust reference to its octets is ever made: they are moved with relaxed atomic accesses, so that whatever the other side does
+//! meanwhile is no data race and what was read once stays as it was read. Words are lent as atomics.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering}; // of the machine, also where a model checker stands for the others
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// What octets are moved by where they lie well.
+const STEP: usize = size_of::<u64>();
+
+/// Shared memory, mapped into this process until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    base: NonNull<u8>,
+    len: usize,
+    #[cfg(test)]
+    ours: bool,
+}
+
+// SAFETY: `base` leads to memory that belongs to this value alone in this process, and all access to it is atomic.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Maps the first `len` octets of a file, shared with whoever else maps it.
+    ///
+    /// The file must be sealed against shrinking; otherwise an access may end the process (`SIGBUS`), though nothing worse.
+    pub(crate) fn map(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        // SAFETY: the system chooses the place, so nothing that exists is mapped over.
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("memory was mapped at address zero"))?;
+        Ok(Self {
+            base,
+            len,
+            #[cfg(test)]
+            ours: false,
+        })
+    }
+
+    /// Ordinary memory, zeroed, for tests without a system.
+    #[cfg(test)]
+    pub(crate) fn ordinary(len: usize) -> Self {
+        let words = Box::into_raw(vec![0_u64; len.div_ceil(STEP)].into_boxed_slice());
+        Self { base: NonNull::new(words.cast()).unwrap(), len, ours: true }
+    }
+
+    /// The number at `at`.
+    ///
+    /// # Panics
+    /// If it lies outside, or not at a multiple of four.
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(align_of::<AtomicU32>()) && at < self.len && self.len - at >= size_of::<AtomicU32>());
+        // SAFETY: it lies within the memory, which lives as long as `self`, and is aligned, as `base` is at least 8-aligned;
+        // others reach the same octets through atomics only, or from another process.
+        unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU32>() }
+    }
+
+    /// Copies `data` to `at`.
+    ///
+    /// # Panics
+    /// If it does not fit there.
+    #[inline]
+    pub(crate) fn write(&self, at: usize, data: &[u8]) {
+        self.check(at, data.len());
+        let (first, steps) = split(at, data.len());
+        for (i, octet) in data[..first].iter().enumerate() {
+            // SAFETY: `at + i` lies within the checked range.
+            unsafe { self.octet(at + i) }.store(*octet, Ordering::Relaxed);
+        }
+        let (middle, last) = data[first..].split_at(steps * STEP);
+        let at = at + first;
+        for (i, octets) in middle.as_chunks::<STEP>().0.iter().enumerate() {
+            // SAFETY: the whole step lies within the checked range, and `at` is aligned, as `split` says.
+            unsafe { self.step(at + i * STEP) }.store(u64::from_ne_bytes(*octets), Ordering::Relaxed);
+        }
+        let at = at + middle.len();
+        for (i, octet) in last.iter().enumerate() {
+            // SAFETY: `at + i` lies within the checked range.
+            unsafe { self.octet(at + i) }.store(*octet, Ordering::Relaxed);
+        }
+    }
+
+    /// Copies to `buffer` what lies at `at`.
+    ///
+    /// # Panics
+    /// If it is longer than what is there.
+    #[inline]
+    pub(crate) fn read(&self, at: usize, buffer: &mut [u8]) {
+        self.check(at, buffer.len());
+        let (first, steps) = split(at, buffer.len());
+        for (i, octet) in buffer[..first].iter_mut().enumerate() {
+            // SAFETY: `at + i` lies within the checked range.
+            *octet = unsafe { self.octet(at + i) }.load(Ordering::Relaxed);
+        }
+        let (middle, last) = buffer[first..].split_at_mut(steps * STEP);
+        let at = at + first;
+        for (i, octets) in middle.as_chunks_mut::<STEP>().0.iter_mut().enumerate() {
+            // SAFETY: the whole step lies within the checked range, and `at` is aligned, as `split` says.
+            *octets = unsafe { self.step(at + i * STEP) }.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        let at = at + middle.len();
+        for (i, octet) in last.iter_mut().enumerate() {
+            // SAFETY: `at + i` lies within the checked range.
+            *octet = unsafe { self.octet(at + i) }.load(Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn check(&self, at: usize, len: usize) {
+        assert!(at <= self.len && len <= self.len - at, "{len} octets at {at} of {}", self.len);
+    }
+
+    /// # Safety
+    /// `at` is less than the length.
+    #[inline]
+    unsafe fn octet(&self, at: usize) -> &AtomicU8 {
+        // SAFETY: within the memory, as the caller says; as for `word`.
+        unsafe { &*self.base.as_ptr().add(at).cast() }
+    }
+
+    /// # Safety
+    /// `at` is a multiple of eight, and at least eight octets lie there.
+    #[inline]
+    unsafe fn step(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: within the memory and aligned, as the caller says; as for `word`.
+        unsafe { &*self.base.as_ptr().add(at).cast() }
+    }
+}
+
+/// How many octets come before the first multiple of eight from `at` on, and how many whole steps after that.
+#[inline]
+fn split(at: usize, len: usize) -> (usize, usize) {
+    let first = (at.wrapping_neg() % STEP).min(len);
+    (first, (len - first) / STEP)
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        #[cfg(test)]
+        if self.ours {
+            let words = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr().cast::<u64>(), self.len.div_ceil(STEP));
+            // SAFETY: made from such a box by `ordinary`.
+            drop(unsafe { Box::from_raw(words) });
+            return;
+        }
+        // SAFETY: mapped by `map` with this length; what was lent from it cannot outlive `self`.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 20 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn what_was_written_is_read(at in 0..40_usize, data in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let memory = Memory::ordinary(101);
+            memory.write(at, &data);
+            let mut all = [0; 101];
+            memory.read(0, &mut all);
+            prop_assert_eq!(&all[at..at + data.len()], &data);
+            prop_assert!(all[..at].iter().chain(&all[at + data.len()..]).all(|octet| *octet == 0));
+            let mut read = vec![0; data.len()];
+            memory.read(at, &mut read);
+            prop_assert_eq!(read, data);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "octets at")]
+    fn beyond_the_end_is_refused() {
+        Memory::ordinary(16).write(9, &[0; 8]);
+    }
+
+    #[test]
+    #[should_panic(expected = "octets at")]
+    fn a_length_that_wraps_is_refused() {
+        Memory::ordinary(16).read(usize::MAX - 3, &mut [0; 8]);
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn a_word_beyond_the_end_is_refused() {
+        Memory::ordinary(18).word(16);
+    }
+}
