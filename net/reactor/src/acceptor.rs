@@ -9,7 +9,7 @@ use spandrel_sync::Arc;
 
 use crate::service::Service;
 use crate::service::population::Population;
-use crate::strategy::{Acceptance, AcceptAll, Concurrency, Creation, Reactive};
+use crate::strategy::{AcceptAll, Acceptance, Concurrency, Creation, Reactive};
 use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, Registry};
 
 /// How many connections are accepted before other handlers have their turn.

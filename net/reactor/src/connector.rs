@@ -9,7 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_ipc::{Family, Interest, Pollable};
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::Arc;
 
 pub use backoff::Backoff;
 pub use cache::{CacheLimits, Cached, ConnectionCache};

@@ -6,11 +6,11 @@
 mod acceptance;
 mod concurrency;
 mod creation;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod process;
 
-pub use acceptance::{Acceptance, AcceptAll, AtMost};
+pub use acceptance::{AcceptAll, Acceptance, AtMost};
 pub use concurrency::{Concurrency, Reactive, ThreadPerConnection, ThreadPool};
 pub use creation::{Creation, Pooled, Recycled, Shared, Singleton};
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub use process::{ProcessPerConnection, handed_connection, serve_handed};

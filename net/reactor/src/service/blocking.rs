@@ -50,7 +50,11 @@ impl Seat {
     }
 
     fn expired(&mut self) -> Option<Expired> {
-        self.timers.as_mut()?.pop_expired(self.clock.now()).map(Expired::from_queue)
+        self.timers.as_mut()?.pop_expired(self.clock.now()).map(|expired| Expired {
+            id: expired.id,
+            argument: expired.payload,
+            missed: expired.missed,
+        })
     }
 }
 
@@ -60,7 +64,7 @@ pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>)
     let reason = match catch_unwind(AssertUnwindSafe(|| run(&mut service, &mut seat))) {
         Ok(Ok(())) => CloseReason::Removed,
         Ok(Err(error)) => CloseReason::Failed(error),
-        Err(panic) => CloseReason::panicked(&*panic),
+        Err(panic) => CloseReason::Panicked(crate::dispatch::message(panic)),
     };
     tracing::debug!(remote = %service.connection.remote, ?reason, "a connection ends");
     let close = AssertUnwindSafe(|| {

@@ -10,9 +10,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use spandrel_ipc::{Family, Handle, Interest, Pollable};
 use spandrel_sync::Arc;
 
+use super::Concurrency;
 use crate::service::population::{Guest, Member, Population};
 use crate::service::{Service, blocking};
-use super::Concurrency;
+use crate::sys::fork;
 use crate::{CloseReason, Context, EventHandler, ServiceHandler};
 
 /// Set for a process that was started to serve one connection: where that comes from.
@@ -84,12 +85,12 @@ where
                 let child = command.stdin(Stdio::from(stream.into())).spawn()?;
                 (Process::Executed(child), connection.guest)
             }
-            How::Fork => match crate::sys::fork()? {
+            How::Fork => match fork::fork()? {
                 // Never comes back: what the copy has of everything else is not its own.
-                None => crate::sys::end_copy(move |keep| {
-                    keep(&service.connection.stream.handle());
-                    blocking::serve(service);
-                }),
+                None => {
+                    let stream = Arc::clone(&service.connection.stream);
+                    fork::end_copy(stream.handle(), || blocking::serve(service))
+                }
                 Some(pid) => (Process::Forked(pid), service.connection.guest),
             },
         };
@@ -123,9 +124,9 @@ impl Process {
     fn reap(&mut self) {
         let reaped = match self {
             Self::Executed(child) => child.wait().map(drop),
-            Self::Forked(pid) => {
-                rustix::process::waitpid(Some(*pid), rustix::process::WaitOptions::empty()).map(drop).map_err(Into::into)
-            }
+            Self::Forked(pid) => rustix::process::waitpid(Some(*pid), rustix::process::WaitOptions::empty())
+                .map(drop)
+                .map_err(Into::into),
         };
         if let Err(error) = reaped {
             tracing::warn!(%error, "a process could not be reaped");
@@ -189,7 +190,10 @@ where
 {
     let Ok(remote) = std::env::var(HANDED) else { return Ok(None) };
     let addr = remote.parse().map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("{HANDED} is `{remote}`, which is no address of this family"))
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{HANDED} is `{remote}`, which is no address of this family"),
+        )
     })?;
     let input = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
     let stream = F::Stream::try_from(input).map_err(Into::into)?;

@@ -1,0 +1,207 @@
+//! What a reactor consists of, and one round of its leader: wait, and gather what there is to dispatch.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use spandrel_ipc::Interest;
+use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use spandrel_sync::{Arc, Mutex};
+
+use crate::demux::{Demultiplexer, Shown};
+use crate::lead::Leadership;
+use crate::queue::{Item, Queue, What};
+use crate::table::{Key, Table};
+use crate::timer::{Clock, Time, TimerQueue};
+use crate::wakeup::Wakeup;
+use crate::{Expired, Options, ThreadStrategy};
+
+/// No timer is scheduled.
+const NEVER: u64 = u64::MAX;
+
+pub(crate) struct Core {
+    pub(crate) table: Table,
+    pub(crate) demux: Box<dyn Demultiplexer>,
+    pub(crate) lead: Leadership<Item>,
+    pub(crate) wakeup: Wakeup,
+    pub(crate) queue: Queue,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) threads: ThreadStrategy,
+    /// Threads inside of `run` and its kin.
+    pub(crate) running: AtomicUsize,
+    /// How much of each kind is dispatched between two waits.
+    most: usize,
+    timers: Mutex<Box<dyn TimerQueue<(Key, u64)>>>,
+    /// Of the timers, in nanoseconds, to be looked at without the lock; [`NEVER`] if there are none.
+    earliest: AtomicU64,
+    /// Of a thread that has left, for the next to lead.
+    spare: Mutex<Option<Scratch>>,
+    listed: Mutex<VecDeque<(Key, Interest)>>,
+    /// Length of `listed`, to be looked at without the lock.
+    listed_len: AtomicUsize,
+    #[cfg(unix)]
+    pub(crate) signals: crate::signal::Signals,
+}
+
+/// Buffers of one thread that leads.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    shown: Vec<Shown>,
+    pub(crate) items: Vec<Item>,
+}
+
+impl Core {
+    pub(crate) fn new(options: &Options, demux: Box<dyn Demultiplexer>) -> Self {
+        let bound = match options.threads {
+            ThreadStrategy::HalfSyncHalfAsync { queue, .. } => queue.max(1),
+            _ => usize::MAX,
+        };
+        Self {
+            table: Table::new(options.max_handlers),
+            demux,
+            lead: Leadership::new(options.patience, bound),
+            wakeup: Wakeup::new(),
+            queue: Queue::new(options.max_notices),
+            clock: Arc::clone(&options.clock),
+            threads: options.threads,
+            running: AtomicUsize::new(0),
+            most: options.max_events_per_wait,
+            timers: Mutex::new(options.timers.queue_with(&options.timer_options)),
+            earliest: AtomicU64::new(NEVER),
+            spare: Mutex::new(None),
+            listed: Mutex::new(VecDeque::new()),
+            listed_len: AtomicUsize::new(0),
+            #[cfg(unix)]
+            signals: crate::signal::Signals::default(),
+        }
+    }
+
+    /// For the leader: waits, and gathers into `scratch.items`, which is empty, what there is to dispatch, a limited number of each
+    /// kind.
+    pub(crate) fn gather(&self, scratch: &mut Scratch, timeout: Option<Duration>) -> io::Result<()> {
+        // In this order: who leaves something while we look finds us asleep.
+        let sleeps = self.wakeup.fall_asleep();
+        let timeout = if sleeps && !self.is_ready() { self.shorten(timeout) } else { Some(Duration::ZERO) };
+        scratch.shown.clear();
+        let waited = self.demux.wait(&mut scratch.shown, self.most, timeout);
+        self.wakeup.woke();
+        waited?;
+        let items = &mut scratch.items;
+        self.expire(items);
+        self.queue.take(self.most, items);
+        self.take_listed(items);
+        items.extend(scratch.shown.iter().map(|shown| Item { key: Key(shown.key), what: What::Shown(shown.ready) }));
+        Ok(())
+    }
+
+    /// Buffers for a thread that may lead, so that `run_once` allocates none each time.
+    pub(crate) fn borrow_scratch(&self) -> Scratch {
+        self.spare.lock().take().unwrap_or_default()
+    }
+
+    pub(crate) fn return_scratch(&self, scratch: Scratch) {
+        *self.spare.lock() = Some(scratch);
+    }
+
+    /// Whether there is something to dispatch already.
+    fn is_ready(&self) -> bool {
+        !self.queue.is_empty() || self.listed_len.load(Ordering::SeqCst) > 0 || self.lead.is_stopped()
+    }
+
+    /// Until the next timer, if that comes first. No clock is read if there is none.
+    fn shorten(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let earliest = self.earliest.load(Ordering::SeqCst);
+        if earliest == NEVER {
+            return timeout;
+        }
+        let left = Time::from_nanos(earliest).saturating_since(self.clock.now());
+        Some(timeout.map_or(left, |timeout| timeout.min(left)))
+    }
+
+    fn expire(&self, items: &mut Vec<Item>) {
+        if self.earliest.load(Ordering::SeqCst) == NEVER {
+            return;
+        }
+        let now = self.clock.now();
+        if self.earliest.load(Ordering::SeqCst) > now.as_nanos() {
+            return;
+        }
+        let mut timers = self.timers.lock();
+        for _ in 0..self.most {
+            let Some(expired) = timers.pop_expired(now) else { break };
+            let (key, argument) = expired.payload;
+            let what = What::Timeout(Expired { id: expired.id, argument, missed: expired.missed });
+            items.push(Item { key, what });
+        }
+        self.publish_earliest(timers.as_ref());
+    }
+
+    fn publish_earliest(&self, timers: &dyn TimerQueue<(Key, u64)>) {
+        let earliest = timers.earliest().map_or(NEVER, Time::as_nanos);
+        self.earliest.store(earliest, Ordering::SeqCst);
+    }
+
+    /// Works at the timers, and wakes the leader if it would sleep too long.
+    pub(crate) fn with_timers<R>(&self, work: impl FnOnce(&mut dyn TimerQueue<(Key, u64)>) -> R) -> R {
+        let mut timers = self.timers.lock();
+        let before = self.earliest.load(Ordering::Relaxed);
+        let result = work(timers.as_mut());
+        self.publish_earliest(timers.as_ref());
+        let is_sooner = self.earliest.load(Ordering::Relaxed) < before;
+        drop(timers);
+        if is_sooner {
+            self.nudge();
+        }
+        result
+    }
+
+    fn take_listed(&self, items: &mut Vec<Item>) {
+        if self.listed_len.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut listed = self.listed.lock();
+        let most = self.most.min(listed.len());
+        items.extend(listed.drain(..most).map(|(key, ready)| Item { key, what: What::Ready(ready) }));
+        self.listed_len.store(listed.len(), Ordering::SeqCst);
+    }
+
+    /// Lists a handler that is ready whatever its handle shows.
+    pub(crate) fn list(&self, key: Key, ready: Interest) {
+        let mut listed = self.listed.lock();
+        listed.push_back((key, ready));
+        self.listed_len.store(listed.len(), Ordering::SeqCst);
+        drop(listed);
+        self.nudge();
+    }
+
+    /// Something was left to do that the leader can see.
+    pub(crate) fn nudge(&self) {
+        if self.wakeup.nudge() {
+            self.ring();
+        }
+    }
+
+    /// Something has happened that the leader cannot see.
+    pub(crate) fn raise(&self) {
+        if self.wakeup.raise() {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        if let Err(error) = self.demux.wake() {
+            tracing::error!(%error, "a reactor cannot be woken");
+        }
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("demux", &self.demux)
+            .field("threads", &self.threads)
+            .field("handlers", &self.table.len())
+            .finish_non_exhaustive()
+    }
+}

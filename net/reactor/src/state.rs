@@ -1,0 +1,279 @@
+//! What may be done with a slot of the handler table, and who may do it: one atomic word, without the operating system.
+//!
+//! Whoever sets `BUSY` by compare-and-swap has *claimed* the slot: that thread alone calls the handler, arms its handle in the
+//! demultiplexer, and closes it. Others leave a note in the word, which the claimer finds when it releases, because its
+//! compare-and-swap then fails. So nobody waits for a handler, and a note is never lost.
+
+use std::fmt;
+
+use spandrel_ipc::Interest;
+use spandrel_sync::atomic::{AtomicU64, Ordering};
+
+use crate::Trigger;
+
+/// Bits 0 to 2: what the handler wants to be told. Bits 3 to 5: what was shown while it was busy, and will not be again.
+const MISSED_SHIFT: u32 = 3;
+const MISSED: u64 = 7 << MISSED_SHIFT;
+/// Holds a handler.
+pub(crate) const LIVE: u64 = 1 << 6;
+/// Claimed.
+pub(crate) const BUSY: u64 = 1 << 7;
+/// Note: to be closed.
+pub(crate) const REMOVED: u64 = 1 << 8;
+/// Not to be waited for.
+pub(crate) const SUSPENDED: u64 = 1 << 9;
+/// Note: what to wait for has changed.
+pub(crate) const DIRTY: u64 = 1 << 10;
+/// Note: was shown while it was busy.
+const SHOWN: u64 = 1 << 11;
+/// Note: was taken out of the demultiplexer, because it was shown again and again while it was busy.
+pub(crate) const DISARMED: u64 = 1 << 12;
+/// `handle_open` is still to be called.
+pub(crate) const UNOPENED: u64 = 1 << 13;
+/// Its handle alone does not tell everything.
+pub(crate) const DECODES: u64 = 1 << 14;
+const EDGE: u64 = 1 << 15;
+const ONE_SHOT: u64 = 1 << 16;
+/// Note: there is something parked for it.
+pub(crate) const MAIL: u64 = 1 << 17;
+/// On the list of those that are ready without being shown.
+pub(crate) const LISTED: u64 = 1 << 18;
+const GENERATION_SHIFT: u32 = 32;
+/// What a releasing thread has to look at.
+const NOTES: u64 = MISSED | REMOVED | DIRTY | SHOWN | DISARMED | MAIL;
+
+/// A value of the word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    /// Of a new handler that its registrar has claimed.
+    pub(crate) fn new(generation: u32, interest: Interest, trigger: Trigger, decodes: bool) -> Self {
+        let trigger = match trigger {
+            Trigger::Level => 0,
+            #[cfg(unix)]
+            Trigger::Edge => EDGE,
+            Trigger::OneShot => ONE_SHOT,
+        };
+        let decodes = if decodes { DECODES } else { 0 };
+        let flags = LIVE | BUSY | UNOPENED | DIRTY | trigger | decodes;
+        Self(u64::from(generation) << GENERATION_SHIFT | flags | u64::from(interest.bits()))
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> GENERATION_SHIFT) as u32
+    }
+
+    #[inline]
+    pub(crate) fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "the low octet is meant")]
+    pub(crate) fn wanted(self) -> Interest {
+        Interest::from_bits(self.0 as u8)
+    }
+
+    /// What is to be waited for.
+    pub(crate) fn awaited(self) -> Interest {
+        if self.has(SUSPENDED) { Interest::NONE } else { self.wanted() }
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "three bits are meant")]
+    pub(crate) fn missed(self) -> Interest {
+        Interest::from_bits((self.0 >> MISSED_SHIFT) as u8)
+    }
+
+    pub(crate) fn trigger(self) -> Trigger {
+        #[cfg(unix)]
+        if self.has(EDGE) {
+            return Trigger::Edge;
+        }
+        if self.has(ONE_SHOT) { Trigger::OneShot } else { Trigger::Level }
+    }
+
+    /// With another interest.
+    pub(crate) fn with_interest(self, interest: Interest) -> Self {
+        Self(self.0 & !u64::from(Interest::ALL.bits()) | u64::from(interest.bits()))
+    }
+
+    pub(crate) fn with(self, flags: u64) -> Self {
+        Self(self.0 | flags)
+    }
+
+    pub(crate) fn without(self, flags: u64) -> Self {
+        Self(self.0 & !flags)
+    }
+
+    /// Whether it holds the handler of that generation, and that is not about to be closed.
+    #[inline]
+    pub(crate) fn is(self, generation: u32) -> bool {
+        self.generation() == generation && self.0 & (LIVE | REMOVED) == LIVE
+    }
+
+    /// As it is when the arming has been brought up to date.
+    pub(crate) fn armed(self) -> Self {
+        self.without(DIRTY | SHOWN | DISARMED | MISSED)
+    }
+
+    /// Whether all there is to do to release it is to clear `BUSY`, as far as this value tells.
+    #[inline]
+    pub(crate) fn is_clean(self) -> bool {
+        !self.has(NOTES | DECODES | UNOPENED)
+    }
+
+    /// Whether a releasing thread has to look at the arming.
+    pub(crate) fn is_to_arm(self) -> bool {
+        self.has(DIRTY | DISARMED | DECODES | MISSED)
+    }
+}
+
+impl fmt::Debug for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v{}:{:#x}", self.generation(), self.0 & 0xffff_ffff)
+    }
+}
+
+/// What came of an attempt to claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It succeeded; this is the word now.
+    Claimed(Word),
+    /// Another thread has claimed it, and finds a note.
+    Noted,
+    /// Another thread has claimed it, and it was shown before since then: it is to be disarmed, or we spin.
+    Spinning,
+    /// There is nothing to do: the handler is gone, suspended, or does not want this.
+    Moot,
+}
+
+/// The word of one slot.
+#[derive(Debug)]
+pub(crate) struct State(AtomicU64);
+
+impl State {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub(crate) fn load(&self) -> Word {
+        Word(self.0.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn swap(&self, old: Word, new: Word) -> bool {
+        self.0.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Without regard to what was there: for who has claimed a slot that nobody else knows.
+    pub(crate) fn store(&self, word: Word) {
+        self.0.store(word.0, Ordering::Release);
+    }
+
+    /// Claims the slot of a handler for which `ready` was shown.
+    #[inline]
+    pub(crate) fn claim_ready(&self, generation: u32, ready: Interest) -> Claim {
+        let word = self.load();
+        let flags = LIVE | BUSY | REMOVED | SUSPENDED | ONE_SHOT | DECODES;
+        let is_plain_and_idle = word.generation() == generation && word.0 & flags == LIVE;
+        if is_plain_and_idle && word.wanted().intersects(ready) && self.swap(word, word.with(BUSY)) {
+            return Claim::Claimed(word.with(BUSY));
+        }
+        self.claim_ready_slowly(generation, ready)
+    }
+
+    #[cold]
+    fn claim_ready_slowly(&self, generation: u32, ready: Interest) -> Claim {
+        loop {
+            let word = self.load();
+            if !word.is(generation) || word.has(SUSPENDED) {
+                return Claim::Moot;
+            }
+            let (new, claim) = if !word.has(BUSY) {
+                // What a handle of one that decodes shows need not be what that wants.
+                if !word.has(DECODES) && !word.wanted().intersects(ready) {
+                    return Claim::Moot;
+                }
+                let new = word.with(if word.has(ONE_SHOT) { BUSY | SUSPENDED } else { BUSY });
+                (new, Claim::Claimed(new))
+            } else if word.has(EDGE | ONE_SHOT) {
+                (word.with(u64::from(ready.bits()) << MISSED_SHIFT), Claim::Noted)
+            } else if word.has(SHOWN) {
+                return Claim::Spinning;
+            } else {
+                (word.with(SHOWN), Claim::Noted)
+            };
+            if self.swap(word, new) {
+                return claim;
+            }
+        }
+    }
+
+    /// Claims the slot for something that is not input or output. Suspension does not matter for that.
+    pub(crate) fn claim(&self, generation: u32, note: u64) -> Claim {
+        loop {
+            let word = self.load();
+            if !word.is(generation) {
+                return Claim::Moot;
+            }
+            let (new, claim) = if word.has(BUSY) {
+                (word.with(note), Claim::Noted)
+            } else {
+                (word.with(BUSY), Claim::Claimed(word.with(BUSY)))
+            };
+            if self.swap(word, new) {
+                return claim;
+            }
+        }
+    }
+
+    /// Changes what is to be waited for. If nobody has claimed the slot, the caller has now, and brings the arming up to date.
+    pub(crate) fn alter(&self, generation: u32, change: impl Fn(Word) -> Word) -> Claim {
+        loop {
+            let word = self.load();
+            if !word.is(generation) {
+                return Claim::Moot;
+            }
+            let new = change(word).with(BUSY | DIRTY);
+            if self.swap(word, new) {
+                return if word.has(BUSY) { Claim::Noted } else { Claim::Claimed(new) };
+            }
+        }
+    }
+
+    /// Notes that the handler is to be closed. If nobody has claimed the slot, the caller has now, and closes it.
+    pub(crate) fn remove(&self, generation: u32) -> Claim {
+        loop {
+            let word = self.load();
+            if !word.is(generation) {
+                return Claim::Moot;
+            }
+            let new = word.with(BUSY | REMOVED);
+            if self.swap(word, new) {
+                return if word.has(BUSY) { Claim::Noted } else { Claim::Claimed(new) };
+            }
+        }
+    }
+
+    /// For a claimer: notes that the handler is to be closed, whether or not somebody else has.
+    pub(crate) fn condemn(&self) {
+        self.0.fetch_or(REMOVED, Ordering::AcqRel);
+    }
+
+    /// Clears a flag of a slot that the caller has claimed.
+    pub(crate) fn clear(&self, flag: u64) {
+        self.0.fetch_and(!flag, Ordering::AcqRel);
+    }
+
+    /// The handler of that generation was taken off the list of those that are ready.
+    pub(crate) fn unlist(&self, generation: u32) {
+        loop {
+            let word = self.load();
+            if word.generation() != generation || self.swap(word, word.without(LISTED)) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The Acceptor pattern with each of its strategies.
+
+mod support;
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use spandrel_ipc::inet::{Addr, Inet};
+use spandrel_ipc::{Family, Shutdown};
+use spandrel_reactor::strategy::{AtMost, Concurrency, Pooled, Reactive, Singleton, ThreadPerConnection, ThreadPool};
+use spandrel_reactor::{Acceptor, CloseReason, Expired, Peer, Server, ServiceHandler};
+
+use support::{Echo, LONG, Running, client, eventually, expect_echo, expect_end};
+
+fn serve(running: &Running, concurrency: impl Concurrency<Inet, Echo>) -> Server<Inet> {
+    let acceptor = Acceptor::new(Inet::default(), || Echo).concurrency(concurrency);
+    acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap()
+}
+
+/// What must hold whoever runs the handlers.
+fn conforms(concurrency: impl Concurrency<Inet, Echo>) {
+    let running = Running::start(2);
+    let server = serve(&running, concurrency);
+    let clients: Vec<_> = (0..8).map(|_| client(server.addr())).collect();
+    for round in 0..3 {
+        for (number, client) in clients.iter().enumerate() {
+            expect_echo(client, &format!("{number}: round {round}"));
+        }
+    }
+    eventually(|| server.connections() == 8);
+
+    // One that panics, one that fails and one that goes concern no other.
+    clients[0].send_n(b"!").unwrap();
+    expect_end(&clients[0]);
+    clients[1].send_n(b"?").unwrap();
+    expect_end(&clients[1]);
+    clients[2].shutdown(Shutdown::Both).unwrap();
+    eventually(|| server.connections() == 5);
+    clients[3..].iter().for_each(|client| expect_echo(client, "still there"));
+
+    // Half-closed, it is served to its end.
+    clients[3].send_n(b"last words").unwrap();
+    clients[3].shutdown(Shutdown::Write).unwrap();
+    let mut last = [0; 10];
+    clients[3].recv_n(&mut last).unwrap();
+    assert_eq!(&last, b"last words");
+    expect_end(&clients[3]);
+
+    assert_eq!(server.drain(LONG), 0, "idle connections end by themselves");
+    clients[4..].iter().for_each(expect_end);
+    assert!(Inet::default().connect(server.addr(), Some(LONG)).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn a_reactor_runs_the_services() {
+    conforms(Reactive);
+}
+
+#[test]
+fn a_thread_runs_each_service() {
+    conforms(ThreadPerConnection::new(64));
+}
+
+#[test]
+fn threads_run_some_services_and_the_reactor_the_rest() {
+    conforms(ThreadPerConnection::new(3).or_reactive());
+}
+
+#[test]
+fn a_pool_runs_the_services() {
+    conforms(ThreadPool::new(8, 8).unwrap());
+}
+
+#[test]
+fn connections_beyond_the_threads_are_refused() {
+    let running = Running::start(1);
+    let threads = ThreadPerConnection::new(2);
+    let server = serve(&running, threads.clone());
+    let (one, two) = (client(server.addr()), client(server.addr()));
+    expect_echo(&one, "one");
+    expect_echo(&two, "two");
+    expect_end(&client(server.addr()));
+    drop(one);
+    eventually(|| threads.running() == 1);
+    expect_echo(&client(server.addr()), "three");
+}
+
+#[test]
+fn a_pool_serves_those_who_wait_and_refuses_those_for_whom_there_is_no_room() {
+    let running = Running::start(1);
+    let server = serve(&running, ThreadPool::new(1, 1).unwrap());
+    let served = client(server.addr());
+    expect_echo(&served, "served");
+    let waiting = client(server.addr());
+    eventually(|| server.connections() == 2);
+    expect_end(&client(server.addr()));
+    drop(served);
+    expect_echo(&waiting, "served at last");
+}
+
+#[test]
+fn only_so_many_are_let_in() {
+    let running = Running::start(1);
+    let acceptor = Acceptor::new(Inet::default(), || Echo).acceptance(AtMost(1));
+    let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    let first = client(server.addr());
+    expect_echo(&first, "first");
+    expect_end(&client(server.addr()));
+    drop(first);
+    eventually(|| server.connections() == 0);
+    expect_echo(&client(server.addr()), "next");
+}
+
+#[test]
+fn a_closure_decides_who_is_let_in() {
+    let running = Running::start(1);
+    let mut came = 0;
+    let every_other = move |_: &Addr| {
+        came += 1;
+        came % 2 == 0
+    };
+    let acceptor = Acceptor::new(Inet::default(), || Echo).acceptance(every_other);
+    let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    expect_end(&client(server.addr()));
+    expect_echo(&client(server.addr()), "let in");
+}
+
+/// Counts what it is told, over all its connections.
+#[derive(Default)]
+struct Count {
+    opened: usize,
+    received: usize,
+    closed: usize,
+}
+
+impl<F: Family> ServiceHandler<F> for Count {
+    fn open(&mut self, _: &mut Peer<'_, F>) -> io::Result<()> {
+        self.opened += 1;
+        Ok(())
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        match peer.recv(&mut [0; 64])? {
+            0 => peer.close(),
+            count => self.received += count,
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, _: &mut Peer<'_, F>, _: &CloseReason) {
+        self.closed += 1;
+    }
+}
+
+#[test]
+fn one_handler_serves_all_connections() {
+    let running = Running::start(2);
+    let singleton = Singleton::new(Count::default());
+    let count = singleton.handler();
+    let server =
+        Acceptor::new(Inet::default(), singleton).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    for _ in 0..3 {
+        let client = client(server.addr());
+        client.send_n(b"four").unwrap();
+    }
+    eventually(|| count.lock().closed == 3);
+    let count = count.lock();
+    assert_eq!((count.opened, count.received, count.closed), (3, 12, 3));
+}
+
+#[test]
+fn handlers_are_used_again_unless_they_panicked() {
+    let running = Running::start(1);
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&made);
+    let pool = Pooled::new(2, move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        Echo
+    });
+    let server =
+        Acceptor::new(Inet::default(), pool.filled(1)).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    for _ in 0..3 {
+        expect_echo(&client(server.addr()), "in turn");
+        eventually(|| server.connections() == 0);
+    }
+    assert_eq!(made.load(Ordering::SeqCst), 1);
+    client(server.addr()).send_n(b"!").unwrap();
+    eventually(|| server.connections() == 0);
+    expect_echo(&client(server.addr()), "a new one");
+    eventually(|| made.load(Ordering::SeqCst) == 2);
+}
+
+/// Sends a lot to whoever comes, and says how its connections ended.
+struct Flood {
+    octets: usize,
+    sent: mpsc::Sender<&'static str>,
+}
+
+impl<F: Family> ServiceHandler<F> for Flood {
+    fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.put(&vec![7; self.octets])?;
+        peer.schedule(Duration::from_millis(1), Some(Duration::from_millis(1)), 9).map(drop)
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        assert_eq!(peer.waiting(), 0, "no input while output waits");
+        if peer.recv(&mut [0; 64])? == 0 {
+            peer.close();
+        }
+        Ok(())
+    }
+
+    fn handle_sent(&mut self, _: &mut Peer<'_, F>) -> io::Result<()> {
+        self.sent.send("sent").map_err(io::Error::other)
+    }
+
+    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, timer: Expired) -> io::Result<()> {
+        assert_eq!(timer.argument, 9);
+        peer.cancel(timer.id);
+        self.sent.send("timer").map_err(io::Error::other)
+    }
+}
+
+#[test]
+fn what_a_peer_does_not_take_waits_and_is_sent_when_it_does() {
+    const OCTETS: usize = 12 << 20;
+    let running = Running::start(1);
+    let (sent, told) = mpsc::channel();
+    let make = move || Flood { octets: OCTETS, sent: sent.clone() };
+    let server = Acceptor::new(Inet::default(), make).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    let client = client(server.addr());
+    client.send_n(b"input that has to wait").unwrap();
+    assert_eq!(told.recv_timeout(LONG).unwrap(), "timer", "timers go on while output waits");
+    let mut octets = vec![0; OCTETS];
+    client.recv_n(&mut octets).unwrap();
+    assert!(octets.iter().all(|octet| *octet == 7));
+    assert_eq!(told.recv_timeout(LONG).unwrap(), "sent");
+}
+
+#[test]
+fn a_peer_that_never_reads_is_given_up() {
+    let running = Running::start(1);
+    let (sent, _told) = mpsc::channel();
+    let make = move || Flood { octets: 64 << 20, sent: sent.clone() };
+    let server = Acceptor::new(Inet::default(), make).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    let _client = client(server.addr());
+    eventually(|| server.connections() == 0);
+}
+
+#[test]
+fn a_thread_that_serves_one_connection_serves_its_timers() {
+    let running = Running::start(1);
+    let (sent, told) = mpsc::channel();
+    let make = move || Flood { octets: 1, sent: sent.clone() };
+    let server = Acceptor::new(Inet::default(), make)
+        .concurrency(ThreadPerConnection::new(1))
+        .open(running.reactor.registry(), &Addr::loopback(0))
+        .unwrap();
+    let client = client(server.addr());
+    assert_eq!(told.recv_timeout(LONG).unwrap(), "timer");
+    drop(client);
+    eventually(|| server.connections() == 0);
+}
+
+/// Waits in its handler until it is told to go on.
+struct Held(Arc<std::sync::Mutex<mpsc::Receiver<()>>>);
+
+impl<F: Family> ServiceHandler<F> for Held {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        if peer.recv(&mut [0; 64])? == 0 {
+            peer.close();
+            return Ok(());
+        }
+        self.0.lock().unwrap().recv_timeout(LONG).map_err(io::Error::other)?;
+        peer.put(b"done")
+    }
+}
+
+#[test]
+fn draining_lets_what_has_begun_end() {
+    let running = Running::start(1);
+    let (go, held) = mpsc::channel();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let server = Acceptor::new(Inet::default(), move || Held(Arc::clone(&held)))
+        .concurrency(ThreadPerConnection::new(4))
+        .open(running.reactor.registry(), &Addr::loopback(0))
+        .unwrap();
+    let client = client(server.addr());
+    client.send_n(b"begin").unwrap();
+    eventually(|| server.connections() == 1);
+    let draining = server.clone();
+    let drained = thread::spawn(move || draining.drain(LONG));
+    go.send(()).unwrap();
+    let mut answer = [0; 4];
+    client.recv_n(&mut answer).unwrap();
+    assert_eq!(&answer, b"done");
+    expect_end(&client);
+    assert_eq!(drained.join().unwrap(), 0);
+}
+
+#[test]
+fn draining_cuts_what_does_not_end_in_time() {
+    let running = Running::start(1);
+    let (_go, held) = mpsc::channel();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let server = Acceptor::new(Inet::default(), move || Held(Arc::clone(&held)))
+        .concurrency(ThreadPerConnection::new(4))
+        .open(running.reactor.registry(), &Addr::loopback(0))
+        .unwrap();
+    let client = client(server.addr());
+    client.send_n(b"begin").unwrap();
+    eventually(|| server.connections() == 1);
+    assert_eq!(server.drain(Duration::from_millis(50)), 1);
+    expect_end(&client);
+}

@@ -1,0 +1,187 @@
+//! The Connector pattern and the connection cache.
+
+mod support;
+
+use std::io;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use spandrel_ipc::inet::{Acceptor as Listener, Addr, Inet};
+use spandrel_ipc::{Family, Shutdown};
+use spandrel_reactor::strategy::{Concurrency, Reactive, ThreadPerConnection};
+use spandrel_reactor::{Acceptor, Backoff, CacheLimits, CloseReason, ConnectionCache, Connector, Peer, ServiceHandler};
+
+use support::{Echo, LONG, Running, eventually, expect_echo};
+
+/// Greets whom it is connected to, and says what comes back.
+struct Greeter(mpsc::Sender<String>);
+
+impl<F: Family> ServiceHandler<F> for Greeter {
+    fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.put(b"greetings")
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        let mut buffer = [0; 64];
+        match peer.recv(&mut buffer)? {
+            0 => peer.close(),
+            count => self.0.send(String::from_utf8_lossy(&buffer[..count]).into_owned()).map_err(io::Error::other)?,
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, _: &mut Peer<'_, F>, _: &CloseReason) {
+        let _ = self.0.send("closed".into());
+    }
+}
+
+/// Connects to an echo server and is served, whoever runs the service.
+fn conforms(concurrency: impl Concurrency<Inet, Greeter>) {
+    let running = Running::start(2);
+    let registry = running.reactor.registry();
+    let server = Acceptor::new(Inet::default(), || Echo).open(registry, &Addr::loopback(0)).unwrap();
+    let (say, said) = mpsc::channel();
+    let connector = Connector::new(Inet::default(), move || Greeter(say.clone())).concurrency(concurrency);
+    let client = connector.connect(registry, server.addr()).unwrap();
+    assert_eq!(said.recv_timeout(LONG).unwrap(), "greetings");
+    assert!(client.is_connected());
+    assert_eq!(client.drain(LONG), 0);
+    assert_eq!(said.recv_timeout(LONG).unwrap(), "closed");
+    eventually(|| server.connections() == 0);
+}
+
+#[test]
+fn a_reactor_runs_what_was_connected() {
+    conforms(Reactive);
+}
+
+#[test]
+fn a_thread_runs_what_was_connected() {
+    conforms(ThreadPerConnection::new(1));
+}
+
+/// An address at which nobody listens, and which nobody else will be given soon.
+fn nobody() -> Addr {
+    Listener::open(&Addr::loopback(0)).unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn a_refusal_is_told_and_ends_it() {
+    let running = Running::start(1);
+    let (fail, failed) = mpsc::channel();
+    let (say, _said) = mpsc::channel();
+    let connector = Connector::new(Inet::default(), move || Greeter(say.clone()))
+        .on_failure(move |error| fail.send(error.kind()).unwrap());
+    let client = connector.connect(running.reactor.registry(), &nobody()).unwrap();
+    assert_eq!(failed.recv_timeout(LONG).unwrap(), io::ErrorKind::ConnectionRefused);
+    assert!(!client.is_connected());
+    // Its failure handler is dropped with it: there is no further attempt.
+    assert_eq!(failed.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn it_tries_again_until_somebody_listens_and_again_when_the_connection_is_lost() {
+    let running = Running::start(1);
+    let addr = nobody();
+    let (fail, failed) = mpsc::channel();
+    let (say, said) = mpsc::channel();
+    let client = Connector::new(Inet::default(), move || Greeter(say.clone()))
+        .reconnect(Backoff::new(Duration::from_millis(1), Duration::from_millis(10)))
+        .on_failure(move |_| fail.send(()).unwrap_or_default())
+        .connect(running.reactor.registry(), &addr)
+        .unwrap();
+    for _ in 0..3 {
+        failed.recv_timeout(LONG).unwrap();
+    }
+    let listener = Listener::open(&addr).unwrap();
+    for _ in 0..3 {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_recv_timeout(Some(LONG)).unwrap();
+        let mut greeting = [0; 9];
+        stream.recv_n(&mut greeting).unwrap();
+        assert_eq!(&greeting, b"greetings");
+        drop(stream);
+        assert_eq!(said.recv_timeout(LONG).unwrap(), "closed");
+    }
+    client.close();
+}
+
+#[test]
+fn an_attempt_that_takes_too_long_is_given_up() {
+    let running = Running::start(1);
+    let (fail, failed) = mpsc::channel();
+    let (say, _said) = mpsc::channel();
+    // A backlog that is full: the system leaves the next attempt unanswered, or (some systems) refuses it.
+    let options = spandrel_ipc::inet::AcceptorOptions::default().backlog(0);
+    let listener = Listener::open_with(&Addr::loopback(0), &options).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let attempts: Vec<_> = (0..16).filter_map(|_| Inet::default().start(&addr).ok()).collect();
+    let _client = Connector::new(Inet::default(), move || Greeter(say.clone()))
+        .timeout(Duration::from_millis(20))
+        .on_failure(move |error| fail.send(error.kind()).unwrap())
+        .connect(running.reactor.registry(), &addr)
+        .unwrap();
+    let kind = failed.recv_timeout(LONG).unwrap();
+    assert!(matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused), "{kind:?}");
+    drop(attempts);
+}
+
+/// An echo server that knows how many connections it has.
+fn echo(running: &Running) -> spandrel_reactor::Server<Inet> {
+    Acceptor::new(Inet::default(), || Echo).open(running.reactor.registry(), &Addr::loopback(0)).unwrap()
+}
+
+#[test]
+fn a_connection_is_used_again() {
+    let running = Running::start(1);
+    let server = echo(&running);
+    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
+    for _ in 0..3 {
+        let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
+        expect_echo(&stream, "again");
+        assert_eq!(cache.idle(), 0);
+        drop(stream);
+        assert_eq!((cache.idle(), server.connections()), (1, 1));
+    }
+    cache.connect(server.addr(), Some(LONG)).unwrap().discard();
+    assert_eq!(cache.idle(), 0);
+    eventually(|| server.connections() == 0);
+}
+
+#[test]
+fn a_connection_that_died_while_idle_is_not_used_again() {
+    let running = Running::start(1);
+    let server = echo(&running);
+    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
+    let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
+    expect_echo(&stream, "alive");
+    stream.shutdown(Shutdown::Write).unwrap();
+    drop(stream);
+    eventually(|| server.connections() == 0);
+    let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
+    expect_echo(&stream, "a new one");
+    assert_eq!(cache.idle(), 0);
+}
+
+#[test]
+fn the_least_recently_used_is_closed_first() {
+    let running = Running::start(1);
+    let servers = [echo(&running), echo(&running), echo(&running)];
+    let limits = CacheLimits::default().idle(2);
+    let cache = ConnectionCache::new(Inet::default(), limits);
+    for server in &servers {
+        expect_echo(&cache.connect(server.addr(), Some(LONG)).unwrap(), "hello");
+    }
+    eventually(|| servers[0].connections() == 0);
+    assert_eq!((cache.idle(), servers[1].connections(), servers[2].connections()), (2, 1, 1));
+
+    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default().idle_per_addr(1));
+    let (one, two) = (cache.connect(servers[0].addr(), None).unwrap(), cache.connect(servers[0].addr(), None).unwrap());
+    drop((one, two));
+    assert_eq!(cache.idle(), 1);
+
+    let cache = ConnectionCache::new(Inet::default(), CacheLimits::default().age(Duration::ZERO));
+    drop(cache.connect(servers[0].addr(), None).unwrap());
+    cache.purge();
+    assert_eq!(cache.idle(), 0);
+}

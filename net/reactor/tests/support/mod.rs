@@ -1,0 +1,92 @@
+//! What the tests of the patterns have in common.
+#![allow(dead_code, unreachable_pub, reason = "each suite uses some of it")]
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spandrel_ipc::Family;
+use spandrel_ipc::inet::{self, Addr, Inet};
+use spandrel_reactor::{Options, Peer, Reactor, ServiceHandler};
+
+/// Far more than anything here takes; a test that would hang fails instead.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// Sends back what it receives; a `!` makes it panic, a `?` fail.
+#[derive(Debug, Default)]
+pub struct Echo;
+
+impl<F: Family> ServiceHandler<F> for Echo {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        let mut buffer = [0; 4096];
+        match peer.recv(&mut buffer)? {
+            0 => peer.close(),
+            count if buffer[..count].contains(&b'!') => panic!("as asked"),
+            count if buffer[..count].contains(&b'?') => return Err(io::Error::other("as asked")),
+            count => peer.put(&buffer[..count])?,
+        }
+        Ok(())
+    }
+}
+
+/// A reactor and the threads that run it; they end when it is dropped.
+pub struct Running {
+    pub reactor: Reactor,
+    threads: Vec<thread::JoinHandle<io::Result<()>>>,
+}
+
+impl Running {
+    pub fn start(threads: usize) -> Self {
+        let reactor = Reactor::with(&Options::default()).unwrap();
+        let run = |_| {
+            let reactor = reactor.clone();
+            thread::spawn(move || reactor.run())
+        };
+        let threads = (0..threads).map(run).collect();
+        Self { reactor, threads }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.reactor.stop();
+        for thread in self.threads.drain(..) {
+            thread.join().expect("no reactor's thread panics").expect("a reactor ends well");
+        }
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn eventually(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "it never became so");
+        thread::yield_now();
+    }
+}
+
+pub fn client(addr: &Addr) -> inet::Stream {
+    let stream = Inet::default().connect(addr, Some(LONG)).unwrap();
+    stream.set_recv_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+/// Sends text and expects it back.
+#[track_caller]
+pub fn expect_echo(stream: &inet::Stream, text: &str) {
+    stream.send_n(text.as_bytes()).unwrap();
+    let mut back = vec![0; text.len()];
+    stream.recv_n(&mut back).unwrap();
+    assert_eq!(back, text.as_bytes());
+}
+
+/// Expects that the peer has closed.
+#[track_caller]
+pub fn expect_end(stream: &inet::Stream) {
+    match stream.recv(&mut [0; 64]) {
+        Ok(0) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        other => panic!("expected the end, found {other:?}"),
+    }
+}
