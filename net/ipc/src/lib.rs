@@ -14,8 +14,10 @@
 //! The wrappers cost nothing: [`inet::Stream::send`] and [`recv`](inet::Stream::recv) are one system call each,
 //! without allocation. The traits [`Family`], [`Transfer`] and [`Pollable`] let code be generic over families.
 //!
-//! Families so far: [`inet`], TCP over IPv4 and IPv6; `unix`, between processes of one host (on Unix). Waiting on many
-//! endpoints at once belongs to the reactor, framing to the protocols above, received data to `spandrel-message`.
+//! Families of streams: [`inet`], TCP over IPv4 and IPv6; and, where the system has them, `unix`, between processes of one
+//! host; `spipe`, STREAM pipes; `shm`, shared memory. One way only: `fifo`, named pipes. Without connections: datagrams, in [`inet`]
+//! and `unix`; see [`dgram`]. Waiting on many endpoints at once belongs to the reactor, framing to the protocols above, received
+//! data to `spandrel-message`.
 
 mod deadline;
 mod error;
@@ -29,9 +31,13 @@ mod sys;
 mod transfer;
 
 pub mod dgram;
+#[cfg(unix)]
+pub mod fifo;
 pub mod inet;
 #[cfg(target_os = "linux")]
 pub mod shm;
+#[cfg(unix)]
+pub mod spipe;
 #[cfg(unix)]
 pub mod unix;
 

@@ -24,6 +24,9 @@ mod addr;
 mod connecting;
 mod connector;
 mod dgram;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) mod pace;
+mod passing;
 mod socket_file;
 mod stream;
 
@@ -35,6 +38,7 @@ pub use addr::Addr;
 pub use connecting::Connecting;
 pub use connector::Connector;
 pub use dgram::{ConnectedDgram, Dgram, DgramOptions};
+pub use passing::{MAX_HANDLES, Passable, PassingError};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use stream::Credentials;
 pub use stream::{Stream, pair};

@@ -1,7 +1,7 @@
 //! One macro that makes an acceptor of a listener.
 
-/// Gives `$Acceptor`, whose field `listener` is a [`Listener`](super::Listener), its methods; `$made` makes a stream and an address of
-/// what was accepted.
+/// Gives `$Acceptor`, whose field `listener` is a [`Listener`](super::Listener) or something like it, its methods; `$made` makes a
+/// stream and an address of what was accepted.
 macro_rules! acceptor {
     ($Acceptor:ident, $Stream:ty, $Addr:ty, $made:expr) => {
         impl $Acceptor {
@@ -18,9 +18,8 @@ macro_rules! acceptor {
             /// this call only. An acceptor that must not block reports a shortage of memory, or of descriptors when even the spare one
             /// is lost: leave it alone for some milliseconds then, since it may stay ready all the while.
             pub fn accept(&self) -> ::std::io::Result<($Stream, $Addr)> {
-                let (socket, from) = self.listener.accept()?;
-                let made: fn(::socket2::Socket, ::socket2::SockAddr) -> ::std::io::Result<($Stream, $Addr)> = $made;
-                made(socket, from)
+                let accepted = self.listener.accept()?;
+                ($made)(accepted)
             }
 
             /// Stops accepting: every [`accept`](Self::accept), waiting or yet to come, ends with
@@ -49,7 +48,7 @@ macro_rules! acceptor {
             /// # Errors
             /// Those of the operating system.
             pub fn local_addr(&self) -> ::std::io::Result<$Addr> {
-                <$Addr>::from_system(&self.listener.socket().local_addr()?)
+                <$Addr>::from_system(&self.listener.local_addr()?)
             }
 
             /// Whether `accept` waits for a connection or fails at once with [`WouldBlock`](std::io::ErrorKind::WouldBlock). Accepted
@@ -58,7 +57,7 @@ macro_rules! acceptor {
             /// # Errors
             /// Those of the operating system.
             pub fn set_nonblocking(&self, on: bool) -> ::std::io::Result<()> {
-                self.listener.socket().set_nonblocking(on)
+                self.listener.set_nonblocking(on)
             }
         }
 
@@ -82,7 +81,7 @@ macro_rules! acceptor {
 
         impl $crate::Pollable for $Acceptor {
             fn handle(&self) -> $crate::Handle<'_> {
-                self.listener.handle()
+                $crate::Pollable::handle(&self.listener)
             }
         }
 

@@ -53,8 +53,12 @@ impl Listener {
         }
     }
 
-    pub(crate) fn socket(&self) -> &Socket {
-        &self.socket
+    pub(crate) fn local_addr(&self) -> io::Result<SockAddr> {
+        self.socket.local_addr()
+    }
+
+    pub(crate) fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        self.socket.set_nonblocking(on)
     }
 
     pub(crate) fn into_socket(self) -> Socket {

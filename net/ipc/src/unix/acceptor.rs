@@ -124,9 +124,14 @@ impl Acceptor {
             }
         }
     }
+
+    /// The listener itself, for families that are built over this one.
+    pub(crate) fn listener(&self) -> &Listener {
+        &self.listener
+    }
 }
 
-acceptor!(Acceptor, Stream, Addr, |socket, from| Ok((Stream::from_socket(socket), Addr::from_system(&from)?)));
+acceptor!(Acceptor, Stream, Addr, |(socket, from)| Ok((Stream::from_socket(socket), Addr::from_system(&from)?)));
 
 /// The socket file, if there is one, stays.
 impl From<Acceptor> for OwnedHandle {

@@ -5,6 +5,8 @@ use std::io;
 use socket2::{SockAddr, Socket};
 
 use super::Stream;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use super::pace::Pace;
 use crate::socket::Attempt;
 use crate::{Handle, Interest, Pollable, Prepared};
 
@@ -19,7 +21,7 @@ pub struct Connecting(State);
 enum State {
     UnderWay(Attempt),
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    Full(full::Full),
+    Full(Full),
 }
 
 impl Connecting {
@@ -29,7 +31,7 @@ impl Connecting {
             socket.set_nonblocking(true)?;
             match socket.connect(&target) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    Ok(Self(State::Full(full::Full::new(socket, target)?)))
+                    Ok(Self(State::Full(Full { socket: Some(socket), target, pace: Pace::start()? })))
                 }
                 Err(error) => Err(error),
                 Ok(()) => Ok(Self(State::UnderWay(Attempt::made(socket)))),
@@ -38,6 +40,15 @@ impl Connecting {
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         Ok(Self(State::UnderWay(Attempt::start(socket, &target)?)))
     }
+
+    /// The timer that has been its handle, for a family that goes on with it: a handle that is being waited for must not change.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn into_pace(self) -> Option<Pace> {
+        match self.0 {
+            State::UnderWay(_) => None,
+            State::Full(full) => Some(full.pace),
+        }
+    }
 }
 
 impl Pollable for Connecting {
@@ -45,7 +56,7 @@ impl Pollable for Connecting {
         match &self.0 {
             State::UnderWay(attempt) => attempt.handle(),
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Full(full) => full.handle(),
+            State::Full(full) => full.pace.handle(),
         }
     }
 
@@ -88,67 +99,29 @@ impl crate::Connecting for Connecting {
     }
 }
 
-/// Attempts that the system refuses to start for the time being.
+/// An attempt that the system refuses to start for the time being.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-mod full {
-    use std::io;
-    use std::os::fd::{AsFd, OwnedFd};
-    use std::time::Duration;
+#[derive(Debug)]
+struct Full {
+    socket: Option<Socket>,
+    target: SockAddr,
+    pace: Pace,
+}
 
-    use rustix::time::{
-        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-    };
-    use socket2::{SockAddr, Socket};
-
-    use crate::Handle;
-
-    #[derive(Debug)]
-    pub(super) struct Full {
-        socket: Option<Socket>,
-        target: SockAddr,
-        timer: OwnedFd,
-        pause: Duration,
-    }
-
-    impl Full {
-        pub(super) fn new(socket: Socket, target: SockAddr) -> io::Result<Self> {
-            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-            let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            let mut full = Self { socket: Some(socket), target, timer, pause: SHORTEST };
-            full.arm()?;
-            Ok(full)
-        }
-
-        pub(super) fn handle(&self) -> Handle<'_> {
-            self.timer.as_fd()
-        }
-
-        /// The socket once it is connected, which blocks again.
-        pub(super) fn try_again(&mut self) -> io::Result<Option<Socket>> {
-            let socket = self.socket.as_ref().ok_or_else(|| io::Error::other("the connection was made already"))?;
-            match socket.connect(&self.target) {
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                    self.arm().map(|()| None)
-                }
-                Err(error) => Err(error),
-                Ok(()) => {
-                    socket.set_nonblocking(false)?;
-                    Ok(self.socket.take())
-                }
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Full {
+    /// The socket once it is connected, which blocks again.
+    fn try_again(&mut self) -> io::Result<Option<Socket>> {
+        let socket = self.socket.as_ref().ok_or_else(|| io::Error::other("the connection was made already"))?;
+        match socket.connect(&self.target) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                self.pace.again().map(|()| None)
+            }
+            Err(error) => Err(error),
+            Ok(()) => {
+                socket.set_nonblocking(false)?;
+                Ok(self.socket.take())
             }
         }
-
-        /// The timer becomes readable after the next pause, and not before.
-        fn arm(&mut self) -> io::Result<()> {
-            let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let after = Timespec::try_from(self.pause).expect("it is short");
-            let once = Itimerspec { it_interval: zero, it_value: after };
-            timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
-            self.pause = (self.pause * 2).min(LONGEST);
-            Ok(())
-        }
     }
-
-    const SHORTEST: Duration = Duration::from_millis(1);
-    const LONGEST: Duration = Duration::from_millis(50);
 }

@@ -1,0 +1,72 @@
+//! Where STREAM pipes are made.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+
+use socket2::SockAddr;
+
+use crate::unix;
+
+/// The path at which a process listens that makes STREAM pipes, or nothing for an end of a pipe, which has no name.
+///
+/// Displayed, and parsed, as the path.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Addr(unix::Addr);
+
+impl Addr {
+    /// A path in the file system.
+    ///
+    /// # Errors
+    /// As [`unix::Addr::path`].
+    pub fn path(path: impl AsRef<Path>) -> io::Result<Self> {
+        unix::Addr::path(path).map(Self)
+    }
+
+    /// No name, as an end of a pipe has it.
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self::default()
+    }
+
+    /// The path, if it is one.
+    #[must_use]
+    pub fn as_path(&self) -> Option<&Path> {
+        self.0.as_path()
+    }
+
+    /// The address of the rendezvous.
+    pub(super) fn rendezvous(&self) -> io::Result<&unix::Addr> {
+        match self.as_path() {
+            Some(_) => Ok(&self.0),
+            None => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "an end of a pipe without a name cannot be opened"))
+            }
+        }
+    }
+
+    pub(super) fn from_system(addr: &SockAddr) -> io::Result<Self> {
+        unix::Addr::from_system(addr).map(Self)
+    }
+}
+
+impl FromStr for Addr {
+    type Err = io::Error;
+
+    fn from_str(text: &str) -> io::Result<Self> {
+        Self::path(text)
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}

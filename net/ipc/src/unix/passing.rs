@@ -1,0 +1,240 @@
+//! Passing open handles between processes, typed: what is sent as a stream is received as one.
+//!
+//! On the stream, each passing is one octet, the type's tag, with the handles beside it (`SCM_RIGHTS`, unix(7)). Both sides must know
+//! when one comes: a plain `recv` in its place takes the octet, and the system closes the handles. The receiver closes what it did not
+//! ask for: handles of another type, too many, or some that were lost on the way. It looks at each handle itself, since the tag is
+//! only what the sender says.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::retry_on_intr;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+
+use super::Stream;
+use crate::deadline::Deadline;
+use crate::socket::calls::NO_SIGNAL;
+use crate::{Interest, fifo, inet, spipe, unix, wait_ready};
+
+/// What can be passed to another process over a UNIX-domain stream.
+///
+/// The endpoints of this crate can, and [`File`]s; programs may add types of their own.
+pub trait Passable: AsFd + Sized {
+    /// Tells types apart. Those from 0 to 127 belong to Spandrel, those from 128 to 255 to programs.
+    const TAG: u8;
+
+    /// Makes one of a handle that has been received, if it is of this kind.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if it is not; it is closed.
+    fn from_received(handle: OwnedFd) -> io::Result<Self>;
+}
+
+/// How many handles can be passed at once. (Linux takes 253, and as many in flight as the process may have open.)
+pub const MAX_HANDLES: usize = 64;
+
+/// Why what was received is no handle, or not the one that was asked for. It comes inside an [`io::Error`] of the kind
+/// [`InvalidData`](io::ErrorKind::InvalidData); all handles that came have been closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassingError {
+    /// Octets came without a handle.
+    #[error("there was no handle with the octet {octet:#04x}")]
+    NoHandle {
+        /// What came.
+        octet: u8,
+    },
+    /// The sender passed something else.
+    #[error("a handle of the type with tag {received} came instead of {expected}")]
+    WrongType {
+        /// The tag of the type that was asked for.
+        expected: u8,
+        /// The tag that came.
+        received: u8,
+    },
+    /// More came than were asked for.
+    #[error("{received} handles came where at most {limit} were asked for")]
+    TooMany {
+        /// How many came.
+        received: usize,
+        /// How many were asked for.
+        limit: usize,
+    },
+    /// Some were lost on the way: there were too many, or this process has no descriptors left.
+    #[error("some of the handles were lost on the way: too many were sent, or this process has no descriptors left")]
+    Lost,
+}
+
+impl From<PassingError> for io::Error {
+    fn from(error: PassingError) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
+/// Passing handles.
+impl Stream {
+    /// Passes a handle to the peer, which then has it too; this process's own stays open.
+    ///
+    /// # Errors
+    /// Those of sending; on Linux also "too many references" when too many handles are on their way to receivers.
+    pub fn send_handle<T: Passable>(&self, endpoint: &T) -> io::Result<()> {
+        self.send_handles(std::slice::from_ref(endpoint))
+    }
+
+    /// Passes several handles of one type at once.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for none, or more than [`MAX_HANDLES`]; otherwise as [`send_handle`](Self::send_handle).
+    pub fn send_handles<T: Passable>(&self, endpoints: &[T]) -> io::Result<()> {
+        if endpoints.is_empty() || endpoints.len() > MAX_HANDLES {
+            let message = format!("1 to {MAX_HANDLES} handles can be passed at once, not {}", endpoints.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let mut handles = [self.as_fd(); MAX_HANDLES];
+        handles.iter_mut().zip(endpoints).for_each(|(handle, endpoint)| *handle = endpoint.as_fd());
+        send(self, T::TAG, &handles[..endpoints.len()], NO_SIGNAL)
+    }
+
+    /// Receives a handle that the peer passes as a `T`; waits while nothing is there.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] at the end of the stream; [`io::ErrorKind::InvalidData`] with a [`PassingError`] for anything
+    /// else than one handle of this type; [`io::ErrorKind::InvalidInput`] if the handle is not what the sender said; otherwise those
+    /// of receiving.
+    pub fn recv_handle<T: Passable>(&self) -> io::Result<T> {
+        one(receive(self, 1, RecvFlags::empty())?)
+    }
+
+    /// Like [`recv_handle`](Self::recv_handle), but never waits.
+    ///
+    /// # Errors
+    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::WouldBlock`] when nothing is there.
+    pub fn try_recv_handle<T: Passable>(&self) -> io::Result<T> {
+        one(receive(self, 1, RecvFlags::DONTWAIT)?)
+    }
+
+    /// Like [`recv_handle`](Self::recv_handle), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// As [`recv_handle`](Self::recv_handle), and [`io::ErrorKind::TimedOut`] when the time ran out.
+    pub fn recv_handle_within<T: Passable>(&self, timeout: Duration) -> io::Result<T> {
+        let deadline = Deadline::after(Some(timeout));
+        loop {
+            match self.try_recv_handle() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            let left = deadline.left();
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            wait_ready(self, Interest::INPUT, left)?;
+        }
+    }
+
+    /// Receives the handles, at most `limit`, that the peer passes at once as `T`s; waits while nothing is there.
+    ///
+    /// # Errors
+    /// As [`recv_handle`](Self::recv_handle).
+    pub fn recv_handles<T: Passable>(&self, limit: usize) -> io::Result<Vec<T>> {
+        all(receive(self, limit, RecvFlags::empty())?)
+    }
+}
+
+/// What one passing brought: the tag and the handles.
+type Received = (u8, Vec<OwnedFd>);
+
+fn send(stream: &Stream, tag: u8, handles: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let fits = beside.push(SendAncillaryMessage::ScmRights(handles));
+    assert!(fits, "there is space for MAX_HANDLES");
+    match retry_on_intr(|| sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))? {
+        1 => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+/// Receives one octet and the handles beside it, all of which are closed when there is anything wrong with them.
+fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Received> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut tag = [0];
+    let message = retry_on_intr(|| recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags))?;
+    let mut handles = Vec::new();
+    for part in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = part {
+            handles.extend(received);
+        }
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    for handle in &handles {
+        rustix::io::fcntl_setfd(handle, rustix::io::FdFlags::CLOEXEC)?;
+    }
+    if message.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(PassingError::Lost.into());
+    }
+    if handles.is_empty() {
+        return Err(PassingError::NoHandle { octet: tag[0] }.into());
+    }
+    if handles.len() > limit {
+        return Err(PassingError::TooMany { received: handles.len(), limit }.into());
+    }
+    Ok((tag[0], handles))
+}
+
+fn one<T: Passable>((tag, mut handles): Received) -> io::Result<T> {
+    expect::<T>(tag)?;
+    T::from_received(handles.pop().expect("one was asked for, and none is an error"))
+}
+
+fn all<T: Passable>((tag, handles): Received) -> io::Result<Vec<T>> {
+    expect::<T>(tag)?;
+    handles.into_iter().map(T::from_received).collect()
+}
+
+fn expect<T: Passable>(tag: u8) -> io::Result<()> {
+    if tag == T::TAG { Ok(()) } else { Err(PassingError::WrongType { expected: T::TAG, received: tag }.into()) }
+}
+
+/// Endpoints whose `TryFrom<OwnedFd>` looks at what the handle is.
+macro_rules! passable {
+    ($($Type:ty = $tag:literal),* $(,)?) => {$(
+        impl Passable for $Type {
+            const TAG: u8 = $tag;
+
+            fn from_received(handle: OwnedFd) -> io::Result<Self> {
+                Self::try_from(handle)
+            }
+        }
+    )*};
+}
+
+passable! {
+    inet::Stream = 1,
+    inet::Acceptor = 2,
+    unix::Stream = 3,
+    unix::Acceptor = 4,
+    spipe::Stream = 5,
+    fifo::Reader = 6,
+    fifo::Writer = 7,
+}
+
+impl Passable for File {
+    const TAG: u8 = 0;
+
+    fn from_received(handle: OwnedFd) -> io::Result<Self> {
+        Ok(handle.into())
+    }
+}

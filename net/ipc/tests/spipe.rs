@@ -1,0 +1,137 @@
+//! STREAM pipes: a rendezvous, and then a pipe of one's own.
+#![cfg(unix)]
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use spandrel_ipc::spipe::{Acceptor, Addr, Connector, pair};
+use spandrel_ipc::{Connecting as _, Interest, unix, wait_ready};
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn folder_and_addr() -> (TempDir, Addr) {
+    let folder = TempDir::new().unwrap();
+    let addr = Addr::path(folder.path().join("pipes")).unwrap();
+    (folder, addr)
+}
+
+#[test]
+fn whoever_comes_is_given_a_pipe() {
+    let (_folder, addr) = folder_and_addr();
+    let acceptor = Arc::new(Acceptor::open(&addr).unwrap());
+    assert_eq!(acceptor.local_addr().unwrap(), addr);
+    let clients: Vec<_> = (0..4)
+        .map(|i| {
+            let addr = addr.clone();
+            thread::spawn(move || {
+                let client = Connector::connect(&addr).unwrap();
+                client.send_n(&[i]).unwrap();
+                let mut answer = [0];
+                client.recv_n(&mut answer).unwrap();
+                assert_eq!(answer[0], i + 100);
+            })
+        })
+        .collect();
+    for _ in 0..4 {
+        let (server, from) = acceptor.accept().unwrap();
+        assert_eq!(from, Addr::unnamed());
+        let mut octet = [0];
+        server.recv_n(&mut octet).unwrap();
+        server.send_n(&[octet[0] + 100]).unwrap();
+    }
+    clients.into_iter().for_each(|client| client.join().unwrap());
+}
+
+#[test]
+fn until_it_is_accepted_there_is_no_pipe() {
+    let (_folder, addr) = folder_and_addr();
+    let acceptor = Acceptor::open(&addr).unwrap();
+    let error = Connector::connect_timeout(&addr, Duration::from_millis(20)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+
+    let mut connecting = Connector::start(&addr).unwrap();
+    assert!(connecting.try_complete().unwrap().is_none());
+    assert!(wait_ready(&connecting, Interest::OUTPUT, Some(Duration::ZERO)).unwrap().is_none());
+    // The one that gave up has left a visit behind; it concerns nobody.
+    let (first, _) = acceptor.accept().unwrap();
+    let server = match first.recv_within(&mut [0; 1], Duration::from_millis(1)) {
+        Ok(0) => acceptor.accept().unwrap().0,
+        _ => first,
+    };
+    assert_eq!(wait_ready(&connecting, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+    let client = connecting.try_complete().unwrap().expect("there is a pipe now");
+    server.send_n(b"x").unwrap();
+    client.recv_n(&mut [0; 1]).unwrap();
+}
+
+#[test]
+fn an_acceptor_that_goes_away_refuses_those_who_wait() {
+    let (_folder, addr) = folder_and_addr();
+    let acceptor = Acceptor::open(&addr).unwrap();
+    let waiting = Connector::start(&addr).unwrap();
+    drop(acceptor);
+    assert_eq!(waiting.complete(Some(LONG)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(Connector::connect(&Addr::unnamed()).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn who_came_is_known() {
+    let (_folder, addr) = folder_and_addr();
+    let acceptor = Acceptor::open(&addr).unwrap();
+    let client = thread::spawn(move || Connector::connect(&addr).unwrap());
+    let (server, _) = acceptor.accept().unwrap();
+    let client = client.join().unwrap();
+    for stream in [&client, &server, &server.try_clone().unwrap()] {
+        assert_eq!(stream.peer_credentials(), Some(unix::Credentials::own()));
+    }
+    assert_eq!(pair().unwrap().0.peer_credentials(), None);
+}
+
+#[test]
+fn visitors_who_have_nothing_to_say_keep_nobody_waiting() {
+    let (_folder, addr) = folder_and_addr();
+    let acceptor = Acceptor::open(&addr).unwrap();
+    let rendezvous = unix::Addr::path(addr.as_path().unwrap()).unwrap();
+    let mut silent = Vec::new();
+    for i in 0..20 {
+        let visitor = unix::Connector::connect(&rendezvous).unwrap();
+        if i % 2 == 0 {
+            silent.push(visitor);
+        }
+    }
+    let client = thread::spawn(move || {
+        let client = Connector::connect(&addr).unwrap();
+        client.send_n(b"!").unwrap();
+    });
+    let (tell, told) = std::sync::mpsc::channel();
+    for _ in 0..silent.len() + 1 {
+        let (server, _) = acceptor.accept().unwrap();
+        let tell = tell.clone();
+        thread::spawn(move || {
+            let mut octet = [0];
+            let received = server.recv_within(&mut octet, LONG).unwrap();
+            tell.send(octet[..received].to_vec()).unwrap();
+        });
+    }
+    assert_eq!(told.recv_timeout(LONG).unwrap(), b"!");
+    client.join().unwrap();
+    for _ in silent.drain(..) {} // and so the ends that they never took are closed
+    drop(tell);
+    assert!(told.iter().all(|end| end.is_empty()));
+}
+
+#[test]
+fn the_ends_of_a_pair_are_one_pipe() {
+    let (one, other) = pair().unwrap();
+    one.send_n(b"ping").unwrap();
+    other.recv_n(&mut [0; 4]).unwrap();
+    other.close_writer().unwrap();
+    assert_eq!(one.recv(&mut [0; 4]).unwrap(), 0);
+    one.send_n(b"still open").unwrap();
+    other.recv_n(&mut [0; 10]).unwrap();
+}
