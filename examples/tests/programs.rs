@@ -1,7 +1,8 @@
 //! Runs the examples as a reader of the README would, and holds the README against them.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
@@ -39,6 +40,23 @@ fn the_bank_serves_its_client() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(said, "Grace has 500 cents\nrefused: only 500 cents are there\n");
+}
+
+#[test]
+fn the_echo_server_is_short_and_sends_back_what_it_receives() {
+    let lines = include_str!("../echo/server.rs").lines().count();
+    assert!(lines <= 25, "{lines} lines");
+    let mut server = Running(example("echo-server").stdout(Stdio::piped()).spawn().unwrap());
+    let mut addr = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut addr).unwrap();
+    let mut clients: Vec<_> = (0..10).map(|_| TcpStream::connect(addr.trim()).unwrap()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let text = vec![number as u8; 100_000];
+        client.write_all(&text).unwrap();
+        let mut back = vec![0; text.len()];
+        client.read_exact(&mut back).unwrap();
+        assert_eq!(back, text);
+    }
 }
 
 #[test]

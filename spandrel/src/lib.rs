@@ -19,6 +19,7 @@ pub use spandrel_poa::Poa;
 pub mod net {
     pub use spandrel_ipc as ipc;
     pub use spandrel_message as message;
+    pub use spandrel_reactor as reactor;
     pub use spandrel_sync as sync;
 }
 

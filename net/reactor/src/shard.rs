@@ -82,11 +82,12 @@ impl Shards {
 
     fn end(&mut self) -> io::Result<()> {
         self.reactors.iter().for_each(Reactor::stop);
-        let ends = self
-            .threads
-            .drain(..)
-            .map(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a reactor's thread panicked"))));
-        ends.fold(Ok(()), |first, end| first.and(end))
+        let mut first = Ok(());
+        for thread in self.threads.drain(..) {
+            let end = thread.join().unwrap_or_else(|_| Err(io::Error::other("a reactor's thread panicked")));
+            first = first.and(end);
+        }
+        first
     }
 }
 

@@ -70,7 +70,8 @@ impl Default for OrbBuilder {
                 max_message: MAX_MESSAGE,
                 max_unfinished: MAX_UNFINISHED,
                 max_in_flight: 64,
-                max_connections: 4096,
+                max_connections: 16_384,
+                max_threaded: 64,
                 send_queue: None,
                 recv_queue: None,
             },
@@ -139,7 +140,15 @@ impl OrbBuilder {
         self
     }
 
-    /// How many connections are accepted at a time (default 4096).
+    /// How many connections have a thread of their own (default 64); the others are served by a few threads together, at the price
+    /// of one more system call for each request. Zero is none.
+    #[must_use]
+    pub fn threaded_connections(mut self, connections: usize) -> Self {
+        self.server.max_threaded = connections;
+        self
+    }
+
+    /// How many connections are accepted at a time (default 16,384; the system's limit of open files may be lower).
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.server.max_connections = connections;
@@ -193,7 +202,7 @@ impl OrbBuilder {
     /// | `-ORBGiopVersion` | `1.0`, `1.1` or `1.2` |
     /// | `-ORBByteOrder` | `big`, `little` or `native` |
     /// | `-ORBMaxMessageSize` | octets |
-    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections` | a number |
+    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections` | a number |
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBId` | any; accepted because the standard has it |
     ///
@@ -248,6 +257,7 @@ impl OrbBuilder {
             },
             "-ORBMaxMessageSize" => self.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
             "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
+            "-ORBThreadedConnections" => self.threaded_connections(value.parse().map_err(|_| bad("a number"))?),
             "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
             "-ORBSocketQueue" => {
                 let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);

@@ -3,16 +3,21 @@
 //! What was read beyond a message stays in the buffer: a half-read message belongs to its connection and not to the
 //! thread that happens to lead (design decision 3).
 
-use std::{io, time::Duration};
+use std::{cell::Cell, io, time::Duration};
 
 use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
-use spandrel_message::ReceiveBuffer;
-use spandrel_sync::time::Instant;
+use spandrel_message::{Memory, ReceiveBuffer};
+use spandrel_sync::{thread_local, time::Instant};
 
 use crate::transport::{Transport, is_timeout};
 
 /// How much is read ahead at once: several small messages. More would cost more in caches than it saves in calls.
 const BUFFER_OCTETS: usize = 64 * 1024;
+
+thread_local! {
+    /// The memory of connections that this thread has served and that are idle now.
+    static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
+}
 
 /// Messages from this size on are placed so that their bodies are aligned in memory (design decision 4).
 const PLACED_OCTETS: usize = 1024;
@@ -124,13 +129,56 @@ impl MessageReader {
         }
     }
 
+    /// The next whole message, if it is there now or comes with what can be read without waiting: one system call at most, unless
+    /// the message is longer than what one takes.
+    pub(crate) fn next_ready(&mut self, transport: &dyn Transport) -> Result<Option<Message>, ReadError> {
+        loop {
+            if let Some(message) = self.buffered()? {
+                return Ok(Some(message));
+            }
+            let room = self.room();
+            let len = room.len();
+            match transport.try_recv(room) {
+                Ok(0) if self.buffer.filled().is_empty() => return Err(ReadError::EndOfFile),
+                Ok(0) => return Err(ReadError::CutOff),
+                Ok(count) => {
+                    self.buffer.commit(count);
+                    if count < len {
+                        // That was all for now.
+                        return self.buffered();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Before reading on a thread that serves many connections: uses the memory that the thread keeps.
+    pub(crate) fn wake(&mut self) {
+        SPARE.with(|spare| {
+            if let Some(memory) = spare.take() {
+                spare.set(self.buffer.use_memory(memory));
+            }
+        });
+    }
+
+    /// After that: leaves the memory with the thread, so that an idle connection has none.
+    pub(crate) fn rest(&mut self) {
+        SPARE.with(|spare| {
+            if let Some(memory) = self.buffer.take_memory() {
+                spare.set(Some(memory));
+            }
+        });
+    }
+
     /// Forgets the fragments of a request that its sender gave up.
     pub(crate) fn cancel(&mut self, request_id: u32) {
         self.assembler.cancel(request_id);
     }
 
     /// A message that needs no further octet.
-    fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
+    pub(crate) fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
         loop {
             let Some(header) = self.header()? else { return Ok(None) };
             if self.buffer.filled().len() < header.total_len() {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use spandrel_cdr::Encoder;
-use spandrel_ipc::inet;
+use spandrel_ipc::{Pollable, Receive, Shutdown, Transfer, Transmit};
 
 /// A connected byte stream. All methods may be called from several threads; one reads and one writes at a time.
 pub(crate) trait Transport: Send + Sync + fmt::Debug {
@@ -17,6 +17,8 @@ pub(crate) trait Transport: Send + Sync + fmt::Debug {
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Reads what is there, waiting for the first octet; 0 at the end.
     fn recv(&self, room: &mut [u8]) -> io::Result<usize>;
+    /// Reads what is there; [`io::ErrorKind::WouldBlock`] if that is nothing.
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize>;
     /// How long `recv` may wait.
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
     /// How long `send` may wait.
@@ -25,39 +27,51 @@ pub(crate) trait Transport: Send + Sync + fmt::Debug {
     fn close_writer(&self);
     /// Ends both directions; a blocked `recv` returns.
     fn close(&self);
+    /// What a reactor waits on; `None` for one that no reactor can serve.
+    fn pollable(&self) -> Option<&dyn Pollable>;
 }
 
-impl Transport for inet::Stream {
+/// The streams of every family.
+impl<S: Transfer> Transport for S {
     #[inline]
     fn send(&self, octets: &[u8]) -> io::Result<usize> {
-        inet::Stream::send(self, octets)
+        Transmit::send(self, octets)
     }
 
     #[inline]
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        inet::Stream::send_v(self, parts)
+        Transmit::send_v(self, parts)
     }
 
     #[inline]
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        inet::Stream::recv(self, room)
+        Receive::recv(self, room)
+    }
+
+    #[inline]
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        Receive::try_recv(self, room)
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        inet::Stream::set_recv_timeout(self, timeout)
+        Receive::set_recv_timeout(self, timeout)
     }
 
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        inet::Stream::set_send_timeout(self, timeout)
+        Transmit::set_send_timeout(self, timeout)
     }
 
     fn close_writer(&self) {
         // A peer that is gone already needs no telling.
-        let _ = self.shutdown(std::net::Shutdown::Write);
+        let _ = self.shutdown(Shutdown::Write);
     }
 
     fn close(&self) {
-        let _ = self.shutdown(std::net::Shutdown::Both);
+        let _ = self.shutdown(Shutdown::Both);
+    }
+
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        Some(self)
     }
 }
 

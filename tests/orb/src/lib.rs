@@ -138,7 +138,7 @@ impl Server {
     }
 
     pub fn with(builder: OrbBuilder) -> Self {
-        let orb = builder.build();
+        let orb = arranged(builder).build();
         let poa = Poa::root(&orb).unwrap();
         let probe = Arc::new(Probe::new(&orb));
         let object = poa.activate(TargetSkeleton::new(Arc::clone(&probe))).unwrap();
@@ -163,6 +163,13 @@ impl Server {
     pub fn client_with(&self, builder: OrbBuilder) -> Target {
         Target::narrow(&builder.build().string_to_object(&self.ior()).unwrap()).unwrap()
     }
+}
+
+/// The suite `pooled` is all the other suites over servers whose connections have no thread of their own.
+fn arranged(builder: OrbBuilder) -> OrbBuilder {
+    let suite = std::env::current_exe().unwrap();
+    let is_pooled = suite.file_stem().is_some_and(|name| name.to_string_lossy().starts_with("pooled"));
+    if is_pooled { builder.threaded_connections(0) } else { builder }
 }
 
 impl Drop for Server {

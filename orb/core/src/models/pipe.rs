@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard};
 
 use crate::transport::Transport;
@@ -115,6 +116,14 @@ impl Transport for End {
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
         let limit = self.limits.lock().recv;
         self.input.read(room, limit)
+    }
+
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        self.input.read(room, Some(Duration::ZERO))
+    }
+
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        None
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -1,12 +1,17 @@
 //! One accepted connection: reading requests, running them, answering.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use spandrel_cdr::{ByteOrder, Decoder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader,
     SystemException, begin_locate_reply, minor,
 };
+use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -28,6 +33,9 @@ use crate::{
 /// The bit of `turn` that says that no further request is accepted.
 const CLOSING: u64 = 1 << 63;
 
+/// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed.
+const PATIENCE: Duration = Duration::from_millis(20);
+
 /// What the server side of an ORB is configured with.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerSettings {
@@ -39,6 +47,8 @@ pub(crate) struct ServerSettings {
     /// Requests of one connection that may run at once.
     pub(crate) max_in_flight: u32,
     pub(crate) max_connections: usize,
+    /// Connections that have a thread of their own; the reactor serves the others.
+    pub(crate) max_threaded: usize,
     pub(crate) send_queue: Option<usize>,
     pub(crate) recv_queue: Option<usize>,
 }
@@ -65,6 +75,30 @@ pub(crate) struct ServerConnection {
     farewell: Mutex<Farewell>,
     /// Notified when the farewell goes on.
     parting: Condition,
+    /// Its place in the reactor, unless it has a thread of its own.
+    seat: Mutex<Option<Arc<dyn Seat>>>,
+    /// The reactor's threads read, not one that took over from them.
+    is_seated: AtomicBool,
+    has_own_thread: bool,
+}
+
+/// A connection's place in a reactor, which calls [`ServerConnection::serve_ready`] when there is something to read.
+pub(super) trait Seat: Send + Sync + fmt::Debug {
+    /// Calls no more for now.
+    fn suspend(&self);
+    /// Calls again; false if it never will.
+    fn resume(&self) -> bool;
+    /// Calls never again.
+    fn leave(&self);
+}
+
+/// How a visit of a reactor's thread ended.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Ready {
+    /// Nothing more is there now, or another thread reads.
+    Idle,
+    /// Nothing more will come.
+    Ended,
 }
 
 /// How far a connection's end has come.
@@ -87,7 +121,15 @@ enum Served {
 }
 
 impl ServerConnection {
-    pub(super) fn new(orb: Orb, peer: String, transport: Box<dyn Transport>, settings: Arc<ServerSettings>) -> Self {
+    /// A connection that [`serve`](Self::serve) will be called for (`has_own_thread`), or that a reactor will
+    /// [seat](Self::take_seat).
+    pub(super) fn new(
+        orb: Orb,
+        peer: String,
+        transport: Box<dyn Transport>,
+        settings: Arc<ServerSettings>,
+        has_own_thread: bool,
+    ) -> Self {
         let reader = MessageReader::new(settings.max_message, settings.max_unfinished);
         let wire = Wire { order: settings.order, limits: settings.limits, version: GiopVersion::V1_2 };
         Self {
@@ -103,16 +145,77 @@ impl ServerConnection {
             is_one_way: AtomicBool::new(false),
             farewell: Mutex::new(Farewell::No),
             parting: Condition::new(),
+            seat: Mutex::new(None),
+            is_seated: AtomicBool::new(!has_own_thread),
+            has_own_thread,
         }
     }
 
-    /// Reads and runs requests until the connection ends or another thread takes over.
+    pub(super) fn has_own_thread(&self) -> bool {
+        self.has_own_thread
+    }
+
+    pub(super) fn pollable(&self) -> Option<&dyn Pollable> {
+        self.link.transport().pollable()
+    }
+
+    /// A reactor serves it from now on.
+    pub(super) fn take_seat(&self, seat: Arc<dyn Seat>) {
+        *self.seat.lock() = Some(seat);
+    }
+
+    fn seat(&self) -> Option<Arc<dyn Seat>> {
+        self.seat.lock().clone()
+    }
+
+    /// Runs the requests that are there now.
+    pub(super) fn serve_ready(self: &Arc<Self>) -> Ready {
+        if !self.is_seated.load(Ordering::SeqCst) {
+            // A thread has taken over and is about to say so to the reactor.
+            return Ready::Idle;
+        }
+        let ending = Ending(self);
+        match self.serve_read() {
+            Ok(()) => {
+                std::mem::forget(ending);
+                return Ready::Idle;
+            }
+            Err(error) => self.read_failed(&error),
+        }
+        Ready::Ended
+    }
+
+    fn serve_read(&self) -> Result<(), ReadError> {
+        let mut next = {
+            let mut reader = self.reader.lock();
+            reader.wake();
+            reader.next_ready(self.link.transport())
+        };
+        while let Some(message) = next? {
+            if self.handle(&message)? == Served::Relieved {
+                self.orb.server().pool().let_go();
+                return Ok(());
+            }
+            drop(message);
+            next = self.reader.lock().buffered();
+        }
+        self.reader.lock().rest();
+        Ok(())
+    }
+
+    /// Reads and runs requests until the connection ends, another thread takes over, or a reactor does.
     pub(super) fn serve(self: &Arc<Self>) {
         let ending = Ending(self);
+        let seat = self.seat();
         loop {
-            let next = self.reader.lock().next(self.link.transport(), None);
+            let patience = seat.as_ref().map(|_| Deadline::after(PATIENCE));
+            let next = self.reader.lock().next(self.link.transport(), patience.as_ref());
             let served = match next {
                 Ok(message) => self.handle(&message),
+                Err(ReadError::TimedOut) => match &seat {
+                    Some(seat) if self.goes_back(&**seat) => return std::mem::forget(ending),
+                    _ => Ok(Served::Continue),
+                },
                 Err(error) => Err(error),
             };
             match served {
@@ -124,6 +227,27 @@ impl ServerConnection {
                 }
             }
         }
+    }
+
+    /// The reactor's thread is kept by an upcall, and this one reads.
+    fn leave_reactor(&self) {
+        if let Some(seat) = self.seat() {
+            seat.suspend();
+        }
+        self.orb.server().pool().hold_up();
+    }
+
+    /// Leaves the reading to the reactor, once no upcall runs that it could wait for.
+    fn goes_back(&self, seat: &dyn Seat) -> bool {
+        if self.relieved.load(Ordering::SeqCst) != 0 {
+            return false;
+        }
+        self.is_seated.store(true, Ordering::SeqCst);
+        if seat.resume() {
+            return true;
+        }
+        self.is_seated.store(false, Ordering::SeqCst);
+        false
     }
 
     fn handle(&self, message: &Message) -> Result<Served, ReadError> {
@@ -263,7 +387,7 @@ impl ServerConnection {
     }
 
     /// Nobody reads any more. Requests that still run may answer before the connection ends.
-    fn end_reading(&self) {
+    pub(super) fn end_reading(&self) {
         self.is_read_out.store(true, Ordering::SeqCst);
         if self.relieved.load(Ordering::SeqCst) == 0 {
             self.finish();
@@ -281,6 +405,9 @@ impl ServerConnection {
             return;
         }
         self.link.finish();
+        if let Some(seat) = self.seat.lock().take() {
+            seat.leave();
+        }
         self.orb.watcher().forget(self);
         self.orb.server().forget(self);
         self.part(Farewell::Ended);
@@ -358,10 +485,17 @@ impl ServerConnection {
     pub(super) fn take_over(self: &Arc<Self>, turn: u64) {
         // Counted before it happens, so that nobody takes the connection for idle in between.
         self.relieved.fetch_add(1, Ordering::SeqCst);
+        let was_seated = self.is_seated.swap(false, Ordering::SeqCst);
         let taken = self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         self.is_relief_due.store(false, Ordering::Release);
         if taken {
+            if was_seated {
+                self.leave_reactor();
+            }
             return self.serve();
+        }
+        if was_seated {
+            self.is_seated.store(true, Ordering::SeqCst);
         }
         self.one_less_relieved();
         if self.turn() & CLOSING != 0 {

@@ -1,24 +1,25 @@
 //! Accepting connections, and ending them all.
 
-use std::{io, time::Duration};
+use std::{collections::HashMap, io, time::Duration};
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{MessageType, bare_message};
-use spandrel_ipc::inet;
+use spandrel_ipc::{
+    Interest,
+    inet::{self, Inet},
+};
+use spandrel_reactor::{Context, HandlerId, Listening};
 use spandrel_sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::{ServerConnection, ServerSettings, connection::Farewell, threads};
+use super::{ServerConnection, ServerSettings, connection::Farewell, pool::Pool, threads};
 use crate::{Endpoint, Orb, reader::Deadline, transport::send_octets};
 
 /// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
 /// connections find CloseConnection when they do.
 const GOODBYE: Duration = Duration::from_millis(200);
-/// How long to wait when the process has no descriptor left for a new connection.
-const BREATH: Duration = Duration::from_millis(20);
-
 /// Tells a client that its requests were and will not be acted on here.
 fn refuse(stream: &inet::Stream, order: ByteOrder) {
     // In the oldest version, which everybody reads. A client that is gone needs no telling.
@@ -30,17 +31,18 @@ fn refuse(stream: &inet::Stream, order: ByteOrder) {
 #[derive(Debug)]
 pub(crate) struct Server {
     settings: Arc<ServerSettings>,
-    listeners: Mutex<Vec<Arc<Listener>>>,
-    connections: Mutex<Vec<Arc<ServerConnection>>>,
+    /// In the reactor.
+    listeners: Mutex<Vec<HandlerId>>,
+    connections: Mutex<HashMap<usize, Arc<ServerConnection>>>,
+    /// How many of them have a thread of their own.
+    threaded: AtomicUsize,
+    pool: Pool,
     closing: AtomicBool,
 }
 
-/// One address that is listened on.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    acceptor: inet::Acceptor,
-    /// What references say.
-    pub(crate) published: (String, u16),
+/// What a connection is found by: where it lies.
+fn key(connection: &ServerConnection) -> usize {
+    std::ptr::from_ref(connection).addr()
 }
 
 impl Server {
@@ -49,6 +51,8 @@ impl Server {
             settings: Arc::new(settings),
             listeners: Mutex::default(),
             connections: Mutex::default(),
+            threaded: AtomicUsize::new(0),
+            pool: Pool::default(),
             closing: AtomicBool::new(false),
         }
     }
@@ -57,67 +61,67 @@ impl Server {
     pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<Vec<(String, u16)>> {
         let mut opened = Vec::new();
         for endpoint in endpoints {
-            let (acceptor, published) = endpoint.listen(self.settings.send_queue, self.settings.recv_queue)?;
-            opened.push(Arc::new(Listener { acceptor, published }));
+            opened.push(endpoint.listen(self.settings.send_queue, self.settings.recv_queue)?);
         }
         let mut listeners = self.listeners.lock();
         if self.closing.load(Ordering::Acquire) {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
         }
-        for listener in &opened {
-            tracing::info!(host = %listener.published.0, port = listener.published.1, "listening");
-            let (server, orb, accepting) = (Arc::clone(self), orb.clone(), Arc::clone(listener));
-            threads::spawn("spandrel-accept", move || server.accept_all(&accepting, &orb))?;
-            listeners.push(Arc::clone(listener));
+        let registry = self.pool.registry()?;
+        let mut published = Vec::new();
+        for (acceptor, addr) in opened {
+            tracing::info!(host = %addr.0, port = addr.1, "listening");
+            acceptor.set_nonblocking(true)?;
+            let (server, orb) = (Arc::clone(self), orb.clone());
+            let welcome = move |_: &Context<'_>, stream, from| server.welcome(stream, from, &orb);
+            listeners.push(registry.register(Listening::<Inet, _>::new(acceptor, welcome), Interest::INPUT)?);
+            published.push(addr);
         }
-        Ok(opened.iter().map(|listener| listener.published.clone()).collect())
+        Ok(published)
     }
 
-    fn accept_all(self: &Arc<Self>, listener: &Listener, orb: &Orb) {
-        loop {
-            match listener.acceptor.accept() {
-                Ok((stream, addr)) => self.welcome(stream, addr, orb),
-                Err(_) if self.closing.load(Ordering::Acquire) => return,
-                Err(error) => {
-                    // No descriptors or memory: existing connections go on, new ones wait in the backlog.
-                    tracing::warn!(%error, "cannot accept");
-                    std::thread::sleep(BREATH);
-                }
-            }
-        }
-    }
-
-    fn welcome(self: &Arc<Self>, stream: inet::Stream, addr: inet::Addr, orb: &Orb) {
-        if let Err(error) = stream.set_no_delay(true).and_then(|()| stream.set_keep_alive(true)) {
-            tracing::debug!(%addr, %error, "the client was gone at once");
-            return;
-        }
+    fn welcome(self: &Arc<Self>, stream: inet::Stream, addr: inet::Addr, orb: &Orb) -> io::Result<()> {
+        stream.set_no_delay(true)?;
+        stream.set_keep_alive(true)?;
         let connection = {
             let mut connections = self.connections.lock();
             if self.closing.load(Ordering::Acquire) || connections.len() >= self.settings.max_connections {
                 tracing::warn!(%addr, limit = self.settings.max_connections, "refused: too many connections");
                 refuse(&stream, self.settings.order);
-                return;
+                return Ok(());
             }
+            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.max_threaded;
+            self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
+            let (transport, settings) = (Box::new(stream), Arc::clone(&self.settings));
             let connection =
-                ServerConnection::new(orb.clone(), addr.to_string(), Box::new(stream), Arc::clone(&self.settings));
-            let connection = Arc::new(connection);
-            connections.push(Arc::clone(&connection));
+                Arc::new(ServerConnection::new(orb.clone(), addr.to_string(), transport, settings, is_threaded));
+            connections.insert(key(&connection), Arc::clone(&connection));
             connection
         };
         tracing::debug!(%addr, "accepted");
         orb.watcher().watch(&connection);
-        let (server, served) = (Arc::clone(self), Arc::clone(&connection));
-        if let Err(error) = threads::spawn("spandrel-serve", move || served.serve()) {
-            tracing::error!(%error, "no thread for a connection");
+        let serving = if connection.has_own_thread() {
+            let served = Arc::clone(&connection);
+            threads::spawn("spandrel-serve", move || served.serve())
+        } else {
+            self.pool.serve(&connection)
+        };
+        serving.inspect_err(|_| {
             orb.watcher().forget(&connection);
-            server.forget(&connection);
-        }
+            self.forget(&connection);
+        })
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// Lets go of a connection that has ended.
     pub(super) fn forget(&self, connection: &ServerConnection) {
-        self.connections.lock().retain(|known| !std::ptr::eq(&raw const **known, connection));
+        let known = self.connections.lock().remove(&key(connection));
+        if known.is_some_and(|known| known.has_own_thread()) {
+            self.threaded.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Stops accepting, lets running requests end, says goodbye to every client, and waits for them, a bounded time.
@@ -125,16 +129,18 @@ impl Server {
     /// `patience`: the longest time for requests that run.
     pub(crate) fn shutdown(&self, patience: Duration) {
         self.closing.store(true, Ordering::Release);
-        for listener in self.listeners.lock().drain(..) {
-            if let Err(error) = listener.acceptor.shutdown() {
-                tracing::warn!(%error, "a listener did not end");
+        let listeners = std::mem::take(&mut *self.listeners.lock());
+        if let (false, Ok(registry)) = (listeners.is_empty(), self.pool.registry()) {
+            for listener in listeners {
+                registry.remove(listener);
             }
         }
-        let connections = self.connections.lock().clone();
+        let connections: Vec<_> = self.connections.lock().values().cloned().collect();
         connections.iter().for_each(|connection| connection.begin_close());
         for (stage, time) in [(Farewell::Said, patience), (Farewell::Ended, GOODBYE)] {
             let deadline = Deadline::after(time);
             connections.iter().for_each(|connection| connection.await_farewell(stage, &deadline));
         }
+        self.pool.stop();
     }
 }

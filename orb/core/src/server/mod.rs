@@ -1,4 +1,5 @@
-//! The server side: listening, a thread per connection, and the watcher that keeps a slow servant from blocking others.
+//! The server side: listening, a thread per connection up to a limit and a [reactor](pool) beyond, and the watcher that keeps a
+//! slow servant from blocking others.
 //!
 //! A connection's thread reads a request, runs it, writes the reply and reads again: no hand-off between threads. When an
 //! upcall outlives a millisecond the [watcher](self) gives the connection's reading to a new thread, so that further
@@ -10,6 +11,7 @@ mod link;
 mod listener;
 #[cfg(all(test, shuttle))]
 mod models;
+mod pool;
 mod threads;
 mod watcher;
 

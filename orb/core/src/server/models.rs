@@ -3,6 +3,7 @@
 use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 
 use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, SystemException};
+use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
 use super::{ServerConnection, ServerSettings, connection::Farewell};
@@ -116,6 +117,14 @@ impl Transport for Attended {
         self.end.send_v(parts)
     }
 
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        self.end.try_recv(room)
+    }
+
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        None
+    }
+
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.readers.lock().is_draining = true;
         self.end.set_recv_timeout(timeout)
@@ -164,11 +173,17 @@ impl Stage {
             max_unfinished: 16,
             max_in_flight: MAX_IN_FLIGHT,
             max_connections: 1,
+            max_threaded: 1,
             send_queue: None,
             recv_queue: None,
         };
-        let connection =
-            Arc::new(ServerConnection::new(orb.clone(), "pretend".into(), Box::new(transport), Arc::new(settings)));
+        let connection = Arc::new(ServerConnection::new(
+            orb.clone(),
+            "pretend".into(),
+            Box::new(transport),
+            Arc::new(settings),
+            true,
+        ));
         Self { orb: orb.clone(), diary, connection, client }
     }
 

@@ -7,7 +7,7 @@
 //! One-ways are given a hundred ticks: clients that send a stream of them expect them to be run in order, and a servant
 //! that merely had to wait for a processor must not be overtaken.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
@@ -37,7 +37,8 @@ pub(crate) struct Watcher {
 
 #[derive(Debug, Default)]
 struct State {
-    watched: Vec<Watched>,
+    /// By where the connection lies.
+    watched: HashMap<usize, Watched>,
     running: bool,
     stopped: bool,
 }
@@ -55,7 +56,8 @@ impl Watcher {
     /// Watches one more connection. The watcher's thread starts with the first.
     pub(super) fn watch(self: &Arc<Self>, connection: &Arc<ServerConnection>) {
         let mut state = self.state.lock();
-        state.watched.push(Watched { connection: Arc::downgrade(connection), seen: 0, ticks: 0 });
+        let watched = Watched { connection: Arc::downgrade(connection), seen: 0, ticks: 0 };
+        state.watched.insert(Arc::as_ptr(connection).addr(), watched);
         if !state.running && !state.stopped {
             let watcher = Arc::clone(self);
             match thread::Builder::new().name("spandrel-watch".into()).spawn(move || watcher.run()) {
@@ -67,7 +69,7 @@ impl Watcher {
 
     /// Watches it no longer.
     pub(super) fn forget(&self, connection: &ServerConnection) {
-        self.state.lock().watched.retain(|watched| !std::ptr::eq(watched.connection.as_ptr(), connection));
+        self.state.lock().watched.remove(&std::ptr::from_ref(connection).addr());
     }
 
     /// Called after a connection has published that it starts an upcall.
@@ -134,7 +136,7 @@ struct Seen {
 impl State {
     fn look(&mut self) -> Seen {
         let mut seen = Seen { active: false, overdue: Vec::new() };
-        self.watched.retain_mut(|watched| {
+        self.watched.retain(|_, watched| {
             let Some(connection) = watched.connection.upgrade() else { return false };
             let turn = connection.turn();
             let in_upcall = turn % 2 == 1;

@@ -1,0 +1,23 @@
+//! Sends back what it receives, to as many clients as there are, on one thread.
+
+use spandrel::net::ipc::{Family, inet};
+use spandrel::net::reactor::{Acceptor, Peer, Reactor, ServiceHandler};
+
+struct Echo;
+
+impl<F: Family> ServiceHandler<F> for Echo {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> std::io::Result<()> {
+        let mut buffer = [0; 4096];
+        match peer.recv(&mut buffer)? {
+            0 => Ok(peer.close()),
+            count => peer.put(&buffer[..count]),
+        }
+    }
+}
+
+fn main() -> std::io::Result<()> {
+    let reactor = Reactor::new()?;
+    let acceptor = Acceptor::new(inet::Inet::default(), || Echo);
+    println!("{}", acceptor.open(reactor.registry(), &inet::Addr::loopback(0))?.addr());
+    reactor.run()
+}
