@@ -5,8 +5,14 @@ mod timers;
 
 use clap::Subcommand;
 
+const EXAMPLES: &str = "\
+Examples:
+  spandrel bench reactor --quick
+  spandrel bench timers --quick";
+
 /// Measure single components, beside other people's.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,

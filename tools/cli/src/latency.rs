@@ -23,7 +23,7 @@ Between two machines:
 /// Measure how long calls take, beside raw sockets and omniORB.
 ///
 /// Measures a call without parameters and one with 1,024 structures, through raw sockets,
-/// typed endpoints, the ORB, and omniORB where its programs are built.
+/// typed endpoints of every family, the ORB, and omniORB where its programs are built.
 ///
 /// The socket mechanisms send and answer as many octets as the ORB does. Mechanisms are interleaved and compared round
 /// by round. The same figures are written as JSON and CSV.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// On which cores the processes run; several are measured one after the other [default: one,two as far as there are cores]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
-    /// Who calls: c, ipc, orb, omniorb [default: all]
+    /// Who calls: c, ipc, c-unix, unix, orb, omniorb [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<Contender>,
     /// What a call carries [default: both]

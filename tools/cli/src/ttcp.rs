@@ -24,7 +24,7 @@ Between two machines:
   there$ spandrel ttcp --receive 0.0.0.0:5001
   here$  spandrel ttcp --transmit there:5001 --quick";
 
-/// Measure throughput: typed data through raw sockets, typed endpoints and the ORB.
+/// Measure throughput: typed data through raw sockets, typed endpoints of every family, and the ORB.
 ///
 /// Transfers buffers of typed data from a transmitter process to a receiver process and reports Mbit/s by buffer size:
 /// by default between two processes on this machine, each pinned to its own core.
@@ -55,7 +55,8 @@ pub(crate) struct Args {
     /// How often each run is made [default: 10; with --quick: up to 5, as time allows]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
-    /// Mechanisms: plain socket calls, typed endpoints, the ORB [default: all]
+    /// Mechanisms: plain calls over TCP (c) and in the UNIX domain (c-unix), typed endpoints over TCP (ipc) and of the other
+    /// families (unix), the ORB (orb) [default: all that there are]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<MechanismName>,
     /// Whether buffers are answered one by one
@@ -149,7 +150,11 @@ impl Args {
                 CallArg::Twoway => vec![CallKind::TwoWay],
                 CallArg::Both => vec![CallKind::OneWay, CallKind::TwoWay],
             },
-            mechanisms: if self.mechanisms.is_empty() { MechanismName::ALL.to_vec() } else { self.mechanisms.clone() },
+            mechanisms: if self.mechanisms.is_empty() {
+                MechanismName::available(self.transmit.is_some())
+            } else {
+                self.mechanisms.clone()
+            },
             bytes: self.bytes.unwrap_or(Octets(if self.quick { 32 << 20 } else { 64 << 20 })),
             repetitions: self.repetitions.unwrap_or(if self.quick { 5 } else { 10 }),
             sockets: SocketOptions { queue_octets: self.queue_size.0 },

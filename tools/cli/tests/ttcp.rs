@@ -25,6 +25,9 @@ const TINY: [&str; 13] = [
     "free",
 ];
 
+/// What there is to compare on this platform.
+const MECHANISMS: [&str; 5] = ["c", "ipc", "c-unix", "unix", "orb"];
+
 #[test]
 fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -36,14 +39,15 @@ fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
     for words in ["octet sequences, one-way", "BinStruct sequences, two-way", "orb/c", "scalars hi", out] {
         assert!(text.contains(words), "`{words}` is missing in:\n{text}");
     }
-    assert!(stderr(&output).contains("48/48"), "progress is told: {}", stderr(&output));
+    let count = 2 * 2 * 2 * 2 * MECHANISMS.len(); // calls, types, sizes, rounds, mechanisms
+    assert!(stderr(&output).contains(&format!("{count}/{count}")), "progress is told: {}", stderr(&output));
 
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("ttcp.json")).unwrap()).unwrap();
     let runs = json["runs"].as_array().unwrap();
-    assert_eq!(runs.len(), 2 * 2 * 2 * 2 * 3, "calls, types, sizes, rounds, mechanisms");
+    assert_eq!(runs.len(), count);
     let mechanisms: BTreeSet<&str> = runs.iter().map(|run| run["mechanism"].as_str().unwrap()).collect();
-    assert_eq!(mechanisms, BTreeSet::from(["c", "ipc", "orb"]));
+    assert_eq!(mechanisms, BTreeSet::from(MECHANISMS));
     for run in runs {
         assert!(run["outcome"]["octets"].as_u64().unwrap() >= 64 << 10, "{run}");
         assert!(run["outcome"]["seconds"].as_f64().unwrap() > 0.0, "{run}");
@@ -53,14 +57,15 @@ fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
     assert_eq!(csv.lines().count(), 1 + runs.len());
     let summary = fs::read_to_string(folder.path().join("summary.csv")).unwrap();
     let columns: Vec<Vec<&str>> = summary.lines().map(|line| line.split(',').collect()).collect();
-    assert_eq!(columns.len(), 1 + 2 * 2 * 2 * 3);
+    assert_eq!(columns.len(), 1 + 2 * 2 * 2 * MECHANISMS.len());
     let median = columns[0].iter().position(|name| *name == "mbps_median").unwrap();
     assert!(columns[1..].iter().all(|row| row[median].parse::<f64>().unwrap() > 0.0), "{summary}");
 
     for plot in ["oneway-octet", "oneway-struct", "twoway-octet", "twoway-struct"] {
         let svg = fs::read_to_string(folder.path().join(format!("{plot}.svg"))).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{plot}");
-        assert_eq!(svg.matches("<circle").count(), 3 * 2 + 3, "{plot}: a point per mechanism and size, and the legend");
+        let circles = MECHANISMS.len() * (2 + 1); // a point for each size, and one in the legend
+        assert_eq!(svg.matches("<circle").count(), circles, "{plot}");
     }
 }
 
@@ -96,7 +101,7 @@ fn a_quick_series_covers_what_the_papers_compare() {
     let out = folder.path().to_str().unwrap();
     let output = spandrel(&["ttcp", "--quick", "--bytes", "256K", "--repetitions", "1", "--out", out]);
     check_code(&output, 0);
-    for words in ["octet sequences", "double sequences", "BinStruct sequences", "| c ", "| ipc ", "| orb "] {
+    for words in ["octet sequences", "double sequences", "BinStruct sequences", "| c ", "| ipc ", "| unix ", "| orb "] {
         assert!(stdout(&output).contains(words), "`{words}` is missing in:\n{}", stdout(&output));
     }
 }
@@ -175,7 +180,7 @@ fn a_folder_that_cannot_be_made_is_an_error_with_its_cause() {
 fn what_cannot_be_meant_is_wrong_usage() {
     for (args, words) in [
         (&["ttcp", "--types", "float"][..], "not a data type; there are short, char"),
-        (&["ttcp", "--mechanisms", "carrier-pigeon"], "not a mechanism; there are c, ipc, orb"),
+        (&["ttcp", "--mechanisms", "carrier-pigeon"], "not a mechanism; there are c, ipc, "),
         (&["ttcp", "--sizes", "8K..1K"], "not a range"),
         (&["ttcp", "--bytes", "many"], "not a size"),
         (&["ttcp", "--repetitions", "0", "--placement", "free"], "nothing to run"),
@@ -183,6 +188,7 @@ fn what_cannot_be_meant_is_wrong_usage() {
         (&["ttcp", "--queue-size", "huge"], "not a size"),
         (&["ttcp", "--receive", "--transmit", "host:1"], "cannot be used with"),
         (&["latency", "--mechanisms", "telegraph"], "not a mechanism"),
+        (&["ttcp", "--transmit", "host:1", "--mechanisms", "unix"], "cannot reach another machine"),
         (&["latency", "--calls", "0", "--placement", "free"], "nothing to run"),
         (&["no-such-command"], "unrecognized subcommand"),
     ] {

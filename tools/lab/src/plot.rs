@@ -29,13 +29,15 @@ pub(crate) struct Picture {
 }
 
 /// Colours that remain apart for readers who do not see red and green, and in grey (Okabe and Ito).
-const COLOURS: [RGBColor; 6] = [
+const COLOURS: [RGBColor; 8] = [
     RGBColor(40, 40, 40),
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(150, 140, 0),
 ];
 const SIZE: (u32, u32) = (860, 500);
 const LEGEND_WIDTH: u32 = 110;

@@ -11,10 +11,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use libc::{c_int, c_void, socklen_t};
 
 mod epoll;
+pub(crate) mod unix;
 
 pub(crate) use epoll::Epoll;
 
-/// A TCP socket's descriptor.
+/// A socket's descriptor.
 #[derive(Debug)]
 pub(crate) struct Socket(c_int);
 

@@ -44,6 +44,9 @@ fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<(Contender, String)>) 
     let (mut present, mut absent) = (Vec::new(), Vec::new());
     for contender in &settings.contenders {
         let found = match contender {
+            Contender::Mechanism(name) if settings.remote.is_some() && !name.leaves_the_machine() => {
+                Err("it is run on this machine only".to_owned())
+            }
             Contender::Mechanism(name) => {
                 name.mechanism().map(|_| Present::Mechanism(*name)).map_err(|error| error.to_string())
             }

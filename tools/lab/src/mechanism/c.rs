@@ -1,49 +1,99 @@
-//! Mechanism `c`: the calls of [`crate::raw`].
+//! Mechanisms `c` and `c-unix`: the calls of [`crate::raw`].
 
 use std::io;
-use std::net::SocketAddr;
+use std::marker::PhantomData;
+use std::net::{IpAddr, SocketAddr};
 
 use super::SocketOptions;
 use super::octet_stream::OctetStream;
-use crate::raw;
+use crate::raw::{self, unix};
 
-/// A connected socket used through plain calls.
-pub(super) struct Plain(raw::Socket);
+/// How a kind of plain socket is named and connected; transfers are the same for all.
+pub(super) trait Plain: Send + 'static {
+    fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(raw::Socket, String)>;
+    fn connect(endpoint: &str, options: &SocketOptions) -> io::Result<raw::Socket>;
+    fn tune(socket: &raw::Socket) -> io::Result<()>;
+}
 
-fn prepared(addr: &SocketAddr, options: &SocketOptions) -> io::Result<raw::Socket> {
-    let socket = raw::socket(addr)?;
+/// TCP.
+pub(super) struct Tcp;
+
+/// UNIX-domain streams, under abstract names.
+pub(super) struct UnixDomain;
+
+fn prepared(socket: io::Result<raw::Socket>, options: &SocketOptions) -> io::Result<raw::Socket> {
+    let socket = socket?;
     if let Some(octets) = options.queue_octets {
         raw::set_queues(&socket, octets)?;
     }
     Ok(socket)
 }
 
-impl OctetStream for Plain {
-    type Listener = raw::Socket;
-
-    fn listen(addr: SocketAddr, options: &SocketOptions) -> io::Result<(raw::Socket, SocketAddr)> {
-        let socket = prepared(&addr, options)?;
+impl Plain for Tcp {
+    fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(raw::Socket, String)> {
+        let addr = SocketAddr::new(host, 0);
+        let socket = prepared(raw::socket(&addr), options)?;
         raw::bind(&socket, &addr)?;
         raw::listen(&socket, 1)?;
         let addr = raw::local_addr(&socket)?;
-        Ok((socket, addr))
+        Ok((socket, addr.to_string()))
+    }
+
+    fn connect(endpoint: &str, options: &SocketOptions) -> io::Result<raw::Socket> {
+        let addr: SocketAddr = endpoint.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let socket = prepared(raw::socket(&addr), options)?;
+        raw::connect(&socket, &addr)?;
+        Ok(socket)
+    }
+
+    fn tune(socket: &raw::Socket) -> io::Result<()> {
+        raw::set_no_delay(socket)
+    }
+}
+
+impl Plain for UnixDomain {
+    fn listen(_host: IpAddr, options: &SocketOptions) -> io::Result<(raw::Socket, String)> {
+        let socket = prepared(unix::socket(), options)?;
+        let name = unix::bind_somewhere(&socket)?;
+        raw::listen(&socket, 1)?;
+        Ok((socket, name))
+    }
+
+    fn connect(name: &str, options: &SocketOptions) -> io::Result<raw::Socket> {
+        let socket = prepared(unix::socket(), options)?;
+        unix::connect(&socket, name)?;
+        Ok(socket)
+    }
+
+    fn tune(_socket: &raw::Socket) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A connected socket used through plain calls.
+pub(super) struct PlainStream<P>(raw::Socket, PhantomData<fn() -> P>);
+
+impl<P: Plain> OctetStream for PlainStream<P> {
+    type Listener = raw::Socket;
+
+    fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(raw::Socket, String)> {
+        P::listen(host, options)
     }
 
     fn accept(listener: &raw::Socket) -> io::Result<Self> {
         let socket = raw::accept(listener)?;
-        raw::set_no_delay(&socket)?;
-        Ok(Self(socket))
+        P::tune(&socket)?;
+        Ok(Self(socket, PhantomData))
     }
 
     fn stop(listener: &raw::Socket) -> io::Result<()> {
         raw::stop_listening(listener)
     }
 
-    fn connect(addr: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
-        let socket = prepared(&addr, options)?;
-        raw::connect(&socket, &addr)?;
-        raw::set_no_delay(&socket)?;
-        Ok(Self(socket))
+    fn connect(endpoint: &str, options: &SocketOptions) -> io::Result<Self> {
+        let socket = P::connect(endpoint, options)?;
+        P::tune(&socket)?;
+        Ok(Self(socket, PhantomData))
     }
 
     #[inline]

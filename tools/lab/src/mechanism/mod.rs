@@ -6,8 +6,8 @@
 
 #[cfg(target_os = "linux")]
 mod c;
+mod family;
 mod generated;
-mod ipc;
 mod octet_stream;
 mod orb;
 mod relay;
@@ -25,20 +25,31 @@ use crate::workload::{Flood, PingCase, PingPong};
 
 /// The names of the mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum MechanismName {
-    /// Plain socket calls through `libc`: the base of every ratio.
+    /// Plain socket calls through `libc`, over TCP: the base of every ratio.
     C,
-    /// The typed endpoints of `spandrel-ipc`.
+    /// The typed endpoints of `spandrel-ipc`, over TCP.
     Ipc,
+    /// Plain socket calls through `libc`, in the UNIX domain.
+    CUnix,
+    /// The typed endpoints of `spandrel-ipc`, in the UNIX domain.
+    Unix,
     /// The ORB, through generated stubs and skeletons.
     Orb,
 }
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 3] = [Self::C, Self::Ipc, Self::Orb];
+    pub const ALL: [Self; 5] = [Self::C, Self::Ipc, Self::CUnix, Self::Unix, Self::Orb];
+
+    /// Those that exist on this platform, in the same order; between two machines only those that reach so far.
+    #[must_use]
+    pub fn available(between_machines: bool) -> Vec<Self> {
+        let usable = |name: &Self| name.mechanism().is_ok() && (!between_machines || name.leaves_the_machine());
+        Self::ALL.into_iter().filter(usable).collect()
+    }
 
     /// The name that options and tables use.
     #[must_use]
@@ -46,6 +57,8 @@ impl MechanismName {
         match self {
             Self::C => "c",
             Self::Ipc => "ipc",
+            Self::CUnix => "c-unix",
+            Self::Unix => "unix",
             Self::Orb => "orb",
         }
     }
@@ -53,10 +66,13 @@ impl MechanismName {
     /// Whether it puts octets of its own around the data, so that the others must be told how many.
     #[must_use]
     pub fn counts_octets(self) -> bool {
-        match self {
-            Self::C | Self::Ipc => false,
-            Self::Orb => true,
-        }
+        self == Self::Orb
+    }
+
+    /// Whether transmitter and receiver can be on two machines.
+    #[must_use]
+    pub fn leaves_the_machine(self) -> bool {
+        matches!(self, Self::C | Self::Ipc | Self::Orb)
     }
 
     /// The mechanism of this name.
@@ -64,16 +80,21 @@ impl MechanismName {
     /// # Errors
     /// If it does not exist on this platform.
     pub fn mechanism(self) -> Result<&'static dyn Mechanism, LabError> {
+        use octet_stream::Streams;
         match self {
-            #[cfg(target_os = "linux")]
-            Self::C => Ok(&octet_stream::Streams::<c::Plain>::NEW),
-            #[cfg(not(target_os = "linux"))]
-            Self::C => Err(LabError::Unavailable {
-                mechanism: "c",
-                reason: "its plain socket calls are written for Linux; use --mechanisms ipc,orb".to_owned(),
-            }),
-            Self::Ipc => Ok(&octet_stream::Streams::<ipc::Inet>::NEW),
+            Self::Ipc => Ok(&Streams::<family::FamilyStream<spandrel_ipc::inet::Inet>>::NEW),
             Self::Orb => Ok(&orb::OrbMechanism),
+            #[cfg(target_os = "linux")]
+            Self::C => Ok(&Streams::<c::PlainStream<c::Tcp>>::NEW),
+            #[cfg(target_os = "linux")]
+            Self::CUnix => Ok(&Streams::<c::PlainStream<c::UnixDomain>>::NEW),
+            #[cfg(target_os = "linux")]
+            Self::Unix => Ok(&Streams::<family::FamilyStream<spandrel_ipc::unix::Unix>>::NEW),
+            #[cfg(not(target_os = "linux"))]
+            Self::C | Self::CUnix | Self::Unix => Err(LabError::Unavailable {
+                mechanism: self.name(),
+                reason: "it is measured on Linux only; use --mechanisms ipc,orb".to_owned(),
+            }),
         }
     }
 }

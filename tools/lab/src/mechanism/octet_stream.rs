@@ -1,11 +1,11 @@
 //! What the mechanisms over plain octet streams have in common: the loops around their calls.
 //!
 //! The loops are generic over [`OctetStream`], so that each mechanism gets its own compiled copy with its calls inlined:
-//! `c` and `ipc` differ in nothing but those calls.
+//! they differ in nothing but those calls.
 
 use std::io;
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -23,11 +23,12 @@ pub(super) trait OctetStream: Sized + Send + 'static {
     /// A listening one.
     type Listener: Send + Sync + 'static;
 
-    fn listen(addr: SocketAddr, options: &SocketOptions) -> io::Result<(Self::Listener, SocketAddr)>;
+    /// Listens at a free address of this machine, and tells it in words that `connect` understands.
+    fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(Self::Listener, String)>;
     fn accept(listener: &Self::Listener) -> io::Result<Self>;
     /// Ends the waiting of a thread in `accept`.
     fn stop(listener: &Self::Listener) -> io::Result<()>;
-    fn connect(addr: SocketAddr, options: &SocketOptions) -> io::Result<Self>;
+    fn connect(endpoint: &str, options: &SocketOptions) -> io::Result<Self>;
     /// One call: sends what is taken at once.
     fn send(&self, data: &[u8]) -> io::Result<usize>;
     /// One call: receives what is there; zero at the end of file.
@@ -64,36 +65,34 @@ impl<S> Streams<S> {
 
 impl<S: OctetStream> Mechanism for Streams<S> {
     fn listen(&self, host: IpAddr, job: &Job) -> Result<Box<dyn Receiver>, LabError> {
-        let (listener, addr) =
-            S::listen(SocketAddr::new(host, 0), &job.sockets).map_err(LabError::io(format!("listen at {host}")))?;
+        let listen = S::listen(host, &job.sockets);
+        let (listener, endpoint) = listen.map_err(LabError::io(format!("listen at {host} ({})", job.mechanism)))?;
         let (job, listener) = (*job, Arc::new(listener));
         let shared = Arc::clone(&listener);
         let server = thread::Builder::new().name("receiver".to_owned()).spawn(move || serve::<S>(&shared, &job));
         let server = server.map_err(LabError::io("start the receiver's thread"))?;
-        Ok(Box::new(Listening::<S> { addr, listener, server: Some(server) }))
+        Ok(Box::new(Listening::<S> { endpoint, listener, server: Some(server) }))
     }
 
     fn connect(&self, endpoint: &str, job: &Job) -> Result<Box<dyn Transmitter>, LabError> {
-        let unreadable = |_| LabError::Protocol { role: "receiver".to_owned(), found: endpoint.to_owned() };
-        let addr: SocketAddr = endpoint.parse().map_err(unreadable)?;
         let connect = || {
-            let stream = S::connect(addr, &job.sockets)?;
+            let stream = S::connect(endpoint, &job.sockets)?;
             recv_all(&stream, &mut [0])?; // the receiver has accepted and is ready
             Ok(stream)
         };
-        Ok(Box::new(Connected(connect().map_err(LabError::io(format!("connect to {addr}")))?)))
+        Ok(Box::new(Connected(connect().map_err(LabError::io(format!("connect to {endpoint} ({})", job.mechanism)))?)))
     }
 }
 
 struct Listening<S: OctetStream> {
-    addr: SocketAddr,
+    endpoint: String,
     listener: Arc<S::Listener>,
     server: Option<JoinHandle<io::Result<u64>>>,
 }
 
 impl<S: OctetStream> Receiver for Listening<S> {
     fn endpoint(&self) -> String {
-        self.addr.to_string()
+        self.endpoint.clone()
     }
 
     fn finish(mut self: Box<Self>) -> Result<u64, LabError> {

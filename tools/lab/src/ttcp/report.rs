@@ -70,13 +70,16 @@ fn throughput(results: &Results, call: CallKind, data: DataType) -> Table {
         }
     }
     let mut table = table::with_header(header);
+    // Where many stand side by side there is room for the ratio, and its range is left to the files.
+    let many = results.settings.mechanisms.len() > 4;
+    let shown = |ratio: Summary| if many { format!("{:.2}", ratio.median) } else { ranged(&ratio) };
     for size in &results.settings.sizes {
         let mut row = vec![size.to_string()];
         for mechanism in &results.settings.mechanisms {
             let cell = results.cell(call, data, size.0 as usize, *mechanism);
             row.push(cell.map_or("-".to_owned(), |cell| rate(&cell.mbps)));
             if shows_ratio(results, *mechanism) {
-                row.push(cell.and_then(|cell| cell.ratio).map_or("-".to_owned(), |ratio| ranged(&ratio)));
+                row.push(cell.and_then(|cell| cell.ratio).map_or("-".to_owned(), shown));
             }
         }
         table.add_row(row);

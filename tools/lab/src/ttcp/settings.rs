@@ -48,6 +48,9 @@ impl Settings {
         if self.repetitions == 0 || self.bytes.0 == 0 {
             return refuse("nothing to run: repetitions and bytes must be above zero");
         }
+        if let Some(mechanism) = self.mechanisms.iter().find(|m| self.remote.is_some() && !m.leaves_the_machine()) {
+            return Err(LabError::Settings(format!("mechanism `{mechanism}` cannot reach another machine")));
+        }
         if let Some(size) = self.sizes.iter().find(|size| size.0 == 0 || size.0 > MAX_BUFFER_OCTETS as u64) {
             return Err(LabError::Settings(format!(
                 "a buffer of {size} octets cannot be used; sizes go from 1 to {}",

@@ -1,0 +1,86 @@
+//! `spandrel bench` from its command line to the files that it writes.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{check_code, spandrel, stderr, stdout};
+
+fn json(folder: &Path, name: &str) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn every_subject_explains_itself_with_examples() {
+    for subject in ["reactor", "timers"] {
+        let output = spandrel(&["bench", subject, "--help"]);
+        check_code(&output, 0);
+        let example = format!("Examples:\n  spandrel bench {subject} --quick");
+        assert!(stdout(&output).contains(&example), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn timers_are_measured_by_strategy_and_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let args = ["bench", "timers", "--timers", "100,20000", "--rounds", "2", "--placement", "free", "--out", out];
+    let output = spandrel(&args);
+    check_code(&output, 0);
+    let text = stdout(&output);
+    for words in
+        ["20,000 timers (ns per timer)", "| wheel ", "| hashed-wheel ", "reschedule", "absent: scheduling takes"]
+    {
+        assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+    let json = json(folder.path(), "timers.json");
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 4);
+    for row in rows.iter().filter(|row| row["absent"].is_null()) {
+        for nanos in row["nanos"].as_array().unwrap() {
+            assert!(nanos["median"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    let summary = fs::read_to_string(folder.path().join("summary.csv")).unwrap();
+    assert_eq!(
+        summary.lines().count(),
+        1 + 7 * 4,
+        "four operations of each strategy and number, but for the long list"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn echo_servers_that_are_not_here_have_rows_that_say_so() {
+    let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let out = folder.path().to_str().unwrap();
+    let peers = nowhere.path().to_str().unwrap();
+    let args = ["bench", "reactor", "--connections", "0+1,10+4", "--seconds", "0.02", "--rounds", "2"];
+    let output = spandrel(&[&args[..], &["--placement", "free", "--peers", peers, "--out", out]].concat());
+    check_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("has no asio") && text.contains("4 active and 10 idle connections"), "{text}");
+    let json = json(folder.path(), "reactor.json");
+    for row in json["rows"].as_array().unwrap() {
+        let is_ours = !["c", "ace", "asio"].contains(&row["contender"].as_str().unwrap());
+        assert_eq!(row["absent"].is_null(), is_ours, "{row}");
+        assert!(!is_ours || row["events_per_second"]["median"].as_f64().unwrap() > 0.0, "{row}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_wrong_usage() {
+    for (args, words) in [
+        (&["bench"][..], "Usage: spandrel bench"),
+        (&["bench", "reactor", "--servers", "inetd"], "not an echo server; there are c, "),
+        (&["bench", "reactor", "--connections", "10"], "write IDLE+ACTIVE"),
+        (&["bench", "reactor", "--octets", "1000000", "--placement", "free"], "a message has between"),
+        (&["bench", "timers", "--strategies", "hourglass"], "no timer queue is called `hourglass`"),
+        (&["bench", "timers", "--timers", "0"], "not 0"),
+    ] {
+        let output = spandrel(args);
+        check_code(&output, 2);
+        assert!(stderr(&output).contains(words), "{args:?}: `{words}` is missing in:\n{}", stderr(&output));
+    }
+}

@@ -1,0 +1,105 @@
+//! The typed endpoints of `spandrel-ipc`: one mechanism for each family of streams, over the same generic code.
+
+use std::fmt::Display;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use spandrel_ipc::{Accept, Family, Receive, Transfer, Transmit, inet};
+
+use super::SocketOptions;
+use super::octet_stream::OctetStream;
+
+/// What a family must say besides, to be measured.
+pub(super) trait Measured: Family<Addr: FromStr<Err: Display>> {
+    /// The family with these options.
+    fn with(options: &SocketOptions) -> Self;
+    /// A free address of this machine to listen at, if possible one at which `host` is reached.
+    fn somewhere(host: IpAddr) -> io::Result<Self::Addr>;
+    /// What is set at either end once there is a connection.
+    fn tune(_stream: &Self::Stream) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Measured for inet::Inet {
+    fn with(options: &SocketOptions) -> Self {
+        let mut acceptor = inet::AcceptorOptions::default().backlog(1).reuse_address(false);
+        let mut connector = inet::Connector::new();
+        if let Some(octets) = options.queue_octets {
+            acceptor = acceptor.send_queue(octets as usize).recv_queue(octets as usize);
+            connector = connector.send_queue(octets as usize).recv_queue(octets as usize);
+        }
+        Self::new(acceptor, connector)
+    }
+
+    fn somewhere(host: IpAddr) -> io::Result<inet::Addr> {
+        Ok(SocketAddr::new(host, 0).into())
+    }
+
+    fn tune(stream: &inet::Stream) -> io::Result<()> {
+        stream.set_no_delay(true)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Measured for spandrel_ipc::unix::Unix {
+    fn with(options: &SocketOptions) -> Self {
+        use spandrel_ipc::unix::{AcceptorOptions, Connector};
+        let (mut acceptor, mut connector) = (AcceptorOptions::default().backlog(1), Connector::new());
+        if let Some(octets) = options.queue_octets {
+            acceptor = acceptor.send_queue(octets as usize).recv_queue(octets as usize);
+            connector = connector.send_queue(octets as usize).recv_queue(octets as usize);
+        }
+        Self::new(acceptor, connector)
+    }
+
+    fn somewhere(_host: IpAddr) -> io::Result<spandrel_ipc::unix::Addr> {
+        Ok(spandrel_ipc::unix::Addr::unnamed()) // the system gives it a free abstract name
+    }
+}
+
+/// A connected stream of a family.
+pub(super) struct FamilyStream<F: Measured>(F::Stream);
+
+impl<F: Measured> OctetStream for FamilyStream<F> {
+    type Listener = F::Acceptor;
+
+    fn listen(host: IpAddr, options: &SocketOptions) -> io::Result<(F::Acceptor, String)> {
+        let acceptor = F::with(options).open(&F::somewhere(host)?)?;
+        let endpoint = acceptor.local_addr()?.to_string();
+        Ok((acceptor, endpoint))
+    }
+
+    fn accept(acceptor: &F::Acceptor) -> io::Result<Self> {
+        let (stream, _) = acceptor.accept()?;
+        F::tune(&stream)?;
+        Ok(Self(stream))
+    }
+
+    fn stop(acceptor: &F::Acceptor) -> io::Result<()> {
+        acceptor.shutdown()
+    }
+
+    fn connect(endpoint: &str, options: &SocketOptions) -> io::Result<Self> {
+        let unreadable = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{error}"));
+        let addr = endpoint.parse::<F::Addr>().map_err(unreadable)?;
+        let stream = F::with(options).connect(&addr, None)?;
+        F::tune(&stream)?;
+        Ok(Self(stream))
+    }
+
+    #[inline]
+    fn send(&self, data: &[u8]) -> io::Result<usize> {
+        self.0.send(data)
+    }
+
+    #[inline]
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.recv(buffer)
+    }
+
+    fn close_writer(&self) -> io::Result<()> {
+        self.0.close_writer()
+    }
+}
