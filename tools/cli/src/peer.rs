@@ -22,6 +22,8 @@ enum Kind {
     Receive { addr: String },
     /// Carry out jobs that come by standard input
     Transmit { addr: String },
+    /// Echo what comes, over a back end of the reactor
+    Echo { backend: String },
 }
 
 impl Args {
@@ -30,6 +32,7 @@ impl Args {
         let kind = match self.kind {
             Kind::Receive { addr } => ChildKind::Receive(addr),
             Kind::Transmit { addr } => ChildKind::Transmit(addr),
+            Kind::Echo { backend } => ChildKind::Echo(backend),
         };
         match child::run(&ChildRole { kind, core: self.core }) {
             Ok(()) => Ok(()),
@@ -48,6 +51,7 @@ pub(crate) fn launch(role: &ChildRole) -> Command {
     match &role.kind {
         ChildKind::Receive(addr) => command.args(["receive", addr]),
         ChildKind::Transmit(addr) => command.args(["transmit", addr]),
+        ChildKind::Echo(backend) => command.args(["echo", backend]),
     };
     command
 }

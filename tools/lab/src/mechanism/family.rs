@@ -59,6 +59,22 @@ impl Measured for spandrel_ipc::unix::Unix {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl Measured for spandrel_ipc::shm::Shm {
+    fn with(options: &SocketOptions) -> Self {
+        use spandrel_ipc::shm::{AcceptorOptions, Connector};
+        let mut connector = Connector::new();
+        if let Some(octets) = options.queue_octets {
+            connector = connector.send_queue(octets as usize).recv_queue(octets as usize);
+        }
+        Self::new(AcceptorOptions::default(), connector)
+    }
+
+    fn somewhere(_host: IpAddr) -> io::Result<spandrel_ipc::shm::Addr> {
+        Ok(spandrel_ipc::shm::Addr::unnamed())
+    }
+}
+
 /// A connected stream of a family.
 pub(super) struct FamilyStream<F: Measured>(F::Stream);
 

@@ -7,10 +7,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spandrel_reactor::Backend;
+
 use super::receiver::ControlServer;
 use super::transmitter::Session;
 use super::{FromChild, Outcome, read_line, unexpected, write_line};
 use crate::LabError;
+use crate::bench::reactor::echo;
 use crate::mechanism::Job;
 use crate::placement;
 
@@ -30,6 +33,8 @@ pub enum ChildKind {
     Receive(String),
     /// Carries out jobs against the receiver at this address.
     Transmit(String),
+    /// Echoes what comes, over the reactor's back end of this name; prints its port and speaks no further.
+    Echo(String),
 }
 
 /// Lives a child's life until the parent closes the standard input, which ends the process.
@@ -67,6 +72,12 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
                 })?;
             }
             Ok(())
+        }
+        ChildKind::Echo(backend) => {
+            let unknown = |error: io::Error| LabError::Settings(error.to_string());
+            let backend = backend.parse::<Backend>().map_err(unknown)?;
+            watch_parent(|_| {})?;
+            echo::serve(backend)
         }
     }
 }

@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use spandrel_reactor::Backend;
 
 use crate::LabError;
 
 /// Whoever echoes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
 #[non_exhaustive]
 pub enum Contender {
     /// One thread of plain C over level-triggered epoll: the base of every ratio.
@@ -18,6 +19,8 @@ pub enum Contender {
     Ace,
     /// Standalone Asio.
     Asio,
+    /// The reactor of this project, over one of its back ends.
+    Reactor(Backend),
 }
 
 impl Contender {
@@ -27,7 +30,7 @@ impl Contender {
     /// All of them, the base first.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        vec![Self::C, Self::Ace, Self::Asio]
+        [Self::C, Self::Ace, Self::Asio].into_iter().chain(Backend::KNOWN.into_iter().map(Self::Reactor)).collect()
     }
 
     /// The name that options and tables use.
@@ -37,6 +40,7 @@ impl Contender {
             Self::C => "c",
             Self::Ace => "ace",
             Self::Asio => "asio",
+            Self::Reactor(backend) => backend.name(),
         }
     }
 
@@ -47,7 +51,22 @@ impl Contender {
             Self::C => Some("reactor-c"),
             Self::Ace => Some("ace"),
             Self::Asio => Some("asio"),
+            Self::Reactor(_) => None,
         }
+    }
+}
+
+impl From<Contender> for &'static str {
+    fn from(contender: Contender) -> Self {
+        contender.name()
+    }
+}
+
+impl TryFrom<String> for Contender {
+    type Error = LabError;
+
+    fn try_from(text: String) -> Result<Self, LabError> {
+        text.parse()
     }
 }
 

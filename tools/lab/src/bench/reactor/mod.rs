@@ -8,6 +8,7 @@
 //! come back, and sends the next; idle connections are open and silent.
 
 mod contender;
+pub mod echo;
 #[cfg(target_os = "linux")]
 mod load;
 mod peers;

@@ -37,9 +37,11 @@ mod linux {
     use super::super::results::{Absent, Echoed, Measured};
     use super::super::settings::Load;
     use super::super::{Results, Settings, peers};
+    use spandrel_reactor::Backend;
+
     use crate::LabError;
     use crate::machine::Machine;
-    use crate::peer::child::ChildHandle;
+    use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
     use crate::peer::pair::Launch;
     use crate::placement::{Placement, Role, cores, on_core};
     use crate::progress::Progress;
@@ -50,7 +52,7 @@ mod linux {
     /// Descriptors that are open besides connections, generously.
     const OTHER_DESCRIPTORS: u64 = 128;
 
-    pub(super) fn run(settings: &Settings, _launch: Launch<'_>) -> Result<Results, LabError> {
+    pub(super) fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
         settings.check()?;
         raise_descriptor_limit(settings.loads.iter().map(|load| load.connections()).max().unwrap_or(0))?;
         let machine = Machine::here();
@@ -60,7 +62,7 @@ mod linux {
         let mut series = Series { settings, start: Instant::now(), progress, present, absent, measured: Vec::new() };
         let mut outcome = Ok(());
         for (index, placement) in settings.placements.iter().enumerate() {
-            outcome = outcome.and_then(|()| series.placed(*placement, index + 1));
+            outcome = outcome.and_then(|()| series.placed(launch, *placement, index + 1));
         }
         series.progress.finish();
         outcome?;
@@ -71,8 +73,13 @@ mod linux {
     fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<Absent>) {
         let (mut present, mut absent) = (Vec::new(), Vec::new());
         for contender in settings.contenders.iter().copied() {
-            let Some(name) = contender.peer() else { continue };
-            match peers::find(name, settings.peers.as_deref()) {
+            let program = match contender {
+                Contender::Reactor(backend) if !Backend::available().contains(&backend) => {
+                    Err("this system does not offer it".to_owned())
+                }
+                _ => contender.peer().map(|name| peers::find(name, settings.peers.as_deref())).transpose(),
+            };
+            match program {
                 Ok(program) => present.push(Present { contender, program }),
                 Err(why) => absent.push(Absent { contender, load: None, why }),
             }
@@ -99,7 +106,8 @@ mod linux {
     #[derive(Clone, Debug)]
     struct Present {
         contender: Contender,
-        program: PathBuf,
+        /// Its program, if it is not this one.
+        program: Option<PathBuf>,
     }
 
     struct Series<'a> {
@@ -120,12 +128,12 @@ mod linux {
 
     impl Series<'_> {
         /// All rounds of one placement. The servers run on their core, and this program's load on its own.
-        fn placed(&mut self, placement: Placement, number: usize) -> Result<(), LabError> {
+        fn placed(&mut self, launch: Launch<'_>, placement: Placement, number: usize) -> Result<(), LabError> {
             let cores = cores();
             let (of_load, of_server) =
                 (placement.core(Role::Transmitter, &cores)?, placement.core(Role::Receiver, &cores)?);
             let limit = self.settings.limit();
-            let start = |present: &Present| Server::start(present, of_server, limit);
+            let start = |present: &Present| Server::start(launch, present, of_server, limit);
             let mut servers = self.present.iter().map(start).collect::<Result<Vec<_>, _>>()?;
             on_core(of_load, || self.rounds(&mut servers, placement, number))?
         }
@@ -182,9 +190,17 @@ mod linux {
     }
 
     impl Server {
-        fn start(present: &Present, core: Option<usize>, limit: Duration) -> Result<Self, LabError> {
+        fn start(
+            launch: Launch<'_>,
+            present: &Present,
+            core: Option<usize>,
+            limit: Duration,
+        ) -> Result<Self, LabError> {
+            let command = match &present.program {
+                Some(program) => Command::new(program),
+                None => launch(&ChildRole { kind: ChildKind::Echo(present.contender.name().to_owned()), core: None }),
+            };
             // A child inherits the core of the thread that starts it.
-            let command = Command::new(&present.program);
             let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
             let line = process.line(limit)?;
             let port = line.trim().parse().map_err(|_| LabError::Protocol {

@@ -1,0 +1,104 @@
+//! The echo server over this project's own reactor: what the plain C program does, as two event handlers.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+
+use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Stream};
+use spandrel_ipc::{Interest, Pollable};
+use spandrel_reactor::{Backend, Context, EventHandler, Options, Reactor, ThreadStrategy};
+
+use crate::LabError;
+
+/// As many as the other servers have.
+const BACKLOG: u16 = 4096;
+const BUFFER_OCTETS: usize = 16 << 10;
+
+thread_local! {
+    /// One for all connections: what comes is sent back before the next is looked at.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER_OCTETS]);
+}
+
+/// Prints the port on one line, and serves until the process ends.
+///
+/// # Errors
+/// If the back end cannot be used, or nobody can be listened for.
+pub fn serve(backend: Backend) -> Result<(), LabError> {
+    let start = || {
+        let options = Options::new().backend(backend).threads(ThreadStrategy::Reactive).max_events_per_wait(256);
+        let reactor = Reactor::with(&options)?;
+        let options = AcceptorOptions::default().backlog(BACKLOG);
+        let acceptor = Acceptor::open_with(&Addr::loopback(0), &options)?;
+        acceptor.set_nonblocking(true)?;
+        let port = acceptor.local_addr()?.port();
+        reactor.registry().register(Listener(acceptor), Interest::INPUT)?;
+        writeln!(io::stdout().lock(), "{port}")?;
+        io::stdout().lock().flush()?;
+        reactor.run()
+    };
+    start().map_err(LabError::io(format!("serve echoes ({backend})")))
+}
+
+struct Listener(Acceptor);
+
+impl EventHandler for Listener {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        Some(&self.0)
+    }
+
+    fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        loop {
+            let (stream, _) = self.0.accept()?; // until there is nobody, which is no failure
+            stream.set_no_delay(true)?;
+            // Whoever cannot be registered is refused: the connection is dropped.
+            _ = cx.register(Echo { stream, rest: Vec::new() }, Interest::INPUT);
+        }
+    }
+}
+
+struct Echo {
+    stream: Stream,
+    /// What the peer has not taken yet.
+    rest: Vec<u8>,
+}
+
+impl EventHandler for Echo {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        Some(&self.stream)
+    }
+
+    fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        BUFFER.with_borrow_mut(|buffer| {
+            let received = self.stream.try_recv(buffer)?;
+            if received == 0 {
+                cx.close();
+                return Ok(());
+            }
+            let data = &buffer[..received];
+            let sent = self.send(data)?;
+            if sent < received {
+                self.rest.extend_from_slice(&data[sent..]);
+                cx.set_interest(Interest::OUTPUT);
+            }
+            Ok(())
+        })
+    }
+
+    fn handle_output(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        let sent = self.send(&self.rest)?;
+        self.rest.drain(..sent);
+        if self.rest.is_empty() {
+            self.rest = Vec::new();
+            cx.set_interest(Interest::INPUT);
+        }
+        Ok(())
+    }
+}
+
+impl Echo {
+    fn send(&self, data: &[u8]) -> io::Result<usize> {
+        match self.stream.try_send(data) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            sent => sent,
+        }
+    }
+}
