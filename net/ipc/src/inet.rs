@@ -25,9 +25,13 @@ mod dgram;
 mod dgram_arrival;
 mod dgram_connected;
 mod dgram_options;
+mod eyeballs;
 mod interface;
+mod ip;
 mod multicast;
+mod options;
 mod stream;
+mod urgent;
 
 use std::io;
 use std::time::Duration;
@@ -43,6 +47,7 @@ pub use dgram_arrival::{Arrival, Via};
 pub use dgram_connected::ConnectedDgram;
 pub use interface::Interface;
 pub use multicast::Multicast;
+pub use options::KeepAlive;
 pub use stream::Stream;
 
 use crate::Family;

@@ -175,15 +175,20 @@ pub fn wait_ready<P: Pollable + ?Sized>(
     }
 }
 
+/// Waits until one of several plain endpoints may be ready, the time ran out or a signal came.
+pub(crate) fn wait_any<P: Pollable>(endpoints: &[P], wanted: Interest, timeout: Option<Duration>) -> io::Result<()> {
+    let flags = to_flags(wanted);
+    let mut handles: Vec<_> = endpoints.iter().map(|one| PollFd::from_borrowed_fd(one.handle(), flags)).collect();
+    match poll(&mut handles, to_timespec(timeout).as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// One system call; nothing if the time ran out or a signal came.
 fn poll_once(handle: Handle<'_>, wait_for: Interest, timeout: Option<Duration>) -> io::Result<Interest> {
-    let mut flags = PollFlags::empty();
-    flags.set(PollFlags::IN, wait_for.contains(Interest::INPUT));
-    flags.set(PollFlags::OUT, wait_for.contains(Interest::OUTPUT));
-    flags.set(PollFlags::PRI, wait_for.contains(Interest::EXCEPTION));
-    let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or(LONGEST));
-    let mut handles = [PollFd::from_borrowed_fd(handle, flags)];
-    match poll(&mut handles, timeout.as_ref()) {
+    let mut handles = [PollFd::from_borrowed_fd(handle, to_flags(wait_for))];
+    match poll(&mut handles, to_timespec(timeout).as_ref()) {
         Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Interest::NONE),
         Ok(_) => {}
         Err(error) => return Err(error.into()),
@@ -191,15 +196,24 @@ fn poll_once(handle: Handle<'_>, wait_for: Interest, timeout: Option<Duration>) 
     let seen = handles[0].revents();
     let failed = seen.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
     let mut ready = if failed { wait_for } else { Interest::NONE };
-    for (flag, kind) in
-        [(PollFlags::IN, Interest::INPUT), (PollFlags::OUT, Interest::OUTPUT), (PollFlags::PRI, Interest::EXCEPTION)]
-    {
+    for (flag, kind) in FLAGS {
         if seen.contains(flag) {
             ready |= kind;
         }
     }
     Ok(ready)
 }
+
+fn to_flags(interest: Interest) -> PollFlags {
+    FLAGS.iter().filter(|(_, kind)| interest.contains(*kind)).fold(PollFlags::empty(), |flags, (flag, _)| flags | *flag)
+}
+
+fn to_timespec(timeout: Option<Duration>) -> Option<Timespec> {
+    timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or(LONGEST))
+}
+
+const FLAGS: [(PollFlags, Interest); 3] =
+    [(PollFlags::IN, Interest::INPUT), (PollFlags::OUT, Interest::OUTPUT), (PollFlags::PRI, Interest::EXCEPTION)];
 
 /// For times that the system cannot count; wakes once in many years.
 const LONGEST: Timespec = Timespec { tv_sec: i32::MAX as _, tv_nsec: 0 };

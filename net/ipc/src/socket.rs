@@ -12,6 +12,7 @@ pub(crate) mod calls;
 #[path = "socket/calls_windows.rs"]
 pub(crate) mod calls;
 mod listener;
+mod send_file;
 mod stream;
 
 use std::io;
@@ -20,6 +21,7 @@ use std::time::Duration;
 pub(crate) use acceptor::acceptor;
 pub(crate) use attempt::{Attempt, connect};
 pub(crate) use listener::Listener;
+pub(crate) use send_file::send_file;
 use socket2::{Domain, Socket, Type};
 pub(crate) use stream::{handles, socket_stream};
 

@@ -5,3 +5,5 @@
 pub(crate) mod dgram;
 #[cfg(target_os = "linux")]
 pub(crate) mod shm;
+#[cfg(unix)]
+pub(crate) mod socket;

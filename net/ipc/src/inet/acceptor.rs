@@ -26,6 +26,10 @@ pub struct AcceptorOptions {
     /// Whether an address may be opened again at once after its last use (`SO_REUSEADDR`). Default true on Unix.
     /// Without effect on Windows, where the option would let two acceptors share one address.
     pub reuse_address: bool,
+    /// Whether several acceptors may be open at one address, if all want it, and share what comes (`SO_REUSEPORT`): one for each thread or
+    /// process. Linux spreads connections evenly; what waits at one that is closed is lost. Default false.
+    #[cfg(unix)]
+    pub reuse_port: bool,
     /// Whether an IPv6 acceptor also takes IPv4 connections. Default false.
     pub dual_stack: bool,
     /// The send queue of accepted streams, in octets (`SO_SNDBUF`). Default: the system's own.
@@ -36,7 +40,15 @@ pub struct AcceptorOptions {
 
 impl Default for AcceptorOptions {
     fn default() -> Self {
-        Self { backlog: 1024, reuse_address: true, dual_stack: false, send_queue: None, recv_queue: None }
+        Self {
+            backlog: 1024,
+            reuse_address: true,
+            #[cfg(unix)]
+            reuse_port: false,
+            dual_stack: false,
+            send_queue: None,
+            recv_queue: None,
+        }
     }
 }
 
@@ -52,6 +64,14 @@ impl AcceptorOptions {
     #[must_use]
     pub fn reuse_address(mut self, on: bool) -> Self {
         self.reuse_address = on;
+        self
+    }
+
+    /// Sets [`reuse_port`](Self::reuse_port).
+    #[cfg(unix)]
+    #[must_use]
+    pub fn reuse_port(mut self, on: bool) -> Self {
+        self.reuse_port = on;
         self
     }
 
@@ -100,10 +120,24 @@ impl Acceptor {
         if cfg!(unix) {
             socket.set_reuse_address(options.reuse_address)?;
         }
+        #[cfg(unix)]
+        if options.reuse_port {
+            socket.set_reuse_port(true)?;
+        }
         // Accepted streams inherit these; they must be set before listening to govern the TCP window scale.
         set_queues(&socket, options.send_queue, options.recv_queue)?;
         socket.bind(&addr.into())?;
         Ok(Self { listener: Listener::listen(socket, options.backlog)? })
+    }
+
+    /// Among acceptors that share an address ([`reuse_port`](AcceptorOptions::reuse_port)), this one takes the connections whose
+    /// packets come in on this processor (`SO_INCOMING_CPU`).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    #[cfg(target_os = "linux")]
+    pub fn set_incoming_cpu(&self, cpu: usize) -> io::Result<()> {
+        self.listener.socket().set_cpu_affinity(cpu)
     }
 }
 

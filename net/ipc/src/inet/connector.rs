@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Addr, Connecting, Stream};
+#[cfg(unix)]
+use super::ip;
+use super::{Addr, Connecting, Stream, eyeballs};
+#[cfg(target_os = "linux")]
+use super::{Interface, interface::Device};
 use crate::Connecting as _;
 use crate::socket::{Attempt, connect, set_queues};
 
@@ -31,6 +35,13 @@ pub struct Connector {
     send_queue: Option<usize>,
     recv_queue: Option<usize>,
     no_delay: bool,
+    stagger: Option<Duration>,
+    #[cfg(unix)]
+    tos: Option<u8>,
+    #[cfg(target_os = "linux")]
+    mark: Option<u32>,
+    #[cfg(target_os = "linux")]
+    device: Option<Device>,
 }
 
 impl Connector {
@@ -93,6 +104,61 @@ impl Connector {
         self
     }
 
+    /// How long [`open_any`](Self::open_any) gives an attempt before it starts the next beside it. Default 250 ms, as RFC 8305
+    /// recommends.
+    #[must_use]
+    pub fn stagger(mut self, time: Duration) -> Self {
+        self.stagger = Some(time);
+        self
+    }
+
+    pub(super) fn stagger_time(&self) -> Duration {
+        self.stagger.unwrap_or(eyeballs::STAGGER)
+    }
+
+    /// The traffic class from the first packet on; see [`Stream::set_tos`].
+    #[cfg(unix)]
+    #[must_use]
+    pub fn tos(mut self, class: u8) -> Self {
+        self.tos = Some(class);
+        self
+    }
+
+    /// A mark from the first packet on; see [`Stream::set_mark`].
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn mark(mut self, mark: u32) -> Self {
+        self.mark = Some(mark);
+        self
+    }
+
+    /// Connects over this interface; see [`Stream::set_device`].
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn device(mut self, interface: &Interface) -> Self {
+        self.device = Some(Device::new(interface));
+        self
+    }
+
+    /// Connects to whichever of `addrs` answers first (RFC 8305, "Happy Eyeballs"): starts with the first address, starts the next beside
+    /// it when that fails or takes long ([`stagger`](Self::stagger)), IP versions in turn, and gives all others up once there is a
+    /// connection. A [`timeout`](Self::timeout) is for all together.
+    ///
+    /// # Errors
+    /// If all fail, as [`open`](Self::open) to the first of them; [`io::ErrorKind::InvalidInput`] for none.
+    pub fn open_any(&self, addrs: &[Addr]) -> io::Result<Stream> {
+        eyeballs::connect(self, addrs, self.timeout)
+    }
+
+    /// Connects to `host`, a name or a number, at whichever of its addresses answers first. Looking a name up is not part of a
+    /// [`timeout`](Self::timeout).
+    ///
+    /// # Errors
+    /// As [`Addr::resolve`] and [`open_any`](Self::open_any).
+    pub fn open_host(&self, host: &str, port: u16) -> io::Result<Stream> {
+        self.open_any(&Addr::resolve(host, port)?)
+    }
+
     /// Connects to `addr` with the options set.
     ///
     /// # Errors
@@ -129,6 +195,18 @@ impl Connector {
         set_queues(socket, self.send_queue, self.recv_queue)?;
         if self.no_delay {
             socket.set_tcp_nodelay(true)?;
+        }
+        #[cfg(unix)]
+        if let Some(class) = self.tos {
+            ip::set_tos(socket, class)?;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(mark) = self.mark {
+            socket.set_mark(mark)?;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(device) = &self.device {
+            socket.bind_device(Some(device.name()))?;
         }
         match self.local {
             Some(local) => socket.bind(&SocketAddr::from(local).into()),

@@ -99,3 +99,25 @@ impl Interface {
         }
     }
 }
+
+/// The name of an interface, kept among options that are copied.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Device {
+    name: [u8; 16],
+    len: usize,
+}
+
+#[cfg(target_os = "linux")]
+impl Device {
+    pub(super) fn new(interface: &Interface) -> Self {
+        let mut name = [0; 16];
+        let len = interface.name.len().min(name.len()); // the system has no longer names (IFNAMSIZ)
+        name[..len].copy_from_slice(&interface.name.as_bytes()[..len]);
+        Self { name, len }
+    }
+
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name[..self.len]
+    }
+}

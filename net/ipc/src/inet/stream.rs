@@ -1,7 +1,6 @@
 //! Carrying octets both ways.
 
 use std::io;
-use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
@@ -18,8 +17,12 @@ pub struct Stream(Socket);
 
 socket_stream!(Stream, 0);
 
-/// Addresses and options of TCP.
+/// Addresses.
 impl Stream {
+    pub(super) fn socket(&self) -> &Socket {
+        &self.0
+    }
+
     pub(super) fn from_socket(socket: Socket) -> Self {
         Self(socket)
     }
@@ -46,55 +49,6 @@ impl Stream {
     /// [`io::ErrorKind::NotConnected`] when the peer has reset the connection.
     pub fn remote_addr(&self) -> io::Result<Addr> {
         Addr::from_system(&self.0.peer_addr()?)
-    }
-
-    /// Whether small messages are sent at once instead of being gathered (`TCP_NODELAY`).
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn set_no_delay(&self, on: bool) -> io::Result<()> {
-        self.0.set_tcp_nodelay(on)
-    }
-
-    /// See [`set_no_delay`](Self::set_no_delay).
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn no_delay(&self) -> io::Result<bool> {
-        self.0.tcp_nodelay()
-    }
-
-    /// Whether the system probes a quiet peer (`SO_KEEPALIVE`).
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn set_keep_alive(&self, on: bool) -> io::Result<()> {
-        self.0.set_keepalive(on)
-    }
-
-    /// See [`set_keep_alive`](Self::set_keep_alive).
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn keep_alive(&self) -> io::Result<bool> {
-        self.0.keepalive()
-    }
-
-    /// How long closing waits for queued octets to be sent (`SO_LINGER`). `None`, the default, does not wait and sends
-    /// them in the background; zero throws them away and resets the connection.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
-        self.0.set_linger(time)
-    }
-
-    /// See [`set_linger`](Self::set_linger).
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn linger(&self) -> io::Result<Option<Duration>> {
-        self.0.linger()
     }
 }
 

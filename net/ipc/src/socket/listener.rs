@@ -53,6 +53,11 @@ impl Listener {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     pub(crate) fn local_addr(&self) -> io::Result<SockAddr> {
         self.socket.local_addr()
     }

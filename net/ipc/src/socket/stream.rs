@@ -68,6 +68,21 @@ macro_rules! socket_stream {
                 $crate::socket::calls::peek(&self.$socket, buffer)
             }
 
+            /// Sends all octets of `range` of a file, without taking them into this process where the system can do that (`sendfile`). The
+            /// file's own position does not matter, and on Unix stays as it is.
+            ///
+            /// Where the system sends, it also raises SIGPIPE when the peer is gone; Rust programs ignore that from their start.
+            ///
+            /// # Errors
+            /// As [`send_n`](Self::send_n); [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) when the file ends before the range.
+            pub fn send_file(
+                &self,
+                file: &::std::fs::File,
+                range: ::std::ops::Range<u64>,
+            ) -> Result<(), $crate::TransferError> {
+                $crate::socket::send_file(&self.$socket, file, range)
+            }
+
             /// The time set with [`set_recv_timeout`](Self::set_recv_timeout) (`SO_RCVTIMEO`).
             ///
             /// # Errors

@@ -1,0 +1,335 @@
+//! Options of TCP connections, each with a name and a type. Those that only one system has are only there.
+
+use std::io;
+use std::time::Duration;
+
+use socket2::TcpKeepalive;
+
+use super::{Stream, ip};
+
+/// When a quiet peer is probed, and when it is given up; for [`Stream::set_keep_alive_probes`]. What is `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// How long it must be quiet (`TCP_KEEPIDLE`); whole seconds.
+    pub idle: Option<Duration>,
+    /// How long from one probe to the next (`TCP_KEEPINTVL`); whole seconds.
+    pub interval: Option<Duration>,
+    /// How many probes may stay without an answer (`TCP_KEEPCNT`).
+    pub count: Option<u32>,
+}
+
+/// Options that every system has.
+impl Stream {
+    /// Whether small messages are sent at once instead of being gathered (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_no_delay(&self, on: bool) -> io::Result<()> {
+        self.socket().set_tcp_nodelay(on)
+    }
+
+    /// See [`set_no_delay`](Self::set_no_delay).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn no_delay(&self) -> io::Result<bool> {
+        self.socket().tcp_nodelay()
+    }
+
+    /// Whether the system probes a quiet peer (`SO_KEEPALIVE`).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_keep_alive(&self, on: bool) -> io::Result<()> {
+        self.socket().set_keepalive(on)
+    }
+
+    /// See [`set_keep_alive`](Self::set_keep_alive).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn keep_alive(&self) -> io::Result<bool> {
+        self.socket().keepalive()
+    }
+
+    /// When a quiet peer is probed, and when it is given up; turns probing on.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_keep_alive_probes(&self, probes: &KeepAlive) -> io::Result<()> {
+        let mut system = TcpKeepalive::new();
+        if let Some(idle) = probes.idle {
+            system = system.with_time(idle);
+        }
+        if let Some(interval) = probes.interval {
+            system = system.with_interval(interval);
+        }
+        if let Some(count) = probes.count {
+            system = system.with_retries(count);
+        }
+        self.socket().set_tcp_keepalive(&system)
+    }
+
+    /// How long closing waits for queued octets to be sent (`SO_LINGER`). `None`, the default, does not wait and sends
+    /// them in the background; zero throws them away and resets the connection.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
+        self.socket().set_linger(time)
+    }
+
+    /// See [`set_linger`](Self::set_linger).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        self.socket().linger()
+    }
+
+    /// Whether urgent octets are received in their place among the others (`SO_OOBINLINE`); see
+    /// [`send_urgent`](Self::send_urgent). Default false.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_urgent_inline(&self, on: bool) -> io::Result<()> {
+        self.socket().set_out_of_band_inline(on)
+    }
+
+    /// See [`set_urgent_inline`](Self::set_urgent_inline).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn urgent_inline(&self) -> io::Result<bool> {
+        self.socket().out_of_band_inline()
+    }
+
+    /// How many routers a packet may pass (`IP_TTL`, `IPV6_UNICAST_HOPS`), 1 to 255.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
+        ip::set_ttl(self.socket(), hops)
+    }
+
+    /// See [`set_ttl`](Self::set_ttl).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn ttl(&self) -> io::Result<u32> {
+        ip::ttl(self.socket())
+    }
+}
+
+/// Options that Unix has.
+#[cfg(unix)]
+impl Stream {
+    /// The traffic class (`IP_TOS`, `IPV6_TCLASS`): six bits of DSCP (RFC 2474), two of ECN, which TCP keeps for itself.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_tos(&self, class: u8) -> io::Result<()> {
+        ip::set_tos(self.socket(), class)
+    }
+
+    /// See [`set_tos`](Self::set_tos).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn tos(&self) -> io::Result<u8> {
+        ip::tos(self.socket())
+    }
+
+    /// The longest segment that is sent (`TCP_MAXSEG`), in octets; an upper bound to what the two sides agree on.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_max_segment(&self, octets: u32) -> io::Result<()> {
+        self.socket().set_tcp_mss(octets)
+    }
+
+    /// See [`set_max_segment`](Self::set_max_segment).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn max_segment(&self) -> io::Result<u32> {
+        self.socket().tcp_mss()
+    }
+}
+
+/// Options that Linux has (tcp(7), socket(7)).
+#[cfg(target_os = "linux")]
+impl Stream {
+    /// See [`set_keep_alive_probes`](Self::set_keep_alive_probes).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn keep_alive_probes(&self) -> io::Result<KeepAlive> {
+        Ok(KeepAlive {
+            idle: Some(self.socket().tcp_keepalive_time()?),
+            interval: Some(self.socket().tcp_keepalive_interval()?),
+            count: Some(self.socket().tcp_keepalive_retries()?),
+        })
+    }
+
+    /// Whether only full segments are sent until this is turned off again, or 200 ms are over (`TCP_CORK`).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_cork(&self, on: bool) -> io::Result<()> {
+        self.socket().set_tcp_cork(on)
+    }
+
+    /// See [`set_cork`](Self::set_cork).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn cork(&self) -> io::Result<bool> {
+        self.socket().tcp_cork()
+    }
+
+    /// Whether acknowledgements are sent at once (`TCP_QUICKACK`). The system may change it again by itself at any time.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_quick_ack(&self, on: bool) -> io::Result<()> {
+        self.socket().set_tcp_quickack(on)
+    }
+
+    /// See [`set_quick_ack`](Self::set_quick_ack).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn quick_ack(&self) -> io::Result<bool> {
+        self.socket().tcp_quickack()
+    }
+
+    /// How long sent octets may stay without acknowledgement before the connection is given up (`TCP_USER_TIMEOUT`, RFC 5482);
+    /// milliseconds count. `None` is the system's default.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket().set_tcp_user_timeout(timeout)
+    }
+
+    /// See [`set_user_timeout`](Self::set_user_timeout).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
+        self.socket().tcp_user_timeout()
+    }
+
+    /// With how many unsent octets in its queue the stream no longer counts as ready for output (`TCP_NOTSENT_LOWAT`).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_unsent_low_water(&self, octets: u32) -> io::Result<()> {
+        self.socket().set_tcp_notsent_lowat(octets)
+    }
+
+    /// See [`set_unsent_low_water`](Self::set_unsent_low_water).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn unsent_low_water(&self) -> io::Result<u32> {
+        self.socket().tcp_notsent_lowat()
+    }
+
+    /// The algorithm that controls congestion (`TCP_CONGESTION`), such as `cubic` or `reno`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] when the system does not have it; others of the operating system.
+    pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        self.socket().set_tcp_congestion(name.as_bytes())
+    }
+
+    /// See [`set_congestion_control`](Self::set_congestion_control).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn congestion_control(&self) -> io::Result<String> {
+        let name = self.socket().tcp_congestion()?;
+        let end = name.iter().position(|octet| *octet == 0).unwrap_or(name.len());
+        Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+    }
+
+    /// The priority of its packets in this host's queues (`SO_PRIORITY`), 0 to 6 without privileges. Setting the traffic class sets it too.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_priority(&self, priority: u32) -> io::Result<()> {
+        self.socket().set_priority(priority)
+    }
+
+    /// See [`set_priority`](Self::set_priority).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn priority(&self) -> io::Result<u32> {
+        self.socket().priority()
+    }
+
+    /// A mark on its packets for this host's routing and filters (`SO_MARK`).
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] without the capability `CAP_NET_ADMIN` (or `CAP_NET_RAW`).
+    pub fn set_mark(&self, mark: u32) -> io::Result<()> {
+        self.socket().set_mark(mark)
+    }
+
+    /// See [`set_mark`](Self::set_mark).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn mark(&self) -> io::Result<u32> {
+        self.socket().mark()
+    }
+
+    /// Goes over one interface only (`SO_BINDTODEVICE`), or any again. To have it hold from the first packet on, use
+    /// [`Connector::device`](super::Connector::device).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn set_device(&self, interface: Option<&super::Interface>) -> io::Result<()> {
+        self.socket().bind_device(interface.map(|interface| interface.name().as_bytes()))
+    }
+
+    /// The name of the one interface over which it goes, if that is set.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn device(&self) -> io::Result<Option<String>> {
+        Ok(self.socket().device()?.map(|name| {
+            let end = name.iter().position(|octet| *octet == 0).unwrap_or(name.len());
+            String::from_utf8_lossy(&name[..end]).into_owned()
+        }))
+    }
+
+    /// The processor on which its packets were last handled (`SO_INCOMING_CPU`), to serve it on the same.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn incoming_cpu(&self) -> io::Result<usize> {
+        self.socket().cpu_affinity()
+    }
+
+    /// For how long a receive call that finds nothing asks the network device again and again before it sleeps (`SO_BUSY_POLL`);
+    /// microseconds count. Zero turns it off.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] for a longer time without the capability `CAP_NET_ADMIN`.
+    pub fn set_busy_poll(&self, time: Duration) -> io::Result<()> {
+        let invalid = |_| io::Error::new(io::ErrorKind::InvalidInput, "nobody polls for so long");
+        self.socket().set_busy_poll(u32::try_from(time.as_micros()).map_err(invalid)?)
+    }
+
+    /// See [`set_busy_poll`](Self::set_busy_poll).
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn busy_poll(&self) -> io::Result<Duration> {
+        self.socket().busy_poll().map(|micros| Duration::from_micros(micros.into()))
+    }
+}
