@@ -1,5 +1,6 @@
 //! `spandrel bench`: experiments with single components.
 
+#[cfg(target_os = "linux")]
 mod reactor;
 mod timers;
 
@@ -20,6 +21,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    #[cfg(target_os = "linux")]
     Reactor(reactor::Args),
     Timers(timers::Args),
 }
@@ -27,6 +29,7 @@ enum What {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
+            #[cfg(target_os = "linux")]
             What::Reactor(args) => args.run(),
             What::Timers(args) => args.run(),
         }

@@ -4,6 +4,8 @@ use std::env;
 use std::process::Command;
 
 use clap::Subcommand;
+#[cfg(target_os = "linux")]
+use spandrel_lab::bench::reactor::Backend;
 use spandrel_lab::peer::child::{self, ChildKind, ChildRole};
 
 /// How a child is told what to be.
@@ -23,7 +25,8 @@ enum Kind {
     /// Carry out jobs that come by standard input
     Transmit { addr: String },
     /// Echo what comes, over a back end of the reactor
-    Echo { backend: String },
+    #[cfg(target_os = "linux")]
+    Echo { backend: Backend },
 }
 
 impl Args {
@@ -32,6 +35,7 @@ impl Args {
         let kind = match self.kind {
             Kind::Receive { addr } => ChildKind::Receive(addr),
             Kind::Transmit { addr } => ChildKind::Transmit(addr),
+            #[cfg(target_os = "linux")]
             Kind::Echo { backend } => ChildKind::Echo(backend),
         };
         match child::run(&ChildRole { kind, core: self.core }) {
@@ -51,7 +55,8 @@ pub(crate) fn launch(role: &ChildRole) -> Command {
     match &role.kind {
         ChildKind::Receive(addr) => command.args(["receive", addr]),
         ChildKind::Transmit(addr) => command.args(["transmit", addr]),
-        ChildKind::Echo(backend) => command.args(["echo", backend]),
+        #[cfg(target_os = "linux")]
+        ChildKind::Echo(backend) => command.args(["echo", backend.name()]),
     };
     command
 }

@@ -7,12 +7,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
 use spandrel_reactor::Backend;
 
 use super::receiver::ControlServer;
 use super::transmitter::Session;
 use super::{FromChild, Outcome, read_line, unexpected, write_line};
 use crate::LabError;
+#[cfg(target_os = "linux")]
 use crate::bench::reactor::echo;
 use crate::mechanism::Job;
 use crate::placement;
@@ -33,8 +35,9 @@ pub enum ChildKind {
     Receive(String),
     /// Carries out jobs against the receiver at this address.
     Transmit(String),
-    /// Echoes what comes, over the reactor's back end of this name; prints its port and speaks no further.
-    Echo(String),
+    /// Echoes what comes, over this back end of the reactor; prints its port and speaks no further.
+    #[cfg(target_os = "linux")]
+    Echo(Backend),
 }
 
 /// Lives a child's life until the parent closes the standard input, which ends the process.
@@ -73,11 +76,10 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
             }
             Ok(())
         }
+        #[cfg(target_os = "linux")]
         ChildKind::Echo(backend) => {
-            let unknown = |error: io::Error| LabError::Settings(error.to_string());
-            let backend = backend.parse::<Backend>().map_err(unknown)?;
             watch_parent(|_| {})?;
-            echo::serve(backend)
+            echo::serve(*backend)
         }
     }
 }

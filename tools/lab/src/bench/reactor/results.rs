@@ -26,7 +26,6 @@ pub struct Echoed {
 
 impl Echoed {
     /// Summarises times in nanoseconds.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has the load that takes the times"))]
     pub(super) fn of(nanos: &Histogram<u64>, seconds: f64) -> Self {
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         Self {

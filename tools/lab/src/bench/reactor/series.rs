@@ -1,265 +1,244 @@
 //! Runs the rounds of echoes.
 
-use super::results::Results;
-use super::settings::Settings;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::contender::Contender;
+use super::load::Connections;
+use super::results::{Absent, Echoed, Measured};
+use super::settings::Load;
+use super::{Results, Settings, peers};
+use spandrel_reactor::Backend;
+
 use crate::LabError;
+use crate::machine::Machine;
+use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
 use crate::peer::pair::Launch;
+use crate::placement::{Placement, Role, cores, on_core};
+use crate::progress::Progress;
+use crate::units::grouped;
+
+/// Runs before the first that counts, for each contender and load: this part of a run's time.
+const WARM_UP_PART: u32 = 10;
+/// Descriptors that are open besides connections, generously.
+const OTHER_DESCRIPTORS: u64 = 128;
 
 /// Runs the whole series and summarises it. A contender that is not here, or cannot hold so many connections, keeps its
 /// row, with the reason.
 ///
 /// # Errors
-/// If the settings cannot be run, a run fails, or the platform is not Linux.
-#[cfg(target_os = "linux")]
+/// If the settings cannot be run, or a run fails.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
-    linux::run(settings, launch)
+    settings.check()?;
+    raise_descriptor_limit(settings.loads.iter().map(|load| load.connections()).max().unwrap_or(0))?;
+    let machine = Machine::here();
+    let (present, absent) = who_is_here(settings);
+    let runs = present.len() * settings.placements.len() * settings.loads.len() * settings.rounds as usize;
+    let progress = Progress::begin(runs as u64);
+    let mut series = Series { settings, start: Instant::now(), progress, present, absent, measured: Vec::new() };
+    let mut outcome = Ok(());
+    for (index, placement) in settings.placements.iter().enumerate() {
+        outcome = outcome.and_then(|()| series.placed(launch, *placement, index + 1));
+    }
+    series.progress.finish();
+    outcome?;
+    Ok(Results::of(machine, settings.clone(), series.measured, &series.absent))
 }
 
-/// There is no load for this platform.
-///
-/// # Errors
-/// Always.
-#[cfg(not(target_os = "linux"))]
-pub fn run(_settings: &Settings, _launch: Launch<'_>) -> Result<Results, LabError> {
-    Err(LabError::Unavailable { mechanism: "reactor", reason: "its load is written for Linux".to_owned() })
-}
-
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::io;
-    use std::net::{Ipv4Addr, SocketAddr};
-    use std::path::PathBuf;
-    use std::process::Command;
-    use std::time::{Duration, Instant};
-
-    use super::super::contender::Contender;
-    use super::super::load::Connections;
-    use super::super::results::{Absent, Echoed, Measured};
-    use super::super::settings::Load;
-    use super::super::{Results, Settings, peers};
-    use spandrel_reactor::Backend;
-
-    use crate::LabError;
-    use crate::machine::Machine;
-    use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
-    use crate::peer::pair::Launch;
-    use crate::placement::{Placement, Role, cores, on_core};
-    use crate::progress::Progress;
-    use crate::units::grouped;
-
-    /// Runs before the first that counts, for each contender and load: this part of a run's time.
-    const WARM_UP_PART: u32 = 10;
-    /// Descriptors that are open besides connections, generously.
-    const OTHER_DESCRIPTORS: u64 = 128;
-
-    pub(super) fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
-        settings.check()?;
-        raise_descriptor_limit(settings.loads.iter().map(|load| load.connections()).max().unwrap_or(0))?;
-        let machine = Machine::here();
-        let (present, absent) = who_is_here(settings);
-        let runs = present.len() * settings.placements.len() * settings.loads.len() * settings.rounds as usize;
-        let progress = Progress::begin(runs as u64);
-        let mut series = Series { settings, start: Instant::now(), progress, present, absent, measured: Vec::new() };
-        let mut outcome = Ok(());
-        for (index, placement) in settings.placements.iter().enumerate() {
-            outcome = outcome.and_then(|()| series.placed(launch, *placement, index + 1));
-        }
-        series.progress.finish();
-        outcome?;
-        Ok(Results::of(machine, settings.clone(), series.measured, &series.absent))
-    }
-
-    /// Those who can be run, and those who cannot, with the reason.
-    fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<Absent>) {
-        let (mut present, mut absent) = (Vec::new(), Vec::new());
-        for contender in settings.contenders.iter().copied() {
-            let program = match contender {
-                Contender::Reactor(backend) if !Backend::available().contains(&backend) => {
-                    Err("this system does not offer it".to_owned())
-                }
-                _ => contender.peer().map(|name| peers::find(name, settings.peers.as_deref())).transpose(),
-            };
-            match program {
-                Ok(program) => present.push(Present { contender, program }),
-                Err(why) => absent.push(Absent { contender, load: None, why }),
-            }
-        }
-        (present, absent)
-    }
-
-    /// As many descriptors as the system lets us have; the servers inherit that.
-    fn raise_descriptor_limit(connections: u64) -> Result<(), LabError> {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let limit = getrlimit(Resource::Nofile);
-        let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-        raised.map_err(|errno| LabError::io("raise the limit of open descriptors")(errno.into()))?;
-        match limit.maximum {
-            Some(most) if most < connections + OTHER_DESCRIPTORS => Err(LabError::Settings(format!(
-                "{} connections need as many descriptors in one process, and the limit is {}; raise it (ulimit -Hn)",
-                grouped(connections as f64),
-                grouped(most as f64)
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    #[derive(Clone, Debug)]
-    struct Present {
-        contender: Contender,
-        /// Its program, if it is not this one.
-        program: Option<PathBuf>,
-    }
-
-    struct Series<'a> {
-        settings: &'a Settings,
-        start: Instant,
-        progress: Progress,
-        present: Vec<Present>,
-        absent: Vec<Absent>,
-        measured: Vec<Measured>,
-    }
-
-    /// A running server.
-    struct Server {
-        contender: Contender,
-        process: ChildHandle,
-        addr: SocketAddr,
-    }
-
-    impl Series<'_> {
-        /// All rounds of one placement. The servers run on their core, and this program's load on its own.
-        fn placed(&mut self, launch: Launch<'_>, placement: Placement, number: usize) -> Result<(), LabError> {
-            let cores = cores();
-            let (of_load, of_server) =
-                (placement.core(Role::Transmitter, &cores)?, placement.core(Role::Receiver, &cores)?);
-            let limit = self.settings.limit();
-            let start = |present: &Present| Server::start(launch, present, of_server, limit);
-            let mut servers = self.present.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-            on_core(of_load, || self.rounds(&mut servers, placement, number))?
-        }
-
-        fn rounds(&mut self, servers: &mut [Server], placement: Placement, number: usize) -> Result<(), LabError> {
-            for round in 0..self.settings.rounds {
-                for load in &self.settings.loads {
-                    if round > 0 && self.is_overdue(number) {
-                        return Ok(());
-                    }
-                    // Who goes first changes from round to round, so that nobody always follows the same neighbour.
-                    let turn = round as usize % servers.len().max(1);
-                    servers.rotate_left(turn);
-                    for server in &mut *servers {
-                        self.one(server, placement, *load, round)?;
-                    }
-                    servers.rotate_right(turn);
-                }
-            }
-            Ok(())
-        }
-
-        /// Each placement has its share of the time.
-        fn is_overdue(&self, number: usize) -> bool {
-            let share = number as f64 / self.settings.placements.len() as f64;
-            let budget = self.settings.budget_seconds.map(|budget| Duration::from_secs(budget).mul_f64(share));
-            budget.is_some_and(|budget| self.start.elapsed() >= budget)
-        }
-
-        fn one(&mut self, server: &mut Server, placement: Placement, load: Load, round: u32) -> Result<(), LabError> {
-            let contender = server.contender;
-            if self.absent.iter().any(|absent| absent.contender == contender && absent.load == Some(load)) {
-                return Ok(());
-            }
-            let what = format!("{contender} {load} ({})", placement.description());
-            self.progress.at(&what);
-            let connections =
-                Connections::open(server.addr, load, self.settings.octets as usize, self.settings.limit());
-            match connections {
-                Ok(mut connections) => {
-                    let (echoed, server_cpu) = server.drive(&mut connections, self.settings.run_time())?;
-                    let rate = format!("{} events/s", grouped(echoed.events_per_second()));
-                    self.progress.step(&what, &rate);
-                    self.measured.push(Measured { placement, load, round, contender, echoed, server_cpu });
-                }
-                Err(error) => {
-                    let why = format!("it does not hold {} connections: {error}", grouped(load.connections() as f64));
-                    self.progress.step(&what, &why);
-                    self.absent.push(Absent { contender, load: Some(load), why });
-                }
-            }
-            server.settle(self.settings.limit())
-        }
-    }
-
-    impl Server {
-        fn start(
-            launch: Launch<'_>,
-            present: &Present,
-            core: Option<usize>,
-            limit: Duration,
-        ) -> Result<Self, LabError> {
-            let command = match &present.program {
-                Some(program) => Command::new(program),
-                None => launch(&ChildRole { kind: ChildKind::Echo(present.contender.name().to_owned()), core: None }),
-            };
-            // A child inherits the core of the thread that starts it.
-            let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
-            let line = process.line(limit)?;
-            let port = line.trim().parse().map_err(|_| LabError::Protocol {
-                role: format!("{} server", present.contender),
-                found: line.clone(),
-            })?;
-            Ok(Self { contender: present.contender, process, addr: (Ipv4Addr::LOCALHOST, port).into() })
-        }
-
-        /// One run, after a short one that does not count, and the processor time that the server used for it.
-        fn drive(&self, connections: &mut Connections, time: Duration) -> Result<(Echoed, Option<f64>), LabError> {
-            let drive = |error| LabError::io(format!("drive the {} server", self.contender))(error);
-            connections.run(time / WARM_UP_PART).map_err(drive)?;
-            let before = cpu_seconds(self.process.id());
-            let echoed = connections.run(time).map_err(drive)?;
-            let after = cpu_seconds(self.process.id());
-            Ok((echoed, before.zip(after).map(|(before, after)| after - before)))
-        }
-
-        /// Waits until the server has seen that all connections are closed, so that it does not do so in the next one's time.
-        fn settle(&self, limit: Duration) -> Result<(), LabError> {
-            let alone = Load { idle: 0, active: 1 };
-            let settled = Connections::open(self.addr, alone, 1, limit);
-            settled.map(drop).map_err(LabError::io(format!("reach the {} server again", self.contender)))
-        }
-    }
-
-    /// Processor time of all threads of a process so far, in seconds, to the nanosecond as far as the scheduler has counted.
-    fn cpu_seconds(process: u32) -> Option<f64> {
-        let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
-        let nanos = |thread: io::Result<std::fs::DirEntry>| {
-            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-            text.split_whitespace().next()?.parse::<u64>().ok()
+/// Those who can be run, and those who cannot, with the reason.
+fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<Absent>) {
+    let (mut present, mut absent) = (Vec::new(), Vec::new());
+    for contender in settings.contenders.iter().copied() {
+        let server = match (contender, contender.peer()) {
+            (_, Some(name)) => peers::find(name, settings.peers.as_deref()).map(Program::Other),
+            (Contender::Reactor(backend), _) if Backend::available().contains(&backend) => Ok(Program::This(backend)),
+            _ => Err("this system does not offer it".to_owned()),
         };
-        let total: u64 = threads.map(nanos).sum::<Option<u64>>()?;
-        Some(total as f64 / 1e9).filter(|seconds| *seconds > 0.0)
+        match server {
+            Ok(program) => present.push(Present { contender, program }),
+            Err(why) => absent.push(Absent { contender, load: None, why }),
+        }
+    }
+    (present, absent)
+}
+
+/// As many descriptors as the system lets us have; the servers inherit that.
+fn raise_descriptor_limit(connections: u64) -> Result<(), LabError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    raised.map_err(|errno| LabError::io("raise the limit of open descriptors")(errno.into()))?;
+    match limit.maximum {
+        Some(most) if most < connections + OTHER_DESCRIPTORS => Err(LabError::Settings(format!(
+            "{} connections need as many descriptors in one process, and the limit is {}; raise it (ulimit -Hn)",
+            grouped(connections as f64),
+            grouped(most as f64)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Present {
+    contender: Contender,
+    program: Program,
+}
+
+/// What a server's process runs.
+#[derive(Clone, Debug)]
+enum Program {
+    /// Somebody else's program.
+    Other(PathBuf),
+    /// This program, over a back end of our reactor.
+    This(Backend),
+}
+
+struct Series<'a> {
+    settings: &'a Settings,
+    start: Instant,
+    progress: Progress,
+    present: Vec<Present>,
+    absent: Vec<Absent>,
+    measured: Vec<Measured>,
+}
+
+/// A running server.
+struct Server {
+    contender: Contender,
+    process: ChildHandle,
+    addr: SocketAddr,
+}
+
+impl Series<'_> {
+    /// All rounds of one placement. The servers run on their core, and this program's load on its own.
+    fn placed(&mut self, launch: Launch<'_>, placement: Placement, number: usize) -> Result<(), LabError> {
+        let cores = cores();
+        let (of_load, of_server) =
+            (placement.core(Role::Transmitter, &cores)?, placement.core(Role::Receiver, &cores)?);
+        let limit = self.settings.limit();
+        let start = |present: &Present| Server::start(launch, present, of_server, limit);
+        let mut servers = self.present.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        on_core(of_load, || self.rounds(&mut servers, placement, number))?
     }
 
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn the_processor_time_of_a_process_grows_with_what_it_does() {
-            let before = cpu_seconds(std::process::id());
-            let Some(before) = before else { return }; // a kernel without scheduler statistics
-            let start = Instant::now();
-            let mut after = before;
-            while after <= before && start.elapsed() < Duration::from_secs(20) {
-                std::hint::black_box((0..100_000u64).sum::<u64>());
-                after = cpu_seconds(std::process::id()).unwrap();
+    fn rounds(&mut self, servers: &mut [Server], placement: Placement, number: usize) -> Result<(), LabError> {
+        for round in 0..self.settings.rounds {
+            for load in &self.settings.loads {
+                if round > 0 && self.is_overdue(number) {
+                    return Ok(());
+                }
+                // Who goes first changes from round to round, so that nobody always follows the same neighbour.
+                let turn = round as usize % servers.len().max(1);
+                servers.rotate_left(turn);
+                for server in &mut *servers {
+                    self.one(server, placement, *load, round)?;
+                }
+                servers.rotate_right(turn);
             }
-            assert!(after > before);
         }
+        Ok(())
+    }
 
-        #[test]
-        fn more_connections_than_descriptors_are_refused() {
-            let error = raise_descriptor_limit(u64::MAX / 2).unwrap_err();
-            assert!(error.to_string().contains("descriptors"), "{error}");
+    /// Each placement has its share of the time.
+    fn is_overdue(&self, number: usize) -> bool {
+        let share = number as f64 / self.settings.placements.len() as f64;
+        let budget = self.settings.budget_seconds.map(|budget| Duration::from_secs(budget).mul_f64(share));
+        budget.is_some_and(|budget| self.start.elapsed() >= budget)
+    }
+
+    fn one(&mut self, server: &mut Server, placement: Placement, load: Load, round: u32) -> Result<(), LabError> {
+        let contender = server.contender;
+        if self.absent.iter().any(|absent| absent.contender == contender && absent.load == Some(load)) {
+            return Ok(());
         }
+        let what = format!("{contender} {load} ({})", placement.description());
+        self.progress.at(&what);
+        let connections = Connections::open(server.addr, load, self.settings.octets as usize, self.settings.limit());
+        match connections {
+            Ok(mut connections) => {
+                let (echoed, server_cpu) = server.drive(&mut connections, self.settings.run_time())?;
+                let rate = format!("{} events/s", grouped(echoed.events_per_second()));
+                self.progress.step(&what, &rate);
+                self.measured.push(Measured { placement, load, round, contender, echoed, server_cpu });
+            }
+            Err(error) => {
+                let why = format!("it does not hold {} connections: {error}", grouped(load.connections() as f64));
+                self.progress.step(&what, &why);
+                self.absent.push(Absent { contender, load: Some(load), why });
+            }
+        }
+        server.settle(self.settings.limit())
+    }
+}
+
+impl Server {
+    fn start(launch: Launch<'_>, present: &Present, core: Option<usize>, limit: Duration) -> Result<Self, LabError> {
+        let command = match &present.program {
+            Program::Other(program) => Command::new(program),
+            Program::This(backend) => launch(&ChildRole { kind: ChildKind::Echo(*backend), core: None }),
+        };
+        // A child inherits the core of the thread that starts it.
+        let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
+        let line = process.line(limit)?;
+        let port = line
+            .trim()
+            .parse()
+            .map_err(|_| LabError::Protocol { role: format!("{} server", present.contender), found: line.clone() })?;
+        Ok(Self { contender: present.contender, process, addr: (Ipv4Addr::LOCALHOST, port).into() })
+    }
+
+    /// One run, after a short one that does not count, and the processor time that the server used for it.
+    fn drive(&self, connections: &mut Connections, time: Duration) -> Result<(Echoed, Option<f64>), LabError> {
+        let drive = |error| LabError::io(format!("drive the {} server", self.contender))(error);
+        connections.run(time / WARM_UP_PART).map_err(drive)?;
+        let before = cpu_seconds(self.process.id());
+        let echoed = connections.run(time).map_err(drive)?;
+        let after = cpu_seconds(self.process.id());
+        Ok((echoed, before.zip(after).map(|(before, after)| after - before)))
+    }
+
+    /// Waits until the server has seen that all connections are closed, so that it does not do so in the next one's time.
+    fn settle(&self, limit: Duration) -> Result<(), LabError> {
+        let alone = Load { idle: 0, active: 1 };
+        let settled = Connections::open(self.addr, alone, 1, limit);
+        settled.map(drop).map_err(LabError::io(format!("reach the {} server again", self.contender)))
+    }
+}
+
+/// Processor time of all threads of a process so far, in seconds, to the nanosecond as far as the scheduler has counted.
+fn cpu_seconds(process: u32) -> Option<f64> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let nanos = |thread: io::Result<std::fs::DirEntry>| {
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let total: u64 = threads.map(nanos).sum::<Option<u64>>()?;
+    Some(total as f64 / 1e9).filter(|seconds| *seconds > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_time_of_a_process_grows_with_what_it_does() {
+        let before = cpu_seconds(std::process::id());
+        let Some(before) = before else { return }; // a kernel without scheduler statistics
+        let start = Instant::now();
+        let mut after = before;
+        while after <= before && start.elapsed() < Duration::from_secs(20) {
+            std::hint::black_box((0..100_000u64).sum::<u64>());
+            after = cpu_seconds(std::process::id()).unwrap();
+        }
+        assert!(after > before);
+    }
+
+    #[test]
+    fn more_connections_than_descriptors_are_refused() {
+        let error = raise_descriptor_limit(u64::MAX / 2).unwrap_err();
+        assert!(error.to_string().contains("descriptors"), "{error}");
     }
 }
