@@ -18,8 +18,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *Waiting.* Who finds nothing to do watches for a few microseconds, if there is a second processor and watching has paid of late, and
-//! then sleeps on a futex in the shared memory. Every fifth of a second a sleeper looks whether the peer still lives.
+//! *Waiting.* Who finds nothing to do watches for a few microseconds (or lets the peer run, if that is on the same processor), as long as
+//! that has paid of late, and then sleeps on a futex in the shared memory. Every fifth of a second a sleeper looks whether the peer lives.
 //!
 //! *Reactors.* The doorbell is an octet on the socket, sent only if the peer has announced that it is about to poll. It is not an
 //! `eventfd`: the peer could make a shared one block, and the socket is needed anyway, so that a connection costs one descriptor.
@@ -46,8 +46,7 @@ pub use connecting::Connecting;
 pub use connector::Connector;
 pub use stream::Stream;
 
-use segment::Layout;
-use stream::Side;
+use segment::{Layout, Side};
 
 pub use crate::unix::{Addr, Credentials};
 use crate::{Family, unix};

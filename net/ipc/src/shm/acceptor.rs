@@ -11,8 +11,7 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 
 use super::greeting::{Greeting, read_greeting};
-use super::segment::{self, MAX};
-use super::stream::Side;
+use super::segment::{self, MAX, Side};
 use super::{DEFAULT_WATCH, Stream, is_trusted};
 use crate::unix::{self, Addr};
 use crate::{Accept, Handle, Pollable};
@@ -42,8 +41,8 @@ pub struct AcceptorOptions {
     pub any_user: bool,
     /// How many octets a ring of a connection may hold; the connector chooses, up to this. Default 16 MiB.
     pub max_queue: usize,
-    /// How long accepted streams watch for the peer's next step, with a second processor at hand, before they go to sleep. Default
-    /// 50 µs; zero never watches.
+    /// How long accepted streams watch for the peer's next step before they go to sleep; as
+    /// [`Connector::watch`](super::Connector::watch). Default 50 µs.
     pub watch: Duration,
 }
 

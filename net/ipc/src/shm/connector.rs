@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-use super::segment::{self, Layout};
-use super::stream::Side;
+use super::segment::{self, Layout, Side};
 use super::{Connecting, DEFAULT_RING, DEFAULT_WATCH, Stream, is_trusted};
 use crate::Connecting as _;
 use crate::unix::{self, Addr};
@@ -84,8 +83,8 @@ impl Connector {
         self
     }
 
-    /// How long this side watches for the peer's next step, with a second processor at hand, before it goes to sleep. Default
-    /// 50 µs; zero never watches.
+    /// How long this side watches for the peer's next step before it goes to sleep, if the peer runs on another processor and
+    /// watching has paid of late. Default 50 µs; zero never watches.
     #[must_use]
     pub fn watch(mut self, time: Duration) -> Self {
         self.watch = time;

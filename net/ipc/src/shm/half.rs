@@ -29,6 +29,9 @@ pub(crate) trait Host {
 
     /// Whether the peer's process or its end of the connection is gone.
     fn is_peer_gone(&self) -> bool;
+
+    /// Whether the peer seems to run on the processor on which this thread runs.
+    fn is_peer_near(&self) -> bool;
 }
 
 /// How long the peer's death may remain unnoticed by somebody who waits for it.
@@ -211,7 +214,7 @@ impl<E: End + Default> Half<E> {
         if left.is_some_and(|left| left.is_zero()) {
             return Err(Stop::TimedOut);
         }
-        if patience.spin(|| !ring::is_same(signal.value(), seen)) {
+        if patience.watch(|| host.is_peer_near(), || !ring::is_same(signal.value(), seen)) {
             return Ok(false);
         }
         let announced = signal.set(WAITING) | WAITING;

@@ -3,11 +3,13 @@
 //! ```text
 //! page 0   0  tail of the forward ring     256  tail of the backward ring
 //!        128  head of the forward ring     384  head of the backward ring
+//!        512  place of the connector       640  place of the acceptor
 //! page 1 on   octets of the forward ring (from the connector to the acceptor), then of the backward ring
 //! ```
 //!
 //! The words lie two cache lines apart, because processors fetch lines in pairs. How large the rings are is said in the greeting, which
-//! each side copies once; nothing that governs an access is read from shared memory.
+//! each side copies once; nothing that governs an access is read from shared memory. A place is one more than the number of the processor
+//! on which that side last began to wait; only [`patience`](super::patience) believes it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -126,6 +128,27 @@ pub(super) enum Direction {
     Forward,
     /// From the acceptor to the connector.
     Backward,
+}
+
+/// Which side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Connector,
+    Acceptor,
+}
+
+impl Side {
+    /// Where a side says where it runs.
+    pub(super) fn place(self, memory: &Memory) -> &AtomicU32 {
+        memory.word(APART * if self == Self::Connector { 4 } else { 5 })
+    }
+
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Connector => Self::Acceptor,
+            Self::Acceptor => Self::Connector,
+        }
+    }
 }
 
 /// One ring in shared memory.

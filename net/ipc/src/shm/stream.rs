@@ -8,13 +8,13 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags};
-use rustix::thread::futex;
+use rustix::thread::{futex, sched_getcpu};
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::half::{Half, Host, Stop, Wait};
 use super::patience::Patience;
 use super::ring::{self, Consumer, Ground, POLLING, Producer, Word};
-use super::segment::{Direction, Layout, SharedRing};
+use super::segment::{Direction, Layout, SharedRing, Side};
 use crate::deadline::Deadline;
 use crate::sys::shm::Memory;
 use crate::unix::{self, Addr, Credentials};
@@ -41,13 +41,6 @@ pub struct Stream {
     is_nonblocking: AtomicBool,
     send_timeout: AtomicU64,
     recv_timeout: AtomicU64,
-}
-
-/// Which side of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Connector,
-    Acceptor,
 }
 
 /// What joins the two processes besides memory: a socket that carries the doorbell and ends with its holder.
@@ -80,16 +73,26 @@ impl<'a> Host for Link<'a> {
 
     fn ring(&self) {
         // If its queue is full, it is readable already.
-        let _ = rustix::net::send(&self.0.socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        let _ = rustix::net::send(&self.0.line.socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
     fn is_peer_gone(&self) -> bool {
-        self.0.look()
+        self.0.line.look()
+    }
+
+    fn is_peer_near(&self) -> bool {
+        let Stream { memory, side, .. } = self.0;
+        let here = sched_getcpu() as u32 + 1;
+        let place = side.place(memory);
+        if place.load(Ordering::Relaxed) != here {
+            place.store(here, Ordering::Relaxed);
+        }
+        side.other().place(memory).load(Ordering::Relaxed) == here
     }
 }
 
 /// The host of a stream's halves.
-struct Link<'a>(&'a Line, std::marker::PhantomData<&'a Memory>);
+struct Link<'a>(&'a Stream);
 
 impl Line {
     /// Whether the peer's end is closed.
@@ -135,7 +138,7 @@ impl Stream {
     }
 
     fn link(&self) -> Link<'_> {
-        Link(&self.line, std::marker::PhantomData)
+        Link(self)
     }
 
     #[inline]
