@@ -136,6 +136,16 @@ impl Backend {
     #[cfg(target_os = "linux")]
     pub const KNOWN: [Self; 1] = [Self::Epoll];
 
+    /// Whether it can tell [edges](Trigger::Edge).
+    #[cfg(unix)]
+    #[must_use]
+    pub const fn has_edges(self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Auto | Self::Epoll => true,
+        }
+    }
+
     /// Its name in configurations and on command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {

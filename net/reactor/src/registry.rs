@@ -56,7 +56,8 @@ impl Registry {
         let decodes = handler.pollable().is_some_and(|pollable| !pollable.is_plain());
         let word = Word::new(key.generation(), interest, trigger, decodes);
         *slot.handler.lock() = Some(Owned(handler));
-        if let Err(error) = self.arm(&mut slot.arming.lock(), &slot.handler.lock(), key, word) {
+        let armed = self.arm(&mut slot.arming.lock(), &slot.handler.lock(), key, word);
+        if let Err(error) = armed {
             let handler = slot.handler.lock().take();
             core.table.give_back(key, slot);
             drop(handler);
