@@ -5,7 +5,7 @@ use std::process::Command;
 
 use clap::Subcommand;
 #[cfg(target_os = "linux")]
-use spandrel_lab::bench::reactor::Backend;
+use spandrel_lab::bench::reactor::EchoServer;
 use spandrel_lab::peer::child::{self, ChildKind, ChildRole};
 
 /// How a child is told what to be.
@@ -24,9 +24,9 @@ enum Kind {
     Receive { addr: String },
     /// Carry out jobs that come by standard input
     Transmit { addr: String },
-    /// Echo what comes, over a back end of the reactor
+    /// Echo what comes
     #[cfg(target_os = "linux")]
-    Echo { backend: Backend },
+    Echo { server: EchoServer },
 }
 
 impl Args {
@@ -36,7 +36,7 @@ impl Args {
             Kind::Receive { addr } => ChildKind::Receive(addr),
             Kind::Transmit { addr } => ChildKind::Transmit(addr),
             #[cfg(target_os = "linux")]
-            Kind::Echo { backend } => ChildKind::Echo(backend),
+            Kind::Echo { server } => ChildKind::Echo(server),
         };
         match child::run(&ChildRole { kind, core: self.core }) {
             Ok(()) => Ok(()),
@@ -56,7 +56,7 @@ pub(crate) fn launch(role: &ChildRole) -> Command {
         ChildKind::Receive(addr) => command.args(["receive", addr]),
         ChildKind::Transmit(addr) => command.args(["transmit", addr]),
         #[cfg(target_os = "linux")]
-        ChildKind::Echo(backend) => command.args(["echo", backend.name()]),
+        ChildKind::Echo(server) => command.args(["echo", server.name()]),
     };
     command
 }

@@ -7,15 +7,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[cfg(target_os = "linux")]
-use spandrel_reactor::Backend;
-
 use super::receiver::ControlServer;
 use super::transmitter::Session;
 use super::{FromChild, Outcome, read_line, unexpected, write_line};
 use crate::LabError;
 #[cfg(target_os = "linux")]
-use crate::bench::reactor::echo;
+use crate::bench::reactor::EchoServer;
 use crate::mechanism::Job;
 use crate::placement;
 
@@ -35,9 +32,9 @@ pub enum ChildKind {
     Receive(String),
     /// Carries out jobs against the receiver at this address.
     Transmit(String),
-    /// Echoes what comes, over this back end of the reactor; prints its port and speaks no further.
+    /// Echoes what comes; prints its port and speaks no further.
     #[cfg(target_os = "linux")]
-    Echo(Backend),
+    Echo(EchoServer),
 }
 
 /// Lives a child's life until the parent closes the standard input, which ends the process.
@@ -77,9 +74,9 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
             Ok(())
         }
         #[cfg(target_os = "linux")]
-        ChildKind::Echo(backend) => {
+        ChildKind::Echo(server) => {
             watch_parent(|_| {})?;
-            echo::serve(*backend)
+            server.serve()
         }
     }
 }

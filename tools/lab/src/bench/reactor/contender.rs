@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use spandrel_reactor::Backend;
 
+use super::echo::EchoServer;
 use crate::LabError;
 
 /// Whoever echoes.
@@ -19,8 +19,8 @@ pub enum Contender {
     Ace,
     /// Standalone Asio.
     Asio,
-    /// The reactor of this project, over one of its back ends.
-    Reactor(Backend),
+    /// A server of this project.
+    Ours(EchoServer),
 }
 
 impl Contender {
@@ -30,7 +30,7 @@ impl Contender {
     /// All of them, the base first.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        [Self::C, Self::Ace, Self::Asio].into_iter().chain(Backend::KNOWN.into_iter().map(Self::Reactor)).collect()
+        [Self::C, Self::Ace, Self::Asio].into_iter().chain(EchoServer::all().into_iter().map(Self::Ours)).collect()
     }
 
     /// The name that options and tables use.
@@ -40,7 +40,7 @@ impl Contender {
             Self::C => "c",
             Self::Ace => "ace",
             Self::Asio => "asio",
-            Self::Reactor(backend) => backend.name(),
+            Self::Ours(server) => server.name(),
         }
     }
 
@@ -51,7 +51,7 @@ impl Contender {
             Self::C => Some("reactor-c"),
             Self::Ace => Some("ace"),
             Self::Asio => Some("asio"),
-            Self::Reactor(_) => None,
+            Self::Ours(_) => None,
         }
     }
 }

@@ -1,13 +1,78 @@
-//! The echo server over this project's own reactor: what the plain C program does, as two event handlers.
+//! Echo servers over this project's own reactor: as two event handlers, which do what the plain C program does, and by the
+//! Acceptor pattern, as its users would write it.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::io::{self, Write};
+use std::str::FromStr;
 
-use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Stream};
+use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet, Stream};
 use spandrel_ipc::{Interest, Pollable};
-use spandrel_reactor::{Backend, Context, EventHandler, Options, Reactor, ThreadStrategy};
+use spandrel_reactor::{Backend, Context, EventHandler, Options, Peer, Reactor, ServiceHandler, ThreadStrategy};
 
 use crate::LabError;
+
+/// An echo server of this project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EchoServer {
+    /// Event handlers, in one thread, over this back end.
+    Handlers(Backend),
+    /// The Acceptor pattern, with the default of every choice.
+    Pattern,
+}
+
+impl EchoServer {
+    /// All that this platform has, whether or not the system lets us use them.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        Backend::KNOWN.into_iter().map(Self::Handlers).chain([Self::Pattern]).collect()
+    }
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Handlers(backend) => backend.name(),
+            Self::Pattern => "acceptor",
+        }
+    }
+
+    /// Whether the system lets us use it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Handlers(backend) => Backend::available().contains(&backend),
+            Self::Pattern => true,
+        }
+    }
+
+    /// Prints the port on one line, and serves until the process ends.
+    ///
+    /// # Errors
+    /// If the back end cannot be used, or nobody can be listened for.
+    pub fn serve(self) -> Result<(), LabError> {
+        let served = match self {
+            Self::Handlers(backend) => serve_by_handlers(backend),
+            Self::Pattern => serve_by_pattern(),
+        };
+        served.map_err(LabError::io(format!("serve echoes ({self})")))
+    }
+}
+
+impl fmt::Display for EchoServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EchoServer {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let unknown = || LabError::Settings(format!("`{text}` is no echo server of ours"));
+        Self::all().into_iter().find(|server| server.name() == text).ok_or_else(unknown)
+    }
+}
 
 /// As many as the other servers have.
 const BACKLOG: u16 = 4096;
@@ -18,24 +83,48 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER_OCTETS]);
 }
 
-/// Prints the port on one line, and serves until the process ends.
-///
-/// # Errors
-/// If the back end cannot be used, or nobody can be listened for.
-pub fn serve(backend: Backend) -> Result<(), LabError> {
-    let start = || {
-        let options = Options::new().backend(backend).threads(ThreadStrategy::Reactive).max_events_per_wait(256);
-        let reactor = Reactor::with(&options)?;
-        let options = AcceptorOptions::default().backlog(BACKLOG);
-        let acceptor = Acceptor::open_with(&Addr::loopback(0), &options)?;
-        acceptor.set_nonblocking(true)?;
-        let port = acceptor.local_addr()?.port();
-        reactor.registry().register(Listener(acceptor), Interest::INPUT)?;
-        writeln!(io::stdout().lock(), "{port}")?;
-        io::stdout().lock().flush()?;
-        reactor.run()
-    };
-    start().map_err(LabError::io(format!("serve echoes ({backend})")))
+fn say(port: u16) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{port}")?;
+    out.flush()
+}
+
+fn serve_by_handlers(backend: Backend) -> io::Result<()> {
+    let options = Options::new().backend(backend).threads(ThreadStrategy::Reactive).max_events_per_wait(256);
+    let reactor = Reactor::with(&options)?;
+    let acceptor = Acceptor::open_with(&Addr::loopback(0), &AcceptorOptions::default().backlog(BACKLOG))?;
+    acceptor.set_nonblocking(true)?;
+    let port = acceptor.local_addr()?.port();
+    reactor.registry().register(Listener(acceptor), Interest::INPUT)?;
+    say(port)?;
+    reactor.run()
+}
+
+fn serve_by_pattern() -> io::Result<()> {
+    let reactor = Reactor::new()?;
+    let family = Inet::new(AcceptorOptions::default().backlog(BACKLOG), Connector::new());
+    let pattern = spandrel_reactor::Acceptor::new(family, || Service);
+    let server = pattern.open(reactor.registry(), &Addr::loopback(0))?;
+    say(server.addr().port())?;
+    reactor.run()
+}
+
+struct Service;
+
+impl ServiceHandler<Inet> for Service {
+    fn open(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
+        peer.stream().set_no_delay(true)
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
+        BUFFER.with_borrow_mut(|buffer| match peer.recv(buffer)? {
+            0 => {
+                peer.close();
+                Ok(())
+            }
+            received => peer.put(&buffer[..received]),
+        })
+    }
 }
 
 struct Listener(Acceptor);

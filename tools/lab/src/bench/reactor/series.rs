@@ -7,12 +7,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::contender::Contender;
+use super::echo::EchoServer;
 use super::load::Connections;
 use super::results::{Absent, Echoed, Measured};
 use super::settings::Load;
 use super::{Results, Settings, peers};
-use spandrel_reactor::Backend;
-
 use crate::LabError;
 use crate::machine::Machine;
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
@@ -54,7 +53,7 @@ fn who_is_here(settings: &Settings) -> (Vec<Present>, Vec<Absent>) {
     for contender in settings.contenders.iter().copied() {
         let server = match (contender, contender.peer()) {
             (_, Some(name)) => peers::find(name, settings.peers.as_deref()).map(Program::Other),
-            (Contender::Reactor(backend), _) if Backend::available().contains(&backend) => Ok(Program::This(backend)),
+            (Contender::Ours(server), _) if server.is_available() => Ok(Program::This(server)),
             _ => Err("this system does not offer it".to_owned()),
         };
         match server {
@@ -92,8 +91,8 @@ struct Present {
 enum Program {
     /// Somebody else's program.
     Other(PathBuf),
-    /// This program, over a back end of our reactor.
-    This(Backend),
+    /// This program, as one of our servers.
+    This(EchoServer),
 }
 
 struct Series<'a> {
@@ -178,7 +177,7 @@ impl Server {
     fn start(launch: Launch<'_>, present: &Present, core: Option<usize>, limit: Duration) -> Result<Self, LabError> {
         let command = match &present.program {
             Program::Other(program) => Command::new(program),
-            Program::This(backend) => launch(&ChildRole { kind: ChildKind::Echo(*backend), core: None }),
+            Program::This(server) => launch(&ChildRole { kind: ChildKind::Echo(*server), core: None }),
         };
         // A child inherits the core of the thread that starts it.
         let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
