@@ -1,5 +1,7 @@
 //! What several test programs of this crate need.
 
+pub(crate) mod places;
+
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;

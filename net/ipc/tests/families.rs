@@ -1,0 +1,509 @@
+//! What every family of streams promises, tested over each of them by the same code.
+//!
+//! What only one family has stands in that family's own test program.
+
+#[path = "support/mod.rs"]
+#[allow(dead_code, reason = "shared with other test programs")]
+mod support;
+
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use spandrel_ipc::{
+    Accept, Connecting, Family, Interest, Pollable, Receive, Shutdown, Transfer, Transmit, is_timeout, wait_ready,
+};
+use support::places::*;
+use support::{LONG, pattern};
+
+/// Long enough to be noticed, short enough to be waited for.
+const SHORT: Duration = Duration::from_millis(30);
+
+/// More octets than any family keeps on their way.
+fn plenty() -> Vec<u8> {
+    pattern(1 << 20).repeat(PLENTY >> 20)
+}
+
+const PLENTY: usize = 32 << 20;
+
+macro_rules! suite {
+    ($($test:ident)*) => {
+        macro_rules! at_place {
+            ($name:ident, $Place:ident) => {
+                mod $name {
+                    $(
+                        #[test]
+                        fn $test() {
+                            if !<super::$Place as super::Place>::is_there() {
+                                return eprintln!("left out: this machine has no {}", stringify!($name));
+                            }
+                            super::$test::<super::$Place>();
+                        }
+                    )*
+                }
+            };
+        }
+        for_every_place!(at_place);
+    };
+}
+
+suite! {
+    octets_go_both_ways_in_every_form
+    what_never_waits_says_so
+    half_a_close_leaves_the_other_direction_open
+    much_goes_through_in_tiny_steps
+    many_slices_keep_their_order
+    a_sender_of_single_octets_is_understood
+    both_directions_are_full_at_once
+    a_receive_time_out_ends_the_wait_and_nothing_else
+    a_send_time_out_says_how_much_was_sent
+    a_time_for_all_of_a_transfer_is_kept
+    a_peer_that_vanishes_is_noticed
+    a_peer_that_leaves_octets_unread_is_noticed
+    an_early_end_says_how_much_came
+    shutting_down_ends_a_receive_in_another_thread
+    shutting_down_ends_a_send_in_another_thread
+    closing_the_reader_ends_a_wait
+    readiness_tells_what_can_be_done
+    a_transfer_is_bounded_by_what_is_given
+    shutting_down_ends_every_waiting_accept
+    an_acceptor_that_must_not_wait_says_so
+    an_acceptor_shows_who_comes
+    connecting_to_nobody_is_refused
+    a_connection_that_is_being_made_can_be_waited_for
+    many_connections_are_served_at_once
+    several_threads_accept
+}
+
+/// A family with its name in messages.
+fn octets_go_both_ways_in_every_form<P: Place>() {
+    let (a, b) = connected::<P>();
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        let mut octets = [0; 6];
+        assert_eq!(from.send(b"single").unwrap(), 6);
+        to.recv_n(&mut octets).unwrap();
+        assert_eq!(&octets, b"single");
+        assert_eq!(from.send_v(&[IoSlice::new(b"vec"), IoSlice::new(b""), IoSlice::new(b"tor")]).unwrap(), 6);
+        let (mut one, mut other) = ([0; 2], [0; 4]);
+        to.recv_n_v(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut other)]).unwrap();
+        assert_eq!([&one[..], &other[..]].concat(), b"vector");
+        from.send_n(b"all").unwrap();
+        from.send_n_v(&mut [IoSlice::new(b"of"), IoSlice::new(b"it")]).unwrap();
+        to.recv_n_within(&mut octets, LONG).unwrap();
+        assert_eq!(&octets, b"allofi");
+        assert_eq!(to.recv(&mut octets).unwrap(), 1);
+        from.send_within(b"ti", LONG).unwrap();
+        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], LONG).unwrap();
+        from.send_n_within(b"bou", LONG).unwrap();
+        from.send_n_v_within(&mut [IoSlice::new(b"nd")], LONG).unwrap();
+        let mut octets = [0; 9];
+        assert!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], LONG).unwrap() == 1);
+        assert!(to.recv_within(&mut octets[1..2], LONG).unwrap() == 1);
+        let (one, other) = octets[2..].split_at_mut(3);
+        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], LONG).unwrap();
+        assert_eq!(&octets, b"timebound");
+        assert_eq!(from.try_send(b"tr").unwrap(), 2);
+        assert_eq!(from.try_send_v(&[IoSlice::new(b"y"), IoSlice::new(b"!")]).unwrap(), 2);
+        let mut octets = [0; 4];
+        while to.try_recv(&mut octets[..1]).is_err() {}
+        while to.try_recv_v(&mut [IoSliceMut::new(&mut octets[1..2])]).is_err() {}
+        to.recv_n(&mut octets[2..]).unwrap();
+        assert_eq!(&octets, b"try!");
+    }
+}
+
+fn what_never_waits_says_so<P: Place>() {
+    let (a, b) = connected::<P>();
+    let mut octet = [0];
+    assert_eq!(a.try_recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(a.try_recv_v(&mut [IoSliceMut::new(&mut octet)]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    a.set_nonblocking(true).unwrap();
+    assert_eq!(a.recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let error = a.send_n(&plenty()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert!(error.transferred > 0);
+    // A little may go out meanwhile, but not without end.
+    let more: usize = std::iter::from_fn(|| a.try_send(&[0; 4096]).ok()).sum();
+    assert!(more < PLENTY);
+    a.set_nonblocking(false).unwrap();
+    b.send_n(b"x").unwrap();
+    assert_eq!(a.recv(&mut octet).unwrap(), 1, "it waits again");
+}
+
+fn half_a_close_leaves_the_other_direction_open<P: Place>() {
+    let (a, b) = connected::<P>();
+    a.send_n(b"question").unwrap();
+    a.close_writer().unwrap();
+    assert_eq!(a.send(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    let mut octets = [0; 64];
+    b.recv_n(&mut octets[..8]).unwrap();
+    assert_eq!(b.recv(&mut octets).unwrap(), 0);
+    assert_eq!(b.recv(&mut octets).unwrap(), 0, "the end stays");
+    b.send_n(b"answer").unwrap();
+    drop(b);
+    a.recv_n(&mut octets[..6]).unwrap();
+    assert_eq!(&octets[..6], b"answer");
+    assert_eq!(a.recv(&mut octets).unwrap(), 0);
+}
+
+fn much_goes_through_in_tiny_steps<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(1 << 20);
+    let expected = data.clone();
+    let sender = thread::spawn(move || a.send_n(&data).unwrap());
+    let mut received = Vec::new();
+    let mut buffer = [0; 61];
+    loop {
+        let step = received.len() % buffer.len() + 1;
+        match b.recv(&mut buffer[..step]).unwrap() {
+            0 => break,
+            octets => received.extend_from_slice(&buffer[..octets]),
+        }
+    }
+    sender.join().unwrap();
+    assert!(received == expected);
+}
+
+fn many_slices_keep_their_order<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(300_000);
+    let expected = data.clone();
+    let sender = thread::spawn(move || {
+        // More slices than one call takes, some of them empty.
+        let slices = data.chunks(100).flat_map(|chunk| [IoSlice::new(&[]), IoSlice::new(chunk)]);
+        a.send_n_v(&mut slices.collect::<Vec<_>>()).unwrap();
+    });
+    let mut received = vec![0; expected.len()];
+    b.recv_n_v(&mut received.chunks_mut(77).map(IoSliceMut::new).collect::<Vec<_>>()).unwrap();
+    sender.join().unwrap();
+    assert!(received == expected);
+    assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
+}
+
+fn a_sender_of_single_octets_is_understood<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(3_000);
+    let expected = data.clone();
+    let sender = thread::spawn(move || data.iter().for_each(|octet| assert_eq!(a.send(&[*octet]).unwrap(), 1)));
+    let mut received = vec![0; expected.len()];
+    b.recv_n(&mut received).unwrap();
+    sender.join().unwrap();
+    assert!(received == expected);
+}
+
+fn both_directions_are_full_at_once<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(2 << 20);
+    thread::scope(|scope| {
+        for stream in [&a, &b] {
+            scope.spawn(|| stream.send_n(&data).unwrap());
+            scope.spawn(|| {
+                let mut received = vec![0; data.len()];
+                stream.recv_n(&mut received).unwrap();
+                assert!(received == data);
+            });
+        }
+    });
+}
+
+fn a_receive_time_out_ends_the_wait_and_nothing_else<P: Place>() {
+    let (a, b) = connected::<P>();
+    assert_eq!(b.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    b.set_recv_timeout(Some(SHORT)).unwrap();
+    let start = std::time::Instant::now();
+    assert!(is_timeout(&b.recv(&mut [0; 4]).unwrap_err()));
+    assert!(start.elapsed() >= SHORT - Duration::from_millis(5), "it waited {:?}", start.elapsed());
+    a.send_n(b"ab").unwrap();
+    let mut octets = [0; 4];
+    let error = b.recv_n(&mut octets).unwrap_err();
+    assert!(error.is_timeout());
+    assert_eq!((error.transferred, &octets[..2]), (2, &b"ab"[..]));
+    a.send_n(b"cd").unwrap();
+    b.set_recv_timeout(None).unwrap();
+    b.recv_n(&mut octets[2..]).unwrap();
+    assert_eq!(&octets, b"abcd");
+}
+
+fn a_send_time_out_says_how_much_was_sent<P: Place>() {
+    let (a, b) = connected::<P>();
+    assert_eq!(a.set_send_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    a.set_send_timeout(Some(SHORT)).unwrap();
+    let data = plenty();
+    let error = a.send_n(&data).unwrap_err();
+    assert!(error.is_timeout() && error.transferred > 0, "{error:?}");
+    a.close_writer().unwrap();
+    let mut received = vec![0; error.transferred];
+    b.recv_n(&mut received).unwrap();
+    assert!(received == data[..error.transferred]);
+    assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0, "more was sent than was said");
+}
+
+fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
+    let (a, b) = connected::<P>();
+    assert_eq!(b.recv_within(&mut [0; 4], SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+    a.send_n(b"ab").unwrap();
+    let mut octets = [0; 4];
+    let error = b.recv_n_within(&mut octets, SHORT).unwrap_err();
+    assert_eq!((error.kind(), error.transferred), (ErrorKind::TimedOut, 2));
+    let data = plenty();
+    let error = a.send_n_within(&data, SHORT).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    let mut received = vec![0; error.transferred];
+    b.recv_n_within(&mut received, LONG).unwrap();
+    assert!(received == data[..error.transferred]);
+}
+
+fn a_peer_that_vanishes_is_noticed<P: Place>() {
+    let (a, b) = connected::<P>();
+    let waiting = thread::spawn(move || {
+        let end = b.recv(&mut [0; 4]);
+        (end, b)
+    });
+    drop(a);
+    let (end, b) = waiting.join().unwrap();
+    assert_eq!(end.unwrap(), 0);
+    let error = std::iter::repeat_with(|| b.send(b"to no one")).take(1_000_000).find_map(Result::err).unwrap();
+    assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted));
+    assert!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap().contains(Interest::INPUT));
+}
+
+fn a_peer_that_leaves_octets_unread_is_noticed<P: Place>() {
+    let (a, b) = connected::<P>();
+    a.send_n(b"never read").unwrap();
+    b.recv_n(&mut [0; 1]).unwrap(); // it has come
+    drop(b);
+    match a.recv(&mut [0; 1]) {
+        Ok(octets) => assert_eq!(octets, 0),
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted), "{error:?}");
+        }
+    }
+}
+
+fn an_early_end_says_how_much_came<P: Place>() {
+    let (a, b) = connected::<P>();
+    a.send_n(b"half").unwrap();
+    drop(a);
+    let mut octets = [0; 8];
+    let error = b.recv_n(&mut octets).unwrap_err();
+    assert_eq!((error.kind(), error.transferred, &octets[..4]), (ErrorKind::UnexpectedEof, 4, &b"half"[..]));
+}
+
+fn shutting_down_ends_a_receive_in_another_thread<P: Place>() {
+    let (a, _b) = connected::<P>();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let a = &a;
+        scope.spawn(move || {
+            tell.send(None).unwrap();
+            tell.send(Some(a.recv(&mut [0; 1]))).unwrap();
+        });
+        assert!(told.recv().unwrap().is_none());
+        a.shutdown(Shutdown::Both).unwrap();
+        let end = told.recv_timeout(LONG).expect("the wait ends").unwrap();
+        assert!(!matches!(end, Ok(1..)), "{end:?}");
+    });
+    assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+fn shutting_down_ends_a_send_in_another_thread<P: Place>() {
+    let (a, _b) = connected::<P>();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let a = &a;
+        scope.spawn(move || {
+            tell.send(None).unwrap();
+            tell.send(Some(a.send_n(&plenty()))).unwrap();
+        });
+        assert!(told.recv().unwrap().is_none());
+        a.shutdown(Shutdown::Both).unwrap();
+        told.recv_timeout(LONG).expect("the wait ends").unwrap().unwrap_err();
+    });
+}
+
+fn closing_the_reader_ends_a_wait<P: Place>() {
+    let (a, b) = connected::<P>();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], LONG));
+        a.close_reader().unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), 0);
+    });
+    a.send_n(b"the other way").unwrap();
+    b.recv_n(&mut [0; 13]).unwrap();
+}
+
+fn readiness_tells_what_can_be_done<P: Place>() {
+    let (a, b) = connected::<P>();
+    let now = Some(Duration::ZERO);
+    assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none());
+    assert!(wait_ready(&b, Interest::INPUT, Some(SHORT)).unwrap().is_none());
+    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+    thread::scope(|scope| {
+        scope.spawn(|| a.send_n(b"xy").unwrap());
+        assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+    });
+    b.recv_n(&mut [0; 1]).unwrap();
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "there is more");
+    b.recv_n(&mut [0; 1]).unwrap();
+    assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none() && !b.pending());
+
+    // Full, and then no more.
+    let mut sent = 0;
+    while !wait_ready(&a, Interest::OUTPUT, Some(SHORT)).unwrap().is_none() {
+        sent += std::iter::from_fn(|| a.try_send(&[7; 65_536]).ok()).sum::<usize>();
+    }
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| wait_ready(&a, Interest::OUTPUT, Some(LONG)).unwrap());
+        b.recv_n(&mut vec![0; sent]).unwrap();
+        assert_eq!(waiting.join().unwrap(), Interest::OUTPUT);
+    });
+    drop(a);
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "the end");
+    assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
+}
+
+fn a_transfer_is_bounded_by_what_is_given<P: Place>() {
+    let (a, b) = connected::<P>();
+    a.send_n(b"").unwrap();
+    b.recv_n(&mut []).unwrap();
+    b.recv_n_v(&mut []).unwrap();
+    a.send_n_v(&mut [IoSlice::new(b"")]).unwrap();
+    a.send_n(b"abc").unwrap();
+    let mut octets = *b"......";
+    b.recv_n(&mut octets[1..3]).unwrap();
+    assert_eq!(&octets, b".ab...");
+    assert_eq!(b.recv(&mut octets[4..]).unwrap(), 1);
+    assert_eq!(&octets, b".ab.c.");
+}
+
+fn shutting_down_ends_every_waiting_accept<P: Place>() {
+    for waiting in [0, 1, 3] {
+        let (acceptor, _fresh) = listening::<P>();
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..waiting {
+                let tell = tell.clone();
+                let acceptor = &acceptor;
+                scope.spawn(move || tell.send(acceptor.accept().unwrap_err().kind()).unwrap());
+            }
+            acceptor.shutdown().unwrap();
+            acceptor.shutdown().unwrap();
+            for _ in 0..waiting {
+                assert_eq!(told.recv_timeout(LONG).expect("the wait ends"), ErrorKind::NotConnected);
+            }
+        });
+        assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::NotConnected);
+    }
+}
+
+fn an_acceptor_that_must_not_wait_says_so<P: Place>() {
+    let (acceptor, fresh) = listening::<P>();
+    acceptor.set_nonblocking(true).unwrap();
+    assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let client = thread::spawn(move || P::family().connect(&fresh.addr, Some(LONG)).map(|client| (client, fresh)));
+    let server = loop {
+        assert!(!wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap().is_none(), "somebody comes");
+        match acceptor.accept() {
+            Ok((server, _)) => break server,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+    };
+    let (client, _fresh) = client.join().unwrap().unwrap();
+    // The stream waits all the same.
+    let waiting = thread::spawn(move || server.recv_n(&mut [0; 1]).unwrap());
+    client.send_n(b"x").unwrap();
+    waiting.join().unwrap();
+}
+
+fn an_acceptor_shows_who_comes<P: Place>() {
+    let (acceptor, fresh) = listening::<P>();
+    assert!(wait_ready(&acceptor, Interest::INPUT, Some(Duration::ZERO)).unwrap().is_none());
+    thread::scope(|scope| {
+        let client = scope.spawn(|| P::family().connect(&fresh.addr, Some(LONG)).unwrap());
+        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        let (server, _) = acceptor.accept().unwrap();
+        client.join().unwrap().send_n(b"x").unwrap();
+        server.recv_n(&mut [0; 1]).unwrap();
+    });
+}
+
+fn connecting_to_nobody_is_refused<P: Place>() {
+    let (acceptor, fresh) = listening::<P>();
+    drop(acceptor);
+    let refused = |kind| matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::NotFound);
+    for timeout in [None, Some(LONG)] {
+        let error = P::family().connect(&fresh.addr, timeout).unwrap_err();
+        assert!(refused(error.kind()), "{error:?}");
+    }
+    let result = P::family().start(&fresh.addr).and_then(|connecting| connecting.complete(Some(LONG)));
+    let error = result.unwrap_err();
+    assert!(refused(error.kind()), "{error:?}");
+    // Whoever waits while the acceptor goes away learns of it, whether there was a connection already or not.
+    let (acceptor, fresh) = listening::<P>();
+    let connecting = P::family().start(&fresh.addr).unwrap();
+    drop(acceptor);
+    let end = connecting.complete(Some(LONG)).map(|stream| stream.recv(&mut [0; 1]));
+    assert!(!matches!(end, Ok(Ok(1..))), "{end:?}");
+    assert!(!end.is_err_and(|error| error.kind() == ErrorKind::TimedOut));
+}
+
+fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
+    let (acceptor, fresh) = listening::<P>();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| acceptor.accept().unwrap().0);
+        let mut connecting = P::family().start(&fresh.addr).unwrap();
+        let client = loop {
+            if let Some(client) = connecting.try_complete().unwrap() {
+                break client;
+            }
+            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(LONG)).unwrap().is_none(), "it ends in time");
+        };
+        connecting.try_complete().expect_err("a connection is made only once");
+        let server = server.join().unwrap();
+        server.send_n(b"x").unwrap();
+        client.recv_n(&mut [0; 1]).unwrap();
+    });
+}
+
+fn many_connections_are_served_at_once<P: Place>() {
+    let (acceptor, fresh) = listening::<P>();
+    let pairs: Vec<_> = (0..100).map(|_| join::<P>(&acceptor, &fresh.addr)).collect();
+    for (i, (client, _)) in pairs.iter().enumerate() {
+        client.send_n(&[i as u8]).unwrap();
+    }
+    for (i, (_, server)) in pairs.iter().enumerate().rev() {
+        let mut octet = [0];
+        server.recv_n(&mut octet).unwrap();
+        assert_eq!(octet[0], i as u8);
+    }
+}
+
+fn several_threads_accept<P: Place>() {
+    let (acceptor, fresh) = listening::<P>();
+    thread::scope(|scope| {
+        let accepting: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut served = 0;
+                    while let Ok((stream, _)) = acceptor.accept() {
+                        let mut octet = [0];
+                        stream.recv_n_within(&mut octet, LONG).unwrap();
+                        stream.send_n(&octet).unwrap();
+                        served += 1;
+                    }
+                    served
+                })
+            })
+            .collect();
+        for i in 0..40 {
+            let client = P::family().connect(&fresh.addr, Some(LONG)).unwrap();
+            client.send_n(&[i]).unwrap();
+            let mut octet = [0];
+            client.recv_n_within(&mut octet, LONG).unwrap();
+            assert_eq!(octet[0], i);
+        }
+        acceptor.shutdown().unwrap();
+        assert_eq!(accepting.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>(), 40);
+    });
+}
