@@ -1,15 +1,29 @@
-//! Locks, conditions, atomics and threads: the one place where Spandrel takes them from.
+//! Locks, conditions, atomics, threads and processes: the one place where Spandrel takes them from.
 //!
 //! Every other crate names the types of this one, never `std::sync` or `parking_lot`. So a model checker can replace
 //! them all at once: built with `RUSTFLAGS="--cfg shuttle"`, the same names stand for the types of `shuttle`, which
 //! runs a test under many thread interleavings and replays the one that fails. This crate's own unit tests are always
 //! built that way.
 //!
+//! What is here (paper 002, 2.6, the Concurrency class category):
+//!
+//! | for | types |
+//! | --- | --- |
+//! | a choice of locks by type parameter | [`Guarded<T, L>`](Guarded) with `L:` [`Lock`], [`SharedLock`] or [`Monitor`] |
+//! | one thread alone | [`NullMutex`], [`NullCondition`] |
+//! | one at a time | [`Mutex`]; [`AdaptiveMutex`], which spins before it sleeps; [`RecursiveMutex`]; [`Token`], in the order of asking |
+//! | many readers or one writer | [`RwLock`] |
+//! | waiting | [`Condition`], [`Semaphore`], [`Barrier`] |
+//! | groups of threads | [`ThreadManager`], [`ThreadGroup`], [`ThreadContext`] |
+//! | child processes | [`ProcessManager`], [`Process`] |
+//! | single threads, atomics, the clock | [`thread`], [`atomic`], [`time`] |
+//!
 //! A panic while a lock is held does not poison it: the next thread finds the value as the panic left it, so code
 //! that can panic under a lock keeps the value sound at every step.
 //!
-//! Strategies as type parameters (`Lock`, `NullMutex`), semaphores, barriers and thread managers come to this crate
-//! with the concurrency framework; queues belong to `spandrel-message`.
+//! What a platform has no form of is absent from its interface: signals on Windows, processor affinity and the use of
+//! processors by children everywhere but on Linux. Queues belong to `spandrel-message`, waiting for events to
+//! `spandrel-reactor`.
 //!
 //! ```
 //! use spandrel_sync::{Arc, Condition, Mutex, thread};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use crate::backend;
 
@@ -54,6 +55,22 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         self.0.try_write().map(RwLockWriteGuard)
+    }
+
+    /// Waits until no one writes, then reads, unless that takes longer than `timeout`.
+    ///
+    /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
+    #[inline]
+    pub fn try_read_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
+        self.0.try_read_for(timeout).map(RwLockReadGuard)
+    }
+
+    /// Waits until no one reads or writes, then writes, unless that takes longer than `timeout`.
+    ///
+    /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
+    #[inline]
+    pub fn try_write_for(&self, timeout: Duration) -> Option<RwLockWriteGuard<'_, T>> {
+        self.0.try_write_for(timeout).map(RwLockWriteGuard)
     }
 
     /// The value, without locking: `&mut self` shows that no one else has it.

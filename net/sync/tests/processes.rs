@@ -1,11 +1,15 @@
 //! The process manager with real children: this test program itself, in roles.
 
-use std::io::{Read, Write};
+#[cfg(unix)]
+use std::io::Read;
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, process};
 
-use spandrel_sync::{OnDrop, Process, ProcessError, ProcessManager, thread};
+#[cfg(unix)]
+use spandrel_sync::Process;
+use spandrel_sync::{OnDrop, ProcessError, ProcessManager, thread};
 
 /// How long a thing may take that must happen.
 const GENEROUS: Duration = Duration::from_secs(60);

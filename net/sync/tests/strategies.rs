@@ -145,19 +145,25 @@ fn a_condition_serves_an_adaptive_mutex() {
 fn a_limit_on_waiting_for_a_lock_is_kept() {
     let limit = Duration::from_millis(20);
     let (adaptive, recursive) = (AdaptiveMutex::new(()), RecursiveMutex::new(RefCell::new(1)));
-    let held = (adaptive.lock(), recursive.lock());
+    let shared = RwLock::new(());
+    let held = (adaptive.lock(), recursive.lock(), shared.read());
     thread::scope(|scope| {
         scope.spawn(|| {
             let start = Instant::now();
             assert!(adaptive.try_lock_for(limit).is_none());
             assert!(recursive.try_lock_for(limit).is_none() && recursive.try_lock().is_none());
-            assert!(start.elapsed() >= 2 * limit);
+            assert!(shared.try_write_for(limit).is_none());
+            assert!(start.elapsed() >= 3 * limit);
+            assert!(shared.try_read_for(limit).is_some(), "readers share");
         });
     });
     *recursive.try_lock().expect("its holder may").borrow_mut() += 1;
     drop(held);
     assert_eq!(recursive.into_inner().into_inner(), 2);
     assert!(adaptive.try_lock_for(limit).is_some());
+    let writing = shared.try_write_for(limit).expect("nobody reads any more");
+    assert!(shared.try_read_for(limit).is_none());
+    drop(writing);
 }
 
 #[test]

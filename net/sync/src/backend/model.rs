@@ -64,6 +64,22 @@ fn runs_out(timeout: Duration) -> bool {
     is_over
 }
 
+/// Tries again and again; gives up after any number of others' steps.
+fn patiently<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> Option<G> {
+    if timeout >= FOREVER {
+        return Some(wait());
+    }
+    loop {
+        if let Some(guard) = attempt() {
+            return Some(guard);
+        }
+        thread::yield_now();
+        if runs_out(timeout) {
+            return None;
+        }
+    }
+}
+
 /// The `Option` is empty only while the guard is lent to a waiting condition variable.
 pub(crate) struct MutexGuard<'a, T: ?Sized> {
     held: Option<shuttle::sync::MutexGuard<'a, T>>,
@@ -100,20 +116,8 @@ impl<T: ?Sized> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.guard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-    /// Gives up after any number of others' steps.
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
-        if timeout >= FOREVER {
-            return Some(self.lock());
-        }
-        loop {
-            if let Some(guard) = self.try_lock() {
-                return Some(guard);
-            }
-            thread::yield_now();
-            if runs_out(timeout) {
-                return None;
-            }
-        }
+        patiently(timeout, || self.try_lock(), || self.lock())
     }
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
@@ -160,6 +164,12 @@ impl<T: ?Sized> RwLock<T> {
     }
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn try_read_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
+        patiently(timeout, || self.try_read(), || self.read())
+    }
+    pub(crate) fn try_write_for(&self, timeout: Duration) -> Option<RwLockWriteGuard<'_, T>> {
+        patiently(timeout, || self.try_write(), || self.write())
     }
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         match self.0.try_read() {

@@ -34,7 +34,7 @@ const REAPER_STACK_OCTETS: usize = 64 * 1024;
 /// What becomes of the children that run when their manager is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDrop {
-    /// They are killed and reaped.
+    /// They are killed and reaped. That takes as long as the operating system takes to end them.
     #[default]
     Kill,
     /// They are waited for.

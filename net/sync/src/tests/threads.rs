@@ -210,6 +210,24 @@ fn a_wait_with_a_limit_tells_who_is_still_running() {
 }
 
 #[test]
+fn a_thread_that_ends_before_its_spawner_knows_it_is_joined_all_the_same() {
+    check_random(
+        || {
+            let (manager, seen) = (ThreadManager::new(), Arc::new(Seen::default()));
+            let group = manager.group("quick");
+            let waiting = group.clone();
+            let waiting = thread::spawn(move || assert!(waiting.wait().is_clean()));
+            let other = Arc::clone(&seen);
+            group.spawn("one", move |_| other.add()).unwrap();
+            waiting.join().unwrap();
+            assert!(group.wait().is_clean());
+            assert_eq!((seen.count(), group.running()), (1, 0));
+        },
+        500,
+    );
+}
+
+#[test]
 fn several_may_wait_for_a_group_and_one_of_its_threads_for_the_others() {
     check_random(
         || {

@@ -104,15 +104,19 @@ impl ThreadOptions {
         self
     }
 
-    pub(super) fn builder(&self) -> Result<Builder, SpawnError> {
-        if self.name.contains('\0') {
+    /// A builder of a thread that has this name, or none if it is empty.
+    pub(super) fn builder(&self, name: &str) -> Result<Builder, SpawnError> {
+        if name.contains('\0') {
             return Err(SpawnError::Name);
         }
-        let builder = Builder::new().name(self.name.clone());
-        Ok(match self.stack_octets {
-            Some(octets) => builder.stack_size(octets),
-            None => builder,
-        })
+        let mut builder = Builder::new();
+        if !name.is_empty() {
+            builder = builder.name(name.to_owned());
+        }
+        if let Some(octets) = self.stack_octets {
+            builder = builder.stack_size(octets);
+        }
+        Ok(builder)
     }
 
     /// Whether the new thread has something to do that may fail.

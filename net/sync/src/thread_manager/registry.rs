@@ -90,7 +90,7 @@ impl Registry {
         group
     }
 
-    /// Spawns one thread; `hold` are orders for it alone.
+    /// Spawns one thread, and waits until it has done what it was asked to do before it begins.
     pub(super) fn spawn(
         self: &Arc<Self>,
         group: &Group,
@@ -99,7 +99,7 @@ impl Registry {
         body: impl FnOnce(&ThreadContext) + Send + 'static,
     ) -> Result<u64, SpawnError> {
         let name = place.name(&options.name);
-        let builder = options.builder()?.name(name.clone());
+        let builder = options.builder(&name)?;
         self.reap();
         let context = self.enrol(group, &name, place)?;
         let id = context.id;
@@ -296,7 +296,7 @@ impl Ended {
     /// How it panicked, if it did.
     fn join(self) -> Option<Kept> {
         let Self(id, Member { group, named, handle, .. }) = self;
-        let payload = handle?.join().err()?;
+        let payload = handle.expect("only what can be joined is taken out").join().err()?;
         Some(Kept { id, group, panic: ThreadPanic::new(named.name, named.group, &*payload) })
     }
 }

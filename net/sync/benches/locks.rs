@@ -1,0 +1,98 @@
+//! What the locking strategies cost: alone, and with two threads that want the same short critical section.
+//!
+//! The strategies take turns, so that a noisy machine treats them alike; the medians of the turns are printed.
+//! Run with `cargo bench -p spandrel-sync`. With the argument `alone STRATEGY`, one strategy is taken a million times and
+//! nothing else is done: for counting instructions (`valgrind --tool=callgrind`).
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::time::Instant;
+
+use spandrel_sync::{
+    AdaptiveMutex, Guarded, Lock, Mutex, NullMutex, RecursiveMutex, RwLock, SharedLock, Token, thread,
+};
+
+/// Takes a lock so many times, in one thread or in each of two.
+type Run = fn(u32);
+
+fn alone<L: Lock>(times: u32) {
+    let value = Guarded::<u64, L>::new(0);
+    let value = black_box(&value);
+    (0..times).for_each(|_| *value.lock() += 1);
+}
+
+fn alone_shared<L: SharedLock>(times: u32) {
+    let value = Guarded::<Cell<u64>, L>::new(Cell::new(0));
+    let value = black_box(&value);
+    (0..times).for_each(|_| {
+        let guard = value.read();
+        guard.set(guard.get() + 1);
+    });
+}
+
+fn alone_token(times: u32) {
+    let token = Token::new();
+    let token = black_box(&token);
+    (0..times).for_each(|_| drop(token.acquire()));
+}
+
+fn contended<L: Lock>(times: u32)
+where
+    L::Of<[u64; 8]>: Sync,
+{
+    let value = Guarded::<[u64; 8], L>::new([0; 8]);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..times).for_each(|_| value.lock().iter_mut().for_each(|one| *one += 1)));
+        }
+    });
+    assert_eq!(value.into_inner(), [2 * u64::from(times); 8]);
+}
+
+const ALONE: [(&str, Run); 7] = [
+    ("NullMutex", alone::<NullMutex>),
+    ("Mutex", alone::<Mutex>),
+    ("AdaptiveMutex", alone::<AdaptiveMutex>),
+    ("RwLock, write", alone::<RwLock>),
+    ("RwLock, read", alone_shared::<RwLock>),
+    ("RecursiveMutex", alone_shared::<RecursiveMutex>),
+    ("Token", alone_token),
+];
+
+const CONTENDED: [(&str, Run); 3] =
+    [("Mutex", contended::<Mutex>), ("AdaptiveMutex", contended::<AdaptiveMutex>), ("RwLock", contended::<RwLock>)];
+
+fn print(title: &str, candidates: &[(&str, Run)], turns: usize, times: u32) {
+    let mut figures = vec![Vec::new(); candidates.len()];
+    for _ in 0..turns {
+        for ((_, run), figures) in candidates.iter().zip(&mut figures) {
+            let start = Instant::now();
+            run(times);
+            figures.push(start.elapsed().as_nanos() as f64 / f64::from(times));
+        }
+    }
+    println!("{title}");
+    for ((name, _), figures) in candidates.iter().zip(&mut figures) {
+        figures.sort_by(f64::total_cmp);
+        println!("  {name:<16}{:>9.1}", figures[figures.len() / 2]);
+    }
+}
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "alone") {
+        let wanted = arguments.get(at + 1).map_or("", String::as_str);
+        let (_, run) = ALONE.iter().find(|(name, _)| *name == wanted).expect("the name of a strategy");
+        run(1_000_000);
+        return;
+    }
+    // `cargo test --benches` runs this too, only to see that it runs.
+    let (turns, times) = if arguments.iter().any(|argument| argument == "--bench") { (21, 200_000) } else { (1, 10) };
+    print("alone: nanoseconds to take it, change a number and give it back", &ALONE, turns, times);
+    print(
+        "two threads: nanoseconds for each to take it, change a cache line and give it back",
+        &CONTENDED,
+        turns,
+        times,
+    );
+}
