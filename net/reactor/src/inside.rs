@@ -7,7 +7,7 @@ use crate::core::Core;
 
 spandrel_sync::thread_local! {
     /// Address of the reactor in whose `run` this thread is, innermost; zero if in none.
-    static INSIDE: Cell<usize> = Cell::new(0);
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Keeps this thread one of the reactor's until dropped.

@@ -1,6 +1,6 @@
 //! What a reactor promises, the same over every back end that works here.
 
-mod support;
+mod scripted;
 
 use std::io;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use spandrel_ipc::{Interest, inet};
 use spandrel_reactor::{Backend, Options, Reactor, Trigger};
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
 use spandrel_sync::{Arc, thread};
-use support::{LONG, Log, NONE, Scripted, pair, ping, reactor, run_until, wait_until};
+use scripted::{LONG, Log, NONE, Scripted, pair, ping, reactor, run_until, wait_until};
 
 /// One module per test, one test per back end.
 macro_rules! suite {

@@ -1,205 +1,92 @@
-//! Handlers and waits that several tests use.
-#![allow(dead_code, reason = "no test uses all of it")]
+//! What the tests of the patterns have in common.
+#![allow(dead_code, unreachable_pub, reason = "each suite uses some of it")]
 
 use std::io;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use spandrel_ipc::{Interest, Pollable, inet};
-use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, Expired, Options, Reactor};
-use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, Mutex};
+use spandrel_ipc::Family;
+use spandrel_ipc::inet::{self, Addr, Inet};
+use spandrel_reactor::{Options, Peer, Reactor, ServiceHandler};
 
-/// Longer than anything takes that does not hang.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+/// Far more than anything here takes; a test that would hang fails instead.
+pub const LONG: Duration = Duration::from_secs(30);
 
-/// What handlers have seen, in order.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+/// Sends back what it receives; a `!` makes it panic, a `?` fail.
+#[derive(Debug, Default)]
+pub struct Echo;
 
-impl Log {
-    pub(crate) fn note(&self, line: impl Into<String>) {
-        self.0.lock().push(line.into());
-    }
-
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock())
-    }
-
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.lock().clone()
-    }
-
-    pub(crate) fn has(&self, line: &str) -> bool {
-        self.0.lock().iter().any(|there| there == line)
-    }
-
-    pub(crate) fn count(&self, line: &str) -> usize {
-        self.0.lock().iter().filter(|there| *there == line).count()
+impl<F: Family> ServiceHandler<F> for Echo {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        let mut buffer = [0; 4096];
+        match peer.recv(&mut buffer)? {
+            0 => peer.close(),
+            count if buffer[..count].contains(&b'!') => panic!("as asked"),
+            count if buffer[..count].contains(&b'?') => return Err(io::Error::other("as asked")),
+            count => peer.put(&buffer[..count])?,
+        }
+        Ok(())
     }
 }
 
-type Then<A> = Box<dyn FnMut(&Context<'_>, A) -> io::Result<()> + Send>;
-
-/// A handler made of closures. What has none is noted in the log and succeeds.
-pub(crate) struct Scripted {
-    pub(crate) name: &'static str,
-    pub(crate) log: Log,
-    pub(crate) stream: Option<inet::Stream>,
-    pub(crate) on_open: Option<Then<()>>,
-    pub(crate) on_input: Option<Box<dyn FnMut(&Context<'_>, &inet::Stream) -> io::Result<()> + Send>>,
-    pub(crate) on_output: Option<Then<()>>,
-    pub(crate) on_timeout: Option<Then<Expired>>,
-    pub(crate) on_notice: Option<Then<u64>>,
+/// A reactor and the threads that run it; they end when it is dropped.
+pub struct Running {
+    pub reactor: Reactor,
+    threads: Vec<thread::JoinHandle<io::Result<()>>>,
 }
 
-impl Scripted {
-    pub(crate) fn new(name: &'static str, log: &Log) -> Self {
-        Self {
-            name,
-            log: log.clone(),
-            stream: None,
-            on_open: None,
-            on_input: None,
-            on_output: None,
-            on_timeout: None,
-            on_notice: None,
+impl Running {
+    pub fn start(threads: usize) -> Self {
+        let reactor = Reactor::with(&Options::default()).unwrap();
+        let run = |_| {
+            let reactor = reactor.clone();
+            thread::spawn(move || reactor.run())
+        };
+        let threads = (0..threads).map(run).collect();
+        Self { reactor, threads }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.reactor.stop();
+        for thread in self.threads.drain(..) {
+            thread.join().expect("no reactor's thread panics").expect("a reactor ends well");
         }
     }
-
-    pub(crate) fn over(mut self, stream: inet::Stream) -> Self {
-        self.stream = Some(stream);
-        self
-    }
-
-    pub(crate) fn open(mut self, then: impl FnMut(&Context<'_>, ()) -> io::Result<()> + Send + 'static) -> Self {
-        self.on_open = Some(Box::new(then));
-        self
-    }
-
-    pub(crate) fn input(
-        mut self,
-        then: impl FnMut(&Context<'_>, &inet::Stream) -> io::Result<()> + Send + 'static,
-    ) -> Self {
-        self.on_input = Some(Box::new(then));
-        self
-    }
-
-    pub(crate) fn output(mut self, then: impl FnMut(&Context<'_>, ()) -> io::Result<()> + Send + 'static) -> Self {
-        self.on_output = Some(Box::new(then));
-        self
-    }
-
-    pub(crate) fn timeout(
-        mut self,
-        then: impl FnMut(&Context<'_>, Expired) -> io::Result<()> + Send + 'static,
-    ) -> Self {
-        self.on_timeout = Some(Box::new(then));
-        self
-    }
-
-    pub(crate) fn notice(mut self, then: impl FnMut(&Context<'_>, u64) -> io::Result<()> + Send + 'static) -> Self {
-        self.on_notice = Some(Box::new(then));
-        self
-    }
-
-    fn note(&self, what: &str) {
-        self.log.note(format!("{} {what}", self.name));
-    }
 }
 
-impl EventHandler for Scripted {
-    fn pollable(&self) -> Option<&dyn Pollable> {
-        self.stream.as_ref().map(|stream| stream as &dyn Pollable)
-    }
-
-    fn handle_open(&mut self, cx: &Context<'_>) -> io::Result<()> {
-        self.note("open");
-        self.on_open.as_mut().map_or(Ok(()), |then| then(cx, ()))
-    }
-
-    fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
-        self.note("input");
-        let stream = self.stream.as_ref().expect("input comes from a stream");
-        match self.on_input.as_mut() {
-            Some(then) => then(cx, stream),
-            None => echo(stream),
-        }
-    }
-
-    fn handle_output(&mut self, cx: &Context<'_>) -> io::Result<()> {
-        self.note("output");
-        self.on_output.as_mut().map_or(Ok(()), |then| then(cx, ()))
-    }
-
-    fn handle_timeout(&mut self, cx: &Context<'_>, timer: Expired) -> io::Result<()> {
-        self.note(&format!("timeout {}", timer.argument));
-        self.on_timeout.as_mut().map_or(Ok(()), |then| then(cx, timer))
-    }
-
-    fn handle_notice(&mut self, cx: &Context<'_>, notice: u64) -> io::Result<()> {
-        self.note(&format!("notice {notice}"));
-        self.on_notice.as_mut().map_or(Ok(()), |then| then(cx, notice))
-    }
-
-    fn handle_close(&mut self, _cx: &Context<'_>, why: CloseReason) {
-        self.note(&format!("close: {why}"));
-    }
-}
-
-/// Sends back what is there; the end of the stream is an error.
-pub(crate) fn echo(stream: &inet::Stream) -> io::Result<()> {
-    let mut octets = [0; 256];
-    let count = stream.try_recv(&mut octets)?;
-    if count == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(stream.send_n(&octets[..count])?)
-}
-
-/// Two ends of a TCP connection on this host.
-pub(crate) fn pair() -> (inet::Stream, inet::Stream) {
-    let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).expect("a port");
-    let near = inet::Connector::connect(&acceptor.local_addr().expect("an address")).expect("a connection");
-    let (far, _) = acceptor.accept().expect("a connection");
-    far.set_nonblocking(true).expect("non-blocking");
-    near.set_recv_timeout(Some(LONG)).expect("a time-out");
-    (near, far)
-}
-
-pub(crate) fn reactor(backend: Backend) -> Reactor {
-    Reactor::with(&Options::default().backend(backend)).expect("an available back end")
-}
-
-/// Runs until `done`.
-///
-/// # Panics
-/// If that takes long.
+/// Waits until something is so.
 #[track_caller]
-pub(crate) fn run_until(reactor: &Reactor, done: impl FnMut() -> bool) {
-    assert!(reactor.run_until(Some(LONG), done).expect("it runs"), "it takes too long");
-}
-
-/// Waits, in a thread that does not run the reactor, until `done`.
-///
-/// # Panics
-/// If that takes long.
-#[track_caller]
-pub(crate) fn wait_until(mut done: impl FnMut() -> bool) {
+pub fn eventually(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < LONG, "it takes too long");
-        std::thread::yield_now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "it never became so");
+        thread::yield_now();
     }
 }
 
-/// Sends and receives the same again.
-#[track_caller]
-pub(crate) fn ping(stream: &inet::Stream, octets: &[u8]) {
-    stream.send_n(octets).expect("sent");
-    let mut back = vec![0; octets.len()];
-    stream.recv_n(&mut back).expect("echoed");
-    assert_eq!(back, octets);
+pub fn client(addr: &Addr) -> inet::Stream {
+    let stream = Inet::default().connect(addr, Some(LONG)).unwrap();
+    stream.set_recv_timeout(Some(LONG)).unwrap();
+    stream
 }
 
-/// Nothing, for handlers without a handle.
-pub(crate) const NONE: Interest = Interest::NONE;
+/// Sends text and expects it back.
+#[track_caller]
+pub fn expect_echo(stream: &inet::Stream, text: &str) {
+    stream.send_n(text.as_bytes()).unwrap();
+    let mut back = vec![0; text.len()];
+    stream.recv_n(&mut back).unwrap();
+    assert_eq!(back, text.as_bytes());
+}
+
+/// Expects that the peer has closed.
+#[track_caller]
+pub fn expect_end(stream: &inet::Stream) {
+    match stream.recv(&mut [0; 64]) {
+        Ok(0) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        other => panic!("expected the end, found {other:?}"),
+    }
+}
