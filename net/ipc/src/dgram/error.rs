@@ -57,7 +57,8 @@ impl SendError {
     pub(crate) fn sort(cause: io::Error, len: usize) -> Self {
         match Errno::from_io_error(&cause) {
             Some(Errno::MSGSIZE) => Self::TooLong { len, cause },
-            Some(Errno::CONNREFUSED) => Self::Refused(cause),
+            // Linux tells of a UNIX-domain peer's end once, and then has none to speak of.
+            Some(Errno::CONNREFUSED | Errno::NOTCONN) => Self::Refused(cause),
             #[cfg(windows)]
             Some(Errno::CONNRESET) => Self::Refused(cause),
             Some(Errno::NOBUFS) => Self::NoBuffers(cause),

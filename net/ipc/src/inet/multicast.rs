@@ -109,7 +109,7 @@ impl Multicast {
     /// Ends what [`join_source`](Self::join_source) with the same arguments began.
     ///
     /// # Errors
-    /// As [`leave`](Self::leave).
+    /// As [`leave`](Self::leave), or [`io::ErrorKind::InvalidInput`] (Linux), if it is not joined there.
     pub fn leave_source(&self, group: Ipv4Addr, source: Ipv4Addr, interface: Option<&Interface>) -> io::Result<()> {
         self.checked(group.into())?;
         self.socket.socket().leave_ssm_v4(&source, &group, &ipv4(interface)?)

@@ -46,8 +46,8 @@ pub struct Dgram {
 
 /// A UNIX-domain endpoint with one peer: it sends to nobody else and hears nobody else.
 ///
-/// Its readiness for output says whether the peer's queue has room. That the peer is gone is told by sending only
-/// ([`SendError::Refused`]): a receive goes on waiting.
+/// Its readiness for output says whether the peer's queue has room (on Linux only when most of what it has sent was received). That the
+/// peer is gone is told by sending only ([`SendError::Refused`]): a receive goes on waiting.
 ///
 /// ```
 /// use spandrel_ipc::unix::ConnectedDgram;

@@ -34,3 +34,67 @@ pub(super) fn recv_each<A>(socket: &Socket, batch: &mut Batch<A>, at_once: bool)
     }
     Ok(count)
 }
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use proptest::prelude::*;
+    use socket2::{Domain, Type};
+
+    use super::*;
+    use crate::dgram::Received;
+
+    type Send = fn(&Socket, &mut Batch, bool) -> io::Result<usize>;
+
+    /// What came of sending `sizes` by `send` (which stops at one that is too long) and receiving by `recv`.
+    fn through(sizes: &[usize], send: Send, recv: Send) -> (Vec<usize>, Vec<(Vec<u8>, Received)>) {
+        let (here, there) = Socket::pair(Domain::UNIX, Type::DGRAM, None).unwrap();
+        here.set_send_buffer_size(16_384).unwrap(); // what is longer than that (or twice) is too long
+        let mut out = Batch::new(sizes.len(), 70_000);
+        for (index, size) in sizes.iter().enumerate() {
+            out.push(&vec![index as u8; *size]).unwrap();
+        }
+        let (mut sends, mut all) = (Vec::new(), Vec::new());
+        let mut into = Batch::new(7, 1_000);
+        loop {
+            let sent = send(&here, &mut out, true);
+            match recv(&there, &mut into, true) {
+                Ok(_) => all.extend(into.iter().map(|one| (one.octets().to_vec(), one.received()))),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+            match sent {
+                Ok(0) => break,
+                Ok(sent) => {
+                    out.mark_sent(sent);
+                    sends.push(sent);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => {
+                    out.mark_sent(1); // leave it out
+                    sends.push(0);
+                }
+            }
+            if out.is_empty() {
+                break;
+            }
+        }
+        while recv(&there, &mut into, true).is_ok() {
+            all.extend(into.iter().map(|one| (one.octets().to_vec(), one.received())));
+        }
+        (sends, all)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn one_by_one_does_what_one_call_does(
+            sizes in proptest::collection::vec(prop_oneof![9 => 0..1_500_usize, 1 => Just(65_000)], 1..8)
+        ) {
+            let together = through(&sizes, system::send_batch, system::recv_batch);
+            prop_assert_eq!(&through(&sizes, send_each, recv_each), &together);
+            prop_assert_eq!(&through(&sizes, system::send_batch, recv_each), &together);
+            let expected = sizes.iter().filter(|size| **size < 65_000).count();
+            prop_assert_eq!(together.1.len(), expected);
+        }
+    }
+}

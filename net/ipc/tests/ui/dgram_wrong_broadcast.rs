@@ -1,0 +1,11 @@
+//! A broadcast endpoint sends to everybody, not to somebody.
+
+use spandrel_ipc::inet::{Addr, Broadcast};
+
+fn wrong(endpoint: &Broadcast) {
+    let _ = endpoint.send_to(b"octets", &Addr::loopback(9));
+}
+
+fn main() {
+    let _ = wrong;
+}

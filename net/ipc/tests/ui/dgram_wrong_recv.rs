@@ -1,0 +1,11 @@
+//! An unconnected endpoint cannot help being told who sent.
+
+use spandrel_ipc::inet::Dgram;
+
+fn wrong(endpoint: &Dgram) {
+    let _ = endpoint.recv(&mut [0; 16]);
+}
+
+fn main() {
+    let _ = wrong;
+}

@@ -1,0 +1,11 @@
+//! A connected endpoint hears its peer alone.
+
+use spandrel_ipc::inet::ConnectedDgram;
+
+fn wrong(endpoint: &ConnectedDgram) {
+    let _ = endpoint.recv_from(&mut [0; 16]);
+}
+
+fn main() {
+    let _ = wrong;
+}
