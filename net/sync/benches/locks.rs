@@ -1,8 +1,9 @@
 //! What the locking strategies cost: alone, and with two threads that want the same short critical section.
 //!
 //! The strategies take turns, so that a noisy machine treats them alike; the medians of the turns are printed.
-//! Run with `cargo bench -p spandrel-sync`. With the argument `alone STRATEGY`, one strategy is taken a million times and
-//! nothing else is done: for counting instructions (`valgrind --tool=callgrind`).
+//! Run with `cargo bench -p spandrel-sync`. With the arguments `alone STRATEGY` or `two STRATEGY`, one strategy is taken a
+//! million times and nothing else is done: for counting instructions (`valgrind --tool=callgrind`) and system calls
+//! (`strace -c -f`).
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -80,11 +81,12 @@ fn print(title: &str, candidates: &[(&str, Run)], turns: usize, times: u32) {
 
 fn main() {
     let arguments: Vec<_> = std::env::args().collect();
-    if let Some(at) = arguments.iter().position(|argument| argument == "alone") {
-        let wanted = arguments.get(at + 1).map_or("", String::as_str);
-        let (_, run) = ALONE.iter().find(|(name, _)| *name == wanted).expect("the name of a strategy");
-        run(1_000_000);
-        return;
+    for (word, candidates) in [("alone", &ALONE[..]), ("two", &CONTENDED[..])] {
+        if let Some(at) = arguments.iter().position(|argument| argument == word) {
+            let wanted = arguments.get(at + 1).map_or("", String::as_str);
+            let (_, run) = candidates.iter().find(|(name, _)| *name == wanted).expect("the name of a strategy");
+            return run(1_000_000);
+        }
     }
     // `cargo test --benches` runs this too, only to see that it runs.
     let (turns, times) = if arguments.iter().any(|argument| argument == "--bench") { (21, 200_000) } else { (1, 10) };
