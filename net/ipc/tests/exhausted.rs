@@ -1,0 +1,169 @@
+//! Acceptors whose process has no descriptors left: they refuse who comes instead of spinning, and recover.
+//!
+//! Each case runs this program again as a process of its own, since running out of descriptors disturbs everything in a process.
+#![cfg(target_os = "linux")]
+
+#[path = "support/mod.rs"]
+#[allow(dead_code, reason = "shared with other test programs")]
+mod support;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use spandrel_ipc::{Accept, Family, Receive, Transmit};
+use support::LONG;
+use support::places::*;
+
+/// Tells the program run again which place it is to test.
+const ROLE: &str = "SPANDREL_EXHAUSTED";
+/// How many descriptors the server may have.
+const LIMIT: u64 = 64;
+
+macro_rules! at_place {
+    ($name:ident, $Place:ident) => {
+        #[test]
+        fn $name() {
+            if !$Place::is_there() {
+                return eprintln!("left out: this machine has no {}", $Place::NAME);
+            }
+            match std::env::var(ROLE) {
+                Ok(_) => serve::<$Place>(),
+                Err(_) => exhaust::<$Place>(stringify!($name)),
+            }
+        }
+    };
+}
+for_every_place!(at_place);
+
+/// The process under test. It takes orders on its standard input and reports on its standard output.
+fn serve<P: Place>() {
+    setrlimit(Resource::Nofile, Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) }).unwrap();
+    let (acceptor, fresh) = listening::<P>();
+    let acceptor = Arc::new(acceptor);
+    let mut kept = Vec::new();
+    let report = |what: &dyn std::fmt::Display| {
+        println!("report {what}");
+        std::io::stdout().flush().unwrap();
+    };
+    report(&fresh.addr);
+    for order in std::io::stdin().lines() {
+        match order.unwrap().as_str() {
+            "fill" => {
+                while let Ok(file) = File::open("/dev/null") {
+                    kept.push(file);
+                }
+                report(&kept.len());
+            }
+            "accept" => {
+                // Echoes one octet to each who is let in.
+                let acceptor = Arc::clone(&acceptor);
+                thread::spawn(move || {
+                    loop {
+                        let Ok((stream, _)) = acceptor.accept() else { return };
+                        let mut octet = [0];
+                        if stream.recv_n_within(&mut octet, LONG).is_ok() {
+                            stream.send_n(&octet).unwrap();
+                        }
+                    }
+                });
+                report(&"accepting");
+            }
+            "time" => {
+                let used = clock_gettime(ClockId::ProcessCPUTime);
+                report(&(used.tv_sec as u64 * 1_000 + used.tv_nsec as u64 / 1_000_000));
+            }
+            "free" => {
+                kept.clear();
+                report(&"freed");
+            }
+            order => panic!("an order of {order}"),
+        }
+    }
+    acceptor.shutdown().unwrap();
+}
+
+/// The process under test, as the test sees it.
+struct Server {
+    child: Child,
+    reports: Box<dyn Iterator<Item = String>>,
+}
+
+impl Server {
+    fn start(test: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(ROLE, test)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        // The harness writes too, even into the same line.
+        let reports = lines.filter_map(|line| line.split_once("report ").map(|(_, report)| report.to_owned()));
+        Self { child, reports: Box::new(reports) }
+    }
+
+    fn report(&mut self) -> String {
+        self.reports.next().expect("the server goes on")
+    }
+
+    fn order(&mut self, order: &str) -> String {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{order}").unwrap();
+        self.report()
+    }
+
+    /// Processor time that it has used, in milliseconds.
+    fn time(&mut self) -> u64 {
+        self.order("time").parse().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn exhaust<P: Place>(test: &str)
+where
+    AddrOf<P>: FromStr<Err: std::fmt::Debug>,
+{
+    let mut server = Server::start(test);
+    let addr: AddrOf<P> = server.report().parse().unwrap();
+    let is_served = || -> bool {
+        let Ok(client) = P::family().connect(&addr, Some(LONG)) else { return false };
+        let mut octet = [7];
+        client.send_n(&octet).is_ok() && client.recv_n_within(&mut octet, LONG).is_ok()
+    };
+    assert!(server.order("fill").parse::<u64>().unwrap() > 8, "there were descriptors to use up");
+    server.order("accept");
+
+    // Nobody comes: it waits, although the system refuses even to wait without a descriptor.
+    let before = server.time();
+    thread::sleep(Duration::from_millis(300)); // the time that is measured
+    let used = server.time() - before;
+    assert!(used < 100, "an idle acceptor used {used} ms of 300");
+
+    // Those who come are refused at once, not left waiting.
+    for _ in 0..20 {
+        let start = std::time::Instant::now();
+        assert!(!is_served());
+        assert!(start.elapsed() < LONG / 2, "a refusal took {:?}", start.elapsed());
+    }
+    let before = server.time();
+    thread::sleep(Duration::from_millis(300));
+    let used = server.time() - before;
+    assert!(used < 100, "an idle acceptor used {used} ms of 300");
+
+    server.order("free");
+    assert!((0..100).any(|_| is_served()), "it recovers");
+    assert!((0..10).all(|_| is_served()));
+}
