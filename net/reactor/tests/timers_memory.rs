@@ -18,7 +18,7 @@ const TIMERS: usize = 1_000;
 fn work(queue: &mut dyn TimerQueue<u64>, ids: &mut VecDeque<TimerId>, second: u64) {
     let start = Time::ZERO + Duration::from_secs(second);
     let (mut fired, mut cancelled, mut rescheduled) = (0, 0, 0);
-    for step in 0..100_000_u64 {
+    for step in 0..20_000_u64 {
         let now = start + Duration::from_micros(100 * step);
         fired += std::iter::from_fn(|| queue.pop_expired(now)).count();
         if ids.len() == TIMERS {
@@ -29,7 +29,7 @@ fn work(queue: &mut dyn TimerQueue<u64>, ids: &mut VecDeque<TimerId>, second: u6
         ids.push_back(queue.schedule(at, interval, step).unwrap());
         rescheduled += u32::from(queue.reschedule(ids[ids.len() / 2], at, None));
     }
-    assert!(fired > 10_000 && cancelled > 10_000 && rescheduled > 10_000, "{fired} {cancelled} {rescheduled}");
+    assert!(fired > 2_000 && cancelled > 2_000 && rescheduled > 2_000, "{fired} {cancelled} {rescheduled}");
 }
 
 #[test]
