@@ -69,6 +69,33 @@ fn echo_servers_that_are_not_here_have_rows_that_say_so() {
     }
 }
 
+/// Tests run below the source tree, so the plain C server is built and stands beside ours, or says why it cannot be.
+#[cfg(target_os = "linux")]
+#[test]
+fn ours_are_compared_with_the_plain_c_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let args = ["bench", "reactor", "--servers", "c,epoll,acceptor", "--connections", "20+3", "--octets", "3000"];
+    let rest = ["--seconds", "0.02", "--rounds", "2", "--placement", "free", "--out", out];
+    let output = spandrel(&[&args[..], &rest].concat());
+    check_code(&output, 0);
+    let json = json(folder.path(), "reactor.json");
+    let rows = json["rows"].as_array().unwrap();
+    let base_is_here = match rows[0]["absent"].as_str() {
+        None => true,
+        Some(why) => {
+            assert!(why.starts_with("cannot be built: "), "{why}");
+            false
+        }
+    };
+    for row in &rows[1..] {
+        assert_eq!(row["ratio"]["count"] == 2, base_is_here, "{row}");
+        assert!(row["p50_us"]["median"].as_f64().unwrap() <= row["p99_us"]["median"].as_f64().unwrap(), "{row}");
+    }
+    let runs = fs::read_to_string(folder.path().join("runs.csv")).unwrap();
+    assert_eq!(runs.lines().count(), 1 + 2 * if base_is_here { 3 } else { 2 });
+}
+
 #[test]
 fn what_cannot_be_meant_is_wrong_usage() {
     for (args, words) in [
