@@ -1,0 +1,188 @@
+//! As whom an endpoint appears, and whom it trusts: the settings that servers and clients of one's own authority need.
+//!
+//! What is rarer is set in the configurations of `rustls` themselves, which [`Tls`](crate::Tls) takes as well.
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use spandrel_sync::Arc;
+
+/// Why settings do not go together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The provider has no suitable algorithms, or the key does not belong to the certificate.
+    #[error("the TLS settings do not go together")]
+    Tls(#[from] rustls::Error),
+    /// No certificate authorities, or a revocation list that cannot be read.
+    #[error("the peer's certificates could not be verified with these authorities")]
+    Verifier(#[from] VerifierBuilderError),
+}
+
+/// What both sides have.
+#[derive(Clone, Debug)]
+struct Common {
+    provider: Arc<CryptoProvider>,
+    allows_tls12: bool,
+    protocols: Vec<Vec<u8>>,
+    revoked: Vec<CertificateRevocationListDer<'static>>,
+}
+
+impl Common {
+    fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self { provider, allows_tls12: false, protocols: Vec::new(), revoked: Vec::new() }
+    }
+
+    fn versions(&self) -> &'static [&'static SupportedProtocolVersion] {
+        if self.allows_tls12 { BOTH } else { NEWEST }
+    }
+}
+
+/// The settings that both sides have, as methods of each.
+macro_rules! common_options {
+    () => {
+        /// Also takes peers that have no TLS 1.3, with TLS 1.2.
+        pub fn allow_tls12(mut self) -> Self {
+            self.common.allows_tls12 = true;
+            self
+        }
+
+        /// The application protocols that are spoken (ALPN), the preferred one first. If both sides have some, they must have one in
+        /// common. Default none.
+        pub fn protocols<P: Into<Vec<u8>>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
+            self.common.protocols = protocols.into_iter().map(Into::into).collect();
+            self
+        }
+
+        /// Refuses the certificates that their authorities have revoked in these lists. Certificates of whose authority there is no
+        /// list are taken.
+        pub fn revoked(mut self, lists: impl IntoIterator<Item = CertificateRevocationListDer<'static>>) -> Self {
+            self.common.revoked.extend(lists);
+            self
+        }
+    };
+}
+
+/// Settings of a server: TLS 1.3 only, and any client, unless more is said.
+#[derive(Debug)]
+#[must_use = "it does nothing until it is built"]
+pub struct ServerOptions {
+    common: Common,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    clients: Clients,
+}
+
+/// Who may connect.
+#[derive(Clone, Debug)]
+enum Clients {
+    Any,
+    /// With a certificate of these, or with none.
+    Asked(RootCertStore),
+    /// With a certificate of these.
+    Required(RootCertStore),
+}
+
+impl ServerOptions {
+    /// With the server's certificate, those of the authorities in between, and the key that belongs to the first.
+    pub fn new(
+        provider: Arc<CryptoProvider>,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Self {
+        Self { common: Common::new(provider), chain, key, clients: Clients::Any }
+    }
+
+    common_options!();
+
+    /// Takes only clients with a certificate of one of these authorities (mutual authentication).
+    pub fn require_clients(mut self, authorities: RootCertStore) -> Self {
+        self.clients = Clients::Required(authorities);
+        self
+    }
+
+    /// Asks clients for a certificate of one of these authorities, and takes those that have none too.
+    pub fn ask_clients(mut self, authorities: RootCertStore) -> Self {
+        self.clients = Clients::Asked(authorities);
+        self
+    }
+
+    /// For [`Tls::server`](crate::Tls::server).
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn build(self) -> Result<Arc<ServerConfig>, ConfigError> {
+        let Self { common, chain, key, clients } = self;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&common.provider))
+            .with_protocol_versions(common.versions())?;
+        let builder = match clients {
+            Clients::Any => builder.with_no_client_auth(),
+            Clients::Asked(authorities) => {
+                builder.with_client_cert_verifier(clients_of(authorities, &common).allow_unauthenticated().build()?)
+            }
+            Clients::Required(authorities) => {
+                builder.with_client_cert_verifier(clients_of(authorities, &common).build()?)
+            }
+        };
+        let mut config = builder.with_single_cert(chain, key)?;
+        config.alpn_protocols = common.protocols;
+        Ok(Arc::new(config))
+    }
+}
+
+fn clients_of(authorities: RootCertStore, common: &Common) -> rustls::server::ClientCertVerifierBuilder {
+    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(&common.provider))
+        .with_crls(common.revoked.iter().cloned())
+        .allow_unknown_revocation_status()
+}
+
+/// Settings of a client: TLS 1.3 only, and no certificate of its own, unless more is said.
+#[derive(Debug)]
+#[must_use = "it does nothing until it is built"]
+pub struct ClientOptions {
+    common: Common,
+    authorities: RootCertStore,
+    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+}
+
+impl ClientOptions {
+    /// Connects only to servers with a certificate of one of these authorities.
+    pub fn new(provider: Arc<CryptoProvider>, authorities: RootCertStore) -> Self {
+        Self { common: Common::new(provider), authorities, identity: None }
+    }
+
+    common_options!();
+
+    /// Shows servers that ask for it this certificate, with those of the authorities in between and the key that belongs to the first.
+    pub fn identity(mut self, chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
+        self.identity = Some((chain, key));
+        self
+    }
+
+    /// For [`Tls::client`](crate::Tls::client).
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn build(self) -> Result<Arc<ClientConfig>, ConfigError> {
+        let Self { common, authorities, identity } = self;
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(&common.provider))
+            .with_crls(common.revoked.iter().cloned())
+            .allow_unknown_revocation_status()
+            .build()?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&common.provider))
+            .with_protocol_versions(common.versions())?
+            .with_webpki_verifier(verifier);
+        let mut config = match identity {
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = common.protocols;
+        Ok(Arc::new(config))
+    }
+}
+
+static NEWEST: &[&SupportedProtocolVersion] = &[&TLS13];
+static BOTH: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];

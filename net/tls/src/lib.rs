@@ -1,0 +1,68 @@
+//! TLS as one more family of endpoints: over the streams of any other family, through `rustls`.
+//!
+//! [`Tls`] is a [`Family`](spandrel_ipc::Family), so whatever is generic over families runs over it. Its [`Stream`] is used like every
+//! other; what differs is written there: when the handshake is made, what a transfer that must not wait may leave in the stream, and
+//! that data may be at hand while the handle is silent.
+//!
+//! The crate chooses no implementation of cryptography. Programs do: they depend on `rustls` with the feature `ring` or `aws_lc_rs`, and
+//! pass the provider on.
+//!
+//! ```
+//! use spandrel_ipc::inet::{Addr, Inet};
+//! use spandrel_ipc::Family;
+//! use spandrel_sync::{Arc, thread};
+//! use spandrel_tls::{ClientOptions, ServerOptions, Tls, pem};
+//! # use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+//! # let mut params = CertificateParams::default();
+//! # params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+//! # let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+//! # let key = KeyPair::generate()?;
+//! # let certificate = CertificateParams::new(vec!["bank.example".to_owned()])?.signed_by(&key, &authority)?;
+//! # let (certificate, key, authority) = (certificate.pem(), key.serialize_pem(), authority.pem());
+//! # let (certificate, key, authority) = (certificate.as_bytes(), key.as_bytes(), authority.as_bytes());
+//!
+//! let provider = Arc::new(rustls::crypto::ring::default_provider());
+//! let server = ServerOptions::new(Arc::clone(&provider), pem::certificates(certificate)?, pem::private_key(key)?);
+//! let client = ClientOptions::new(provider, pem::authorities(authority)?);
+//! let family = Tls::new(Inet::default())
+//!     .server(server.build()?)
+//!     .client(client.build()?, "bank.example".try_into()?);
+//!
+//! let acceptor = family.open(&Addr::loopback(0))?;
+//! let addr = acceptor.local_addr()?;
+//! let teller = thread::spawn(move || {
+//!     let (stream, _from) = acceptor.accept()?;
+//!     Ok::<_, std::io::Error>(stream.send_n(b"welcome")?)
+//! });
+//! let stream = family.connect(&addr, None)?;
+//! let mut octets = [0; 7];
+//! stream.recv_n(&mut octets)?;
+//! assert_eq!(&octets, b"welcome");
+//! # teller.join().unwrap()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod acceptor;
+mod config;
+mod connecting;
+mod drive;
+mod family;
+mod fault;
+pub mod pem;
+mod pollable;
+mod scratch;
+mod session;
+mod stream;
+mod transfers;
+mod wait;
+
+pub use acceptor::Acceptor;
+pub use config::{ClientOptions, ConfigError, ServerOptions};
+pub use connecting::Connecting;
+pub(crate) use family::Patience;
+pub use family::Tls;
+pub use fault::tls_error;
+pub use rustls_pki_types::ServerName;
+pub use stream::Stream;

@@ -1,0 +1,134 @@
+//! Certificates and keys from PEM (RFC 7468), as files or as text. Both are bounded, because a file may be anything.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rustls::RootCertStore;
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+
+/// How many octets a file or text may have: 4 MiB. The authorities of a browser need about a quarter of a megabyte.
+pub const MAX_OCTETS: usize = 4 << 20;
+/// How many certificates or revocation lists may be in one: 4,096.
+pub const MAX_ITEMS: usize = 4096;
+
+/// Why certificates or keys could not be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PemError {
+    /// The file cannot be read.
+    #[error("{} cannot be read", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// It is larger than [`MAX_OCTETS`], or holds more than [`MAX_ITEMS`].
+    #[error("larger than a file of certificates may be ({MAX_OCTETS} octets, {MAX_ITEMS} items)")]
+    TooLarge,
+    /// It is not PEM.
+    #[error("malformed PEM")]
+    Malformed(#[source] pem::Error),
+    /// It is PEM, but there is nothing in it of what was looked for.
+    #[error("no {0} in it")]
+    Nothing(&'static str),
+    /// A certificate is not one that an authority could have.
+    #[error("a certificate is not fit for an authority")]
+    Authority(#[source] rustls::Error),
+}
+
+/// Where PEM comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Pem<'a> {
+    /// This file.
+    File(&'a Path),
+    /// This text.
+    Text(&'a [u8]),
+}
+
+impl<'a> From<&'a Path> for Pem<'a> {
+    fn from(path: &'a Path) -> Self {
+        Self::File(path)
+    }
+}
+
+impl<'a> From<&'a PathBuf> for Pem<'a> {
+    fn from(path: &'a PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Pem<'a> {
+    fn from(text: &'a [u8]) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// The certificates, in order: for an identity its own first, then those of the authorities in between.
+///
+/// # Errors
+/// See [`PemError`].
+pub fn certificates<'a>(from: impl Into<Pem<'a>>) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    items(from.into(), "certificate")
+}
+
+/// The first private key: PKCS #8, PKCS #1 or SEC 1, not encrypted.
+///
+/// # Errors
+/// See [`PemError`].
+pub fn private_key<'a>(from: impl Into<Pem<'a>>) -> Result<PrivateKeyDer<'static>, PemError> {
+    match PrivateKeyDer::from_pem_slice(&text(from.into())?) {
+        Err(pem::Error::NoItemsFound) => Err(PemError::Nothing("private key")),
+        result => result.map_err(PemError::Malformed),
+    }
+}
+
+/// The certificates, as authorities to trust.
+///
+/// # Errors
+/// See [`PemError`].
+pub fn authorities<'a>(from: impl Into<Pem<'a>>) -> Result<RootCertStore, PemError> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates(from)? {
+        store.add(certificate).map_err(PemError::Authority)?;
+    }
+    Ok(store)
+}
+
+/// The lists of revoked certificates.
+///
+/// # Errors
+/// See [`PemError`].
+pub fn revocation_lists<'a>(from: impl Into<Pem<'a>>) -> Result<Vec<CertificateRevocationListDer<'static>>, PemError> {
+    items(from.into(), "revocation list")
+}
+
+fn items<T: PemObject>(from: Pem<'_>, what: &'static str) -> Result<Vec<T>, PemError> {
+    let text = text(from)?;
+    let mut items = Vec::new();
+    for item in T::pem_slice_iter(&text) {
+        if items.len() == MAX_ITEMS {
+            return Err(PemError::TooLarge);
+        }
+        items.push(item.map_err(PemError::Malformed)?);
+    }
+    if items.is_empty() { Err(PemError::Nothing(what)) } else { Ok(items) }
+}
+
+fn text(from: Pem<'_>) -> Result<std::borrow::Cow<'_, [u8]>, PemError> {
+    let text = match from {
+        Pem::Text(text) => text.into(),
+        Pem::File(path) => {
+            let mut text = Vec::new();
+            let limit = MAX_OCTETS as u64 + 1;
+            File::open(path)
+                .and_then(|file| file.take(limit).read_to_end(&mut text))
+                .map_err(|cause| PemError::File { path: path.to_owned(), cause })?;
+            std::borrow::Cow::Owned(text)
+        }
+    };
+    if text.len() > MAX_OCTETS { Err(PemError::TooLarge) } else { Ok(text) }
+}

@@ -1,0 +1,86 @@
+//! What a reactor sees of a stream: what it decrypts may be there while the handle is silent, and the other way round.
+
+use spandrel_ipc::{Handle, Interest, Pollable, Prepared, Transfer};
+
+use crate::Stream;
+use crate::fault::Fault;
+use crate::session::Session;
+use crate::wait::Wait;
+
+impl<S: Transfer> Pollable for Stream<S> {
+    fn handle(&self) -> Handle<'_> {
+        self.inner.handle()
+    }
+
+    fn pending(&self) -> bool {
+        self.session.lock().digest()
+    }
+
+    fn is_plain(&self) -> bool {
+        false
+    }
+
+    fn prepare(&self, wanted: Interest) -> Prepared {
+        let mut ready = self.advance(Interest::NONE, wanted);
+        for _ in 0..MOST_TURNS {
+            let wait_for = self.session.lock().needs(wanted);
+            let below = self.inner.prepare(wait_for);
+            if !ready.is_none() || !below.ready.intersects(wait_for) {
+                return Prepared { wait_for: below.wait_for, ready };
+            }
+            // The stream below decodes too, and holds something.
+            ready = self.advance(below.ready, wanted);
+        }
+        // A peer that sends and sends, but nothing for us. The next transfer will tell.
+        Prepared { wait_for: wanted, ready: wanted }
+    }
+
+    fn interpret(&self, seen: Interest, wanted: Interest) -> Interest {
+        let needs = self.session.lock().needs(wanted);
+        self.advance(self.inner.interpret(seen, needs), wanted)
+    }
+}
+
+impl<S: Transfer> Stream<S> {
+    /// Receives and sends what is possible without waiting, and says what of `wanted` is so now.
+    fn advance(&self, seen: Interest, wanted: Interest) -> Interest {
+        let mut session = self.session.lock();
+        let was_handshaking = session.is_handshaking();
+        if was_handshaking && self.handshake_end.is_over() {
+            session.fail(Fault::Late);
+        }
+        if !session.digest() && seen.contains(Interest::INPUT) {
+            session = self.fill(session, &mut Wait::No).unwrap_or_else(|_| self.session.lock());
+        }
+        let is_readable = session.digest();
+        session = self.send_what_can_be(session);
+        let mut ready = seen & wanted & Interest::EXCEPTION;
+        if is_readable {
+            ready |= Interest::INPUT;
+        }
+        let may_send = seen.contains(Interest::OUTPUT) || was_handshaking;
+        let is_writable = !session.is_handshaking() && !session.has_output() && may_send;
+        if is_writable || session.check_sending().is_err() || session.is_handshaking() && is_readable {
+            ready |= Interest::OUTPUT;
+        }
+        ready & wanted
+    }
+}
+
+impl Session {
+    /// What the stream below has to be waited for.
+    fn needs(&self, wanted: Interest) -> Interest {
+        let mut needs = wanted & Interest::EXCEPTION;
+        if !wanted.intersects(Interest::INPUT | Interest::OUTPUT) {
+            return needs;
+        }
+        needs |= if self.is_handshaking() { Interest::INPUT } else { wanted };
+        if self.has_output() {
+            needs |= Interest::OUTPUT;
+        }
+        needs
+    }
+}
+
+/// How often the stream below may say, in one preparation, that it holds something already.
+const MOST_TURNS: usize = 8;
