@@ -1,7 +1,18 @@
 //! Waiting for many handles at once: one module per mechanism that the system offers, all behind one trait.
 
+#[cfg(unix)]
+mod doorbell;
 #[cfg(target_os = "linux")]
 mod epoll;
+#[cfg(unix)]
+mod poll;
+mod portable;
+#[cfg(unix)]
+mod scan;
+#[cfg(unix)]
+mod select;
+#[cfg(target_os = "linux")]
+mod uring;
 
 use std::fmt::Debug;
 use std::io;
@@ -48,15 +59,59 @@ pub(crate) trait Demultiplexer: Debug + Send + Sync {
     fn wake(&self) -> io::Result<()>;
 }
 
-/// Makes what `backend` names.
+/// Makes what `backend` names. Where the system forbids an io_uring, or has none that serves, that is epoll.
 pub(crate) fn open(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
-    match backend {
+    match open_exactly(backend) {
         #[cfg(target_os = "linux")]
-        Backend::Auto | Backend::Epoll => Ok(Box::new(epoll::Epoll::new()?)),
+        Err(error) if backend == Backend::IoUring => {
+            tracing::warn!(%error, "there is no io_uring here; the reactor uses epoll instead");
+            open_exactly(Backend::Epoll)
+        }
+        result => result,
     }
+}
+
+fn open_exactly(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
+    Ok(match backend {
+        #[cfg(target_os = "linux")]
+        Backend::Auto | Backend::Epoll => Box::new(epoll::Epoll::new()?),
+        #[cfg(target_os = "linux")]
+        Backend::IoUring => Box::new(uring::Uring::new()?),
+        #[cfg(unix)]
+        Backend::Poll => Box::new(scan::Scanner::new(poll::Poll::default())?),
+        #[cfg(unix)]
+        Backend::Select => Box::new(scan::Scanner::new(select::Select)?),
+        #[cfg(not(target_os = "linux"))]
+        Backend::Auto => Box::new(portable::Portable::new()?),
+        Backend::Polling => Box::new(portable::Portable::new()?),
+    })
 }
 
 /// Whether `backend` works here and now.
 pub(crate) fn probe(backend: Backend) -> bool {
-    open(backend).is_ok()
+    open_exactly(backend).is_ok()
+}
+
+#[cfg(unix)]
+fn no_edges(backend: Backend) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("the back end `{backend}` tells no edges"))
+}
+
+/// As `poll(2)` and `epoll_wait(2)` take it: rounded up, so that a timer does not make us spin through its last millisecond.
+#[cfg(unix)]
+fn whole_millis(timeout: Option<Duration>) -> i32 {
+    timeout.map_or(-1, |timeout| i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX))
+}
+
+/// Writes to an eventfd that is watched for edges, so that nobody has to read it.
+#[cfg(target_os = "linux")]
+fn ring_eventfd(doorbell: &std::os::fd::OwnedFd) -> io::Result<()> {
+    loop {
+        match rustix::io::write(doorbell, &1_u64.to_ne_bytes()) {
+            Err(rustix::io::Errno::INTR) => {}
+            // It is full after 2^64 - 2 times: then it is read once.
+            Err(rustix::io::Errno::AGAIN) => drop(rustix::io::read(doorbell, &mut [0; 8])),
+            other => return Ok(other.map(drop)?),
+        }
+    }
 }

@@ -5,15 +5,16 @@ mod scripted;
 use std::io;
 use std::time::Duration;
 
+use scripted::{LONG, Log, NONE, Scripted, pair, ping, reactor, run_until, wait_until};
 use spandrel_ipc::{Interest, inet};
 use spandrel_reactor::{Backend, Options, Reactor, Trigger};
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
 use spandrel_sync::{Arc, thread};
-use scripted::{LONG, Log, NONE, Scripted, pair, ping, reactor, run_until, wait_until};
 
 /// One module per test, one test per back end.
 macro_rules! suite {
-    ($($name:ident)*) => { $(
+    ($($(#[$when:meta])* $name:ident)*) => { $(
+        $(#[$when])*
         mod $name {
             use super::*;
             #[test]
@@ -56,6 +57,7 @@ suite! {
     close_tells_every_handler
     a_closed_reactor_takes_nothing
     one_shot_is_told_once
+    #[cfg(unix)]
     edge_is_told_once_each_time
     registered_from_a_handler_is_opened_at_once
     runs_inside_of_a_handler
@@ -513,6 +515,7 @@ mod cases {
         run_until(&reactor, || log.count("a input") == 4);
     }
 
+    #[cfg(unix)]
     pub(crate) fn edge_is_told_once_each_time(backend: Backend) {
         let reactor = reactor(backend);
         let log = Log::default();

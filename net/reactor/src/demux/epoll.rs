@@ -57,7 +57,9 @@ impl Demultiplexer for Epoll {
     fn wait(&self, shown: &mut Vec<Shown>, most: usize, timeout: Option<Duration>) -> io::Result<()> {
         // One more, for the doorbell.
         let mut room = [const { MaybeUninit::uninit() }; MOST + 1];
-        let timeout = timeout.map(whole_millis);
+        let millis = u32::try_from(super::whole_millis(timeout)).ok();
+        let timeout = millis
+            .map(|millis| Timespec { tv_sec: (millis / 1000).into(), tv_nsec: (millis % 1000 * 1_000_000).into() });
         let events = match epoll::wait(&self.epoll, &mut room[..=most.min(MOST)], timeout.as_ref()) {
             Ok((events, _rest)) => events,
             Err(Errno::INTR) => return Ok(()),
@@ -73,15 +75,7 @@ impl Demultiplexer for Epoll {
     }
 
     fn wake(&self) -> io::Result<()> {
-        match rustix::io::write(&self.doorbell, &1_u64.to_ne_bytes()) {
-            // Full after 2^64 - 2 times: then it is read out once.
-            Err(Errno::AGAIN) => {
-                let _ = rustix::io::read(&self.doorbell, &mut [0; 8]);
-                rustix::io::write(&self.doorbell, &1_u64.to_ne_bytes())?;
-                Ok(())
-            }
-            other => Ok(other.map(drop)?),
-        }
+        super::ring_eventfd(&self.doorbell)
     }
 }
 
@@ -110,13 +104,6 @@ fn ready(flags: EventFlags) -> Interest {
             | bit(EventFlags::OUT, Interest::OUTPUT)
             | bit(EventFlags::PRI, Interest::EXCEPTION),
     )
-}
-
-/// Rounded up, so that a timer does not make us spin through its last millisecond; more than the system can count is its most.
-fn whole_millis(timeout: Duration) -> Timespec {
-    let millis = timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128);
-    let millis = u32::try_from(millis).expect("clamped");
-    Timespec { tv_sec: (millis / 1000).into(), tv_nsec: (millis % 1000 * 1_000_000).into() }
 }
 
 fn explain(error: Errno) -> io::Error {

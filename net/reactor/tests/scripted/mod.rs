@@ -38,6 +38,7 @@ impl Log {
     }
 }
 
+type OnInput = Box<dyn FnMut(&Context<'_>, &inet::Stream) -> io::Result<()> + Send>;
 type Then<A> = Box<dyn FnMut(&Context<'_>, A) -> io::Result<()> + Send>;
 
 /// A handler made of closures. What has none is noted in the log and succeeds.
@@ -46,7 +47,7 @@ pub(crate) struct Scripted {
     pub(crate) log: Log,
     pub(crate) stream: Option<inet::Stream>,
     pub(crate) on_open: Option<Then<()>>,
-    pub(crate) on_input: Option<Box<dyn FnMut(&Context<'_>, &inet::Stream) -> io::Result<()> + Send>>,
+    pub(crate) on_input: Option<OnInput>,
     pub(crate) on_output: Option<Then<()>>,
     pub(crate) on_timeout: Option<Then<Expired>>,
     pub(crate) on_notice: Option<Then<u64>>,

@@ -1,0 +1,134 @@
+//! The `polling` crate: on Windows over I/O completion ports, on macOS and the BSDs over kqueue, and here as well, so that it is
+//! tested.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use polling::{Event, Events, PollMode, Poller};
+use spandrel_ipc::Interest;
+use spandrel_sync::Mutex;
+
+use super::{Demultiplexer, Shown};
+use crate::sys::{self, RawHandle};
+use crate::{Backend, Trigger};
+
+/// How many handles one wait shows, whoever asks for more.
+const MOST: usize = 256;
+
+pub(crate) struct Portable {
+    poller: Poller,
+    /// A key of ours need not fit into one of the poller's, which is the handle.
+    keys: Mutex<HashMap<usize, u64>>,
+    events: Mutex<Events>,
+}
+
+impl Portable {
+    /// # Errors
+    /// `Unsupported` where the system tells no levels.
+    pub(crate) fn new() -> io::Result<Self> {
+        let poller = Poller::new()?;
+        if !poller.supports_level() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this system tells no levels"));
+        }
+        let most = NonZeroUsize::new(MOST).unwrap_or(NonZeroUsize::MIN);
+        Ok(Self { poller, keys: Mutex::default(), events: Mutex::new(Events::with_capacity(most)) })
+    }
+}
+
+impl fmt::Debug for Portable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Portable").finish_non_exhaustive()
+    }
+}
+
+impl Demultiplexer for Portable {
+    fn backend(&self) -> Backend {
+        Backend::Polling
+    }
+
+    fn add(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
+        let mode = self.mode(trigger)?;
+        let place = place(handle)?;
+        let mut keys = self.keys.lock();
+        if keys.contains_key(&place) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        sys::add_to_poller(&self.poller, handle, event(place, interest), mode)?;
+        keys.insert(place, key);
+        Ok(())
+    }
+
+    fn modify(&self, handle: RawHandle, key: u64, interest: Interest, trigger: Trigger) -> io::Result<()> {
+        let mode = self.mode(trigger)?;
+        let place = place(handle)?;
+        sys::lend(handle, |handle| self.poller.modify_with_mode(handle, event(place, interest), mode))?;
+        self.keys.lock().insert(place, key);
+        Ok(())
+    }
+
+    fn remove(&self, handle: RawHandle) -> io::Result<()> {
+        self.keys.lock().remove(&place(handle)?);
+        sys::lend(handle, |handle| self.poller.delete(handle))
+    }
+
+    fn wait(&self, shown: &mut Vec<Shown>, most: usize, timeout: Option<Duration>) -> io::Result<()> {
+        let mut events = self.events.lock();
+        events.clear();
+        match self.poller.wait(&mut events, timeout) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let keys = self.keys.lock();
+        // One shots and edges are not shown again, so all are handed on, though they be more than asked for.
+        let _ = most;
+        for event in events.iter() {
+            if let Some(key) = keys.get(&event.key) {
+                shown.push(Shown { key: *key, ready: ready(&event) });
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&self) -> io::Result<()> {
+        self.poller.notify()
+    }
+}
+
+impl Portable {
+    fn mode(&self, trigger: Trigger) -> io::Result<PollMode> {
+        match trigger {
+            Trigger::Level => Ok(PollMode::Level),
+            Trigger::OneShot => Ok(PollMode::Oneshot),
+            #[cfg(unix)]
+            Trigger::Edge if self.poller.supports_edge() => Ok(PollMode::Edge),
+            #[cfg(unix)]
+            Trigger::Edge => Err(super::no_edges(Backend::Polling)),
+        }
+    }
+}
+
+fn place(handle: RawHandle) -> io::Result<usize> {
+    usize::try_from(handle).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+fn event(place: usize, interest: Interest) -> Event {
+    let mut event = Event::new(place, interest.contains(Interest::INPUT), interest.contains(Interest::OUTPUT));
+    event.set_priority(interest.contains(Interest::EXCEPTION));
+    event
+}
+
+fn ready(event: &Event) -> Interest {
+    if event.is_interrupt() || event.is_err() == Some(true) {
+        return Interest::ALL;
+    }
+    let kinds = [
+        (event.readable, Interest::INPUT),
+        (event.writable, Interest::OUTPUT),
+        (event.is_priority(), Interest::EXCEPTION),
+    ];
+    kinds.iter().filter(|(is_so, _)| *is_so).fold(Interest::NONE, |all, (_, kind)| all | *kind)
+}

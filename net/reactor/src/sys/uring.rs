@@ -1,0 +1,124 @@
+//! An `io_uring` for poll requests only.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, cqueue, opcode};
+use spandrel_sync::Mutex;
+
+/// Requests that can wait to be submitted.
+const SUBMISSIONS: u32 = 256;
+/// Completions for which there is room without help of the system.
+const COMPLETIONS: u32 = 4096;
+
+/// One completed request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    /// What the request was submitted with.
+    pub(crate) token: u64,
+    /// What was ready, as for `poll(2)`, or a negative error.
+    pub(crate) result: i32,
+    /// Whether the request goes on.
+    pub(crate) goes_on: bool,
+}
+
+/// Requests that ask what handles are ready. They lend no memory to the system, so that any of them is safe to submit.
+pub(crate) struct Ring {
+    ring: IoUring,
+    /// Held by who submits.
+    submitting: Mutex<()>,
+    /// Held by who takes completions.
+    completing: Mutex<()>,
+}
+
+impl Ring {
+    /// # Errors
+    /// `Unsupported` where the system has no `io_uring`, or one that is too old; those of the system where it is forbidden.
+    pub(crate) fn new() -> io::Result<Self> {
+        let ring = IoUring::builder().setup_cqsize(COMPLETIONS).dontfork().build(SUBMISSIONS)?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let has_requests =
+            [opcode::PollAdd::CODE, opcode::PollRemove::CODE].iter().all(|code| probe.is_supported(*code));
+        let has_features = ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop();
+        if !has_requests || !has_features {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this system's io_uring is too old"));
+        }
+        Ok(Self { ring, submitting: Mutex::new(()), completing: Mutex::new(()) })
+    }
+
+    /// Puts in a request for `events`, as for `poll(2)`: told once, or whenever that changes.
+    pub(crate) fn add(&self, handle: RawFd, events: u32, token: u64, is_multishot: bool) -> io::Result<()> {
+        self.push(&opcode::PollAdd::new(Fd(handle), events).multi(is_multishot).build().user_data(token))
+    }
+
+    /// Puts in that a request is to end. Its own completion has the token `answer`.
+    pub(crate) fn remove(&self, token: u64, answer: u64) -> io::Result<()> {
+        self.push(&opcode::PollRemove::new(token).build().user_data(answer))
+    }
+
+    fn push(&self, entry: &io_uring::squeue::Entry) -> io::Result<()> {
+        let _submitting = self.submitting.lock();
+        loop {
+            // SAFETY: nobody else has a submission queue, because that takes the lock; and the request lends no memory.
+            let is_in = unsafe { self.ring.submission_shared().push(entry).is_ok() };
+            if is_in {
+                return Ok(());
+            }
+            again(|| self.ring.submit())?;
+        }
+    }
+
+    /// Tells the system what was put in.
+    pub(crate) fn submit(&self) -> io::Result<()> {
+        again(|| self.ring.submit()).map(drop)
+    }
+
+    /// Tells the system what was put in, and waits until something is completed, a signal comes, or the time is up.
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let mut time = Timespec::new();
+        let mut args = SubmitArgs::new();
+        if let Some(timeout) = timeout {
+            time = time.sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
+            args = args.timespec(&time);
+        }
+        match self.ring.submitter().submit_with_args(1, &args) {
+            Ok(_) => Ok(()),
+            // Interrupted, out of time, or there are completions to be taken first.
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes up to `most` completions.
+    pub(crate) fn take(&self, most: usize, mut each: impl FnMut(Completion)) {
+        let _completing = self.completing.lock();
+        // SAFETY: nobody else has a completion queue, because that takes the lock.
+        let queue = unsafe { self.ring.completion_shared() };
+        for entry in queue.take(most) {
+            let goes_on = cqueue::more(entry.flags());
+            each(Completion { token: entry.user_data(), result: entry.result(), goes_on });
+        }
+    }
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").finish_non_exhaustive()
+    }
+}
+
+fn again<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
