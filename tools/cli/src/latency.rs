@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// On which cores the processes run; several are measured one after the other [default: one,two as far as there are cores]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
-    /// Who calls: c, ipc, c-unix, unix, shm, orb, omniorb [default: all]
+    /// Who calls: c, ipc, c-unix, unix, spipe, shm, orb, omniorb [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<Contender>,
     /// What a call carries [default: both]

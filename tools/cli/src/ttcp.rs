@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
     /// Mechanisms: plain calls over TCP (c) and in the UNIX domain (c-unix), typed endpoints over TCP (ipc) and of the other
-    /// families (unix, shm), the ORB (orb) [default: all that there are]
+    /// families (unix, spipe, shm), the ORB (orb) [default: all that there are]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     mechanisms: Vec<MechanismName>,
     /// Whether buffers are answered one by one

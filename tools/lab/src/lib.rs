@@ -1,7 +1,7 @@
 //! The laboratory: the papers' experiments, measured against raw sockets.
 //!
 //! [`ttcp`] measures throughput and [`latency`] the time of single calls, each through interchangeable
-//! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]); [`bench`]
+//! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]); [`mod@bench`]
 //! measures single components. What an
 //! experiment means (workloads, rounds, ratios) is decided here; parsing the command line and printing errors is the
 //! business of `spandrel-cli`.

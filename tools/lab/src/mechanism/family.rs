@@ -75,6 +75,24 @@ impl Measured for spandrel_ipc::shm::Shm {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl Measured for spandrel_ipc::spipe::Spipe {
+    /// The queues of a pipe are the system's choice.
+    fn with(_options: &SocketOptions) -> Self {
+        use spandrel_ipc::spipe::AcceptorOptions;
+        Self::new(AcceptorOptions::default().backlog(1).mode(0o600).replace_stale(true))
+    }
+
+    fn somewhere(_host: IpAddr) -> io::Result<spandrel_ipc::spipe::Addr> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // The acceptor removes the file when it goes.
+        let name = format!("spandrel-lab-{}-{number}", std::process::id());
+        spandrel_ipc::spipe::Addr::path(std::env::temp_dir().join(name))
+    }
+}
+
 /// A connected stream of a family.
 pub(super) struct FamilyStream<F: Measured>(F::Stream);
 

@@ -36,6 +36,8 @@ pub enum MechanismName {
     CUnix,
     /// The typed endpoints of `spandrel-ipc`, in the UNIX domain.
     Unix,
+    /// The typed endpoints of `spandrel-ipc`, over STREAM pipes.
+    Spipe,
     /// The typed endpoints of `spandrel-ipc`, in shared memory.
     Shm,
     /// The ORB, through generated stubs and skeletons.
@@ -44,7 +46,7 @@ pub enum MechanismName {
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 6] = [Self::C, Self::Ipc, Self::CUnix, Self::Unix, Self::Shm, Self::Orb];
+    pub const ALL: [Self; 7] = [Self::C, Self::Ipc, Self::CUnix, Self::Unix, Self::Spipe, Self::Shm, Self::Orb];
 
     /// Those that exist on this platform, in the same order; between two machines only those that reach so far.
     #[must_use]
@@ -61,6 +63,7 @@ impl MechanismName {
             Self::Ipc => "ipc",
             Self::CUnix => "c-unix",
             Self::Unix => "unix",
+            Self::Spipe => "spipe",
             Self::Shm => "shm",
             Self::Orb => "orb",
         }
@@ -94,9 +97,11 @@ impl MechanismName {
             #[cfg(target_os = "linux")]
             Self::Unix => Ok(&Streams::<family::FamilyStream<spandrel_ipc::unix::Unix>>::NEW),
             #[cfg(target_os = "linux")]
+            Self::Spipe => Ok(&Streams::<family::FamilyStream<spandrel_ipc::spipe::Spipe>>::NEW),
+            #[cfg(target_os = "linux")]
             Self::Shm => Ok(&Streams::<family::FamilyStream<spandrel_ipc::shm::Shm>>::NEW),
             #[cfg(not(target_os = "linux"))]
-            Self::C | Self::CUnix | Self::Unix | Self::Shm => Err(LabError::Unavailable {
+            Self::C | Self::CUnix | Self::Unix | Self::Spipe | Self::Shm => Err(LabError::Unavailable {
                 mechanism: self.name(),
                 reason: "it is measured on Linux only; use --mechanisms ipc,orb".to_owned(),
             }),
