@@ -237,10 +237,12 @@ fn nobody_at_the_peer_is_told_once_and_later() {
     drop(taken);
     let here = ConnectedDgram::connect(&addr).unwrap();
 
-    here.send(b"anybody?").unwrap();
     let mut octets = [0; 16];
-    assert_eq!(here.recv_within(&mut octets, LONG).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    assert_eq!(here.recv_within(&mut octets, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+    if cfg!(unix) {
+        here.send(b"anybody?").unwrap();
+        assert_eq!(here.recv_within(&mut octets, LONG).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(here.recv_within(&mut octets, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+    }
 
     if cfg!(target_os = "linux") {
         here.send(b"anybody?").unwrap();

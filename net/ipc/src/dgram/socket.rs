@@ -73,7 +73,6 @@ fn too_many_slices() -> io::Error {
 }
 
 impl Room<'_, '_> {
-    #[cfg_attr(windows, allow(dead_code, reason = "Windows does not tell how long a cut datagram was"))]
     fn len(&self) -> usize {
         match self {
             Self::One(buffer) => buffer.len(),

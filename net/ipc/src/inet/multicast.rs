@@ -81,7 +81,7 @@ impl Multicast {
     /// `igmp_max_memberships`, 20).
     pub fn join(&self, group: IpAddr, interface: Option<&Interface>) -> io::Result<()> {
         match self.checked(group)? {
-            IpAddr::V4(group) => self.socket.socket().join_multicast_v4_n(&group, &by_index(interface)),
+            IpAddr::V4(group) => self.socket.socket().join_multicast_v4_n(&group, &index_or_addr(interface)),
             IpAddr::V6(group) => self.socket.socket().join_multicast_v6(&group, index(interface)),
         }
     }
@@ -92,7 +92,7 @@ impl Multicast {
     /// [`io::ErrorKind::AddrNotAvailable`] if it is not joined there; others as [`join`](Self::join).
     pub fn leave(&self, group: IpAddr, interface: Option<&Interface>) -> io::Result<()> {
         match self.checked(group)? {
-            IpAddr::V4(group) => self.socket.socket().leave_multicast_v4_n(&group, &by_index(interface)),
+            IpAddr::V4(group) => self.socket.socket().leave_multicast_v4_n(&group, &index_or_addr(interface)),
             IpAddr::V6(group) => self.socket.socket().leave_multicast_v6(&group, index(interface)),
         }
     }
@@ -239,8 +239,12 @@ fn index(interface: Option<&Interface>) -> u32 {
     interface.map_or(0, Interface::index)
 }
 
-fn by_index(interface: Option<&Interface>) -> InterfaceIndexOrAddress {
-    InterfaceIndexOrAddress::Index(index(interface))
+/// By its number, which also interfaces without an IPv4 address have; on Windows by its address, as not every one takes numbers.
+fn index_or_addr(interface: Option<&Interface>) -> InterfaceIndexOrAddress {
+    match interface.and_then(Interface::ipv4) {
+        Some(addr) if cfg!(windows) => InterfaceIndexOrAddress::Address(addr),
+        _ => InterfaceIndexOrAddress::Index(index(interface)),
+    }
 }
 
 fn ipv4(interface: Option<&Interface>) -> io::Result<Ipv4Addr> {

@@ -47,7 +47,9 @@ pub(super) fn recv_from(
             }
         };
         match came {
-            Ok((len, truncated, from)) => return Ok((Received::part(len, truncated), Some(from))),
+            // What is cut fills the room; the system's count is not to be relied on then, as the call counts as failed.
+            Ok((_, true, from)) => return Ok((Received::part(room.len(), true), Some(from))),
+            Ok((len, false, from)) => return Ok((Received::part(len, false), Some(from))),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 if socket.peer_addr().is_ok() {
                     return Err(io::Error::new(io::ErrorKind::ConnectionRefused, error));
