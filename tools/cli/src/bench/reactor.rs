@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// On which cores load and server run; several are measured one after the other [default: one,two as far as there are cores]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
-    /// Who serves: c, ace, asio, our reactor by back end: epoll, poll, select, io_uring, or by its Acceptor pattern: acceptor [default: all that there are]
+    /// Who serves: c, ace, asio, our reactor by back end: epoll, io_uring, polling, poll, select, or by its Acceptor pattern: acceptor [default: all that there are]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     servers: Vec<Contender>,
     /// Idle and active connections [default: 0+1,0+64,1000+64,10000+64; with --quick: without the last]

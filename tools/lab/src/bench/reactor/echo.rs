@@ -25,7 +25,7 @@ impl EchoServer {
     /// All that this platform has, whether or not the system lets us use them.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        Backend::KNOWN.into_iter().map(Self::Handlers).chain([Self::Pattern]).collect()
+        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern]).collect()
     }
 
     /// The name that options and tables use.
