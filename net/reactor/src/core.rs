@@ -47,8 +47,32 @@ pub(crate) struct Core {
 /// Buffers of one thread that leads.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    /// What the wait has shown.
     shown: Vec<Shown>,
-    pub(crate) items: Vec<Item>,
+    /// Everything else.
+    items: Vec<Item>,
+}
+
+impl Scratch {
+    /// If all there is to dispatch is one ready handle, takes it out.
+    #[inline]
+    pub(crate) fn take_single(&mut self) -> Option<(Key, Interest)> {
+        if self.shown.len() != 1 || !self.items.is_empty() {
+            return None;
+        }
+        self.shown.pop().map(|Shown { key, ready }| (Key(key), ready))
+    }
+
+    /// Takes everything out: timers before notices and jobs, then those that are ready by themselves, then what was shown.
+    pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, Item> {
+        let shown = self.shown.drain(..);
+        self.items.extend(shown.map(|Shown { key, ready }| Item { key: Key(key), what: What::Shown(ready) }));
+        self.items.drain(..)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shown.len() + self.items.len()
+    }
 }
 
 impl Core {
@@ -77,22 +101,31 @@ impl Core {
         }
     }
 
-    /// For the leader: waits, and gathers into `scratch.items`, which is empty, what there is to dispatch, a limited number of each
-    /// kind.
+    /// For the leader: waits, and gathers into `scratch`, which is empty, what there is to dispatch, a limited number of each kind.
+    #[inline]
     pub(crate) fn gather(&self, scratch: &mut Scratch, timeout: Option<Duration>) -> io::Result<()> {
         // In this order: who leaves something while we look finds us asleep.
         let sleeps = self.wakeup.fall_asleep();
         let timeout = if sleeps && !self.is_ready() { self.shorten(timeout) } else { Some(Duration::ZERO) };
-        scratch.shown.clear();
         let waited = self.demux.wait(&mut scratch.shown, self.most, timeout);
         self.wakeup.woke();
         waited?;
-        let items = &mut scratch.items;
-        self.expire(items);
-        self.queue.take(self.most, items);
-        self.take_listed(items);
-        items.extend(scratch.shown.iter().map(|shown| Item { key: Key(shown.key), what: What::Shown(shown.ready) }));
+        if self.earliest.load(Ordering::SeqCst) != NEVER {
+            self.expire(&mut scratch.items);
+        }
+        if !self.queue.is_empty() {
+            self.queue.take(self.most, &mut scratch.items);
+        }
+        if self.listed_len.load(Ordering::SeqCst) > 0 {
+            self.take_listed(&mut scratch.items);
+        }
         Ok(())
+    }
+
+    /// Whether there are threads that only dispatch.
+    #[inline]
+    pub(crate) fn has_workers(&self) -> bool {
+        matches!(self.threads, ThreadStrategy::HalfSyncHalfAsync { .. })
     }
 
     /// Buffers for a thread that may lead, so that `run_once` allocates none each time.
@@ -119,10 +152,8 @@ impl Core {
         Some(timeout.map_or(left, |timeout| timeout.min(left)))
     }
 
+    #[cold]
     fn expire(&self, items: &mut Vec<Item>) {
-        if self.earliest.load(Ordering::SeqCst) == NEVER {
-            return;
-        }
         let now = self.clock.now();
         if self.earliest.load(Ordering::SeqCst) > now.as_nanos() {
             return;
@@ -157,9 +188,6 @@ impl Core {
     }
 
     fn take_listed(&self, items: &mut Vec<Item>) {
-        if self.listed_len.load(Ordering::SeqCst) == 0 {
-            return;
-        }
         let mut listed = self.listed.lock();
         let most = self.most.min(listed.len());
         items.extend(listed.drain(..most).map(|(key, ready)| Item { key, what: What::Ready(ready) }));

@@ -18,7 +18,6 @@ type Outcome = Result<(), CloseReason>;
 
 impl Registry {
     /// Dispatches one item and returns how many methods of handlers that called.
-    #[inline]
     pub(crate) fn dispatch(&self, item: Item, turn: Turn) -> usize {
         let Item { key, what } = item;
         match what {
@@ -28,7 +27,7 @@ impl Registry {
     }
 
     #[inline]
-    fn dispatch_shown(&self, key: Key, ready: Interest, turn: Turn) -> usize {
+    pub(crate) fn dispatch_shown(&self, key: Key, ready: Interest, turn: Turn) -> usize {
         let Some(slot) = self.core().table.slot(key) else { return 0 };
         match slot.state.claim_ready(key.generation(), ready) {
             Claim::Claimed(word) => self.call_ready(slot, key, word, ready, turn),

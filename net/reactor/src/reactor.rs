@@ -205,16 +205,19 @@ impl Reactor {
         let mut leading = Leading { lead: &core.lead, phase: Some(Turn::NONE) };
         loop {
             core.gather(scratch, run.left())?;
-            if let ThreadStrategy::HalfSyncHalfAsync { .. } = core.threads {
+            if core.has_workers() {
                 run.calls += self.hand_over(scratch);
-            } else if scratch.items.len() > 1 {
+            } else if scratch.len() > 1 {
                 leading.phase = None;
-                core.lead.share(scratch.items.drain(..));
+                core.lead.share(scratch.drain());
                 return Ok(self.finish_shared(run));
-            } else if let Some(item) = scratch.items.pop() {
+            } else if scratch.len() == 1 {
                 let turn = core.lead.begin();
                 leading.phase = Some(turn);
-                run.calls += registry.dispatch(item, turn);
+                run.calls += match scratch.take_single() {
+                    Some((key, ready)) => registry.dispatch_shown(key, ready, turn),
+                    None => scratch.drain().map(|item| registry.dispatch(item, turn)).sum(),
+                };
                 if !core.lead.end(turn) {
                     leading.phase = None;
                     return Ok(!run.once);
@@ -243,7 +246,7 @@ impl Reactor {
     fn hand_over(&self, scratch: &mut Scratch) -> usize {
         let registry = self.registry();
         let mut count = 0;
-        for mut item in scratch.items.drain(..) {
+        for mut item in scratch.drain() {
             if registry.claim_shared(&mut item) {
                 registry.core().lead.hand_over(item);
                 count += 1;
