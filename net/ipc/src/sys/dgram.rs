@@ -72,7 +72,6 @@ mod linux {
         fn clear(&mut self) {
             self.headers.clear();
             self.pieces.clear();
-            self.names.clear();
         }
 
         /// Adds one datagram of which `name` and `piece` will be set once all are there and no vector moves any more.
@@ -118,11 +117,12 @@ mod linux {
         scratch.clear();
         for buffer in buffers {
             scratch.push(buffer.as_mut_ptr(), buffer.len());
-            // SAFETY: a `sockaddr_storage` of zeros is a name of the family AF_UNSPEC.
-            scratch.names.push(unsafe { MaybeUninit::zeroed().assume_init() });
         }
         scratch.link_pieces();
+        // SAFETY: a `sockaddr_storage` of zeros is a name of the family AF_UNSPEC.
+        scratch.names.resize(scratch.headers.len(), unsafe { MaybeUninit::zeroed().assume_init() });
         for (header, name) in scratch.headers.iter_mut().zip(&mut scratch.names) {
+            name.ss_family = libc::AF_UNSPEC as libc::sa_family_t; // a sender without a name leaves it so
             header.msg_hdr.msg_name = ptr::from_mut(name).cast();
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
