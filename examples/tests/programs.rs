@@ -60,13 +60,14 @@ fn the_echo_server_is_short_and_sends_back_what_it_receives() {
 }
 
 #[test]
-fn the_readme_shows_the_bank_as_it_is() {
+fn the_readme_shows_the_examples_as_they_are() {
     let readme = include_str!("../../README.md");
     for (what, text) in [
         ("bank.idl", include_str!("../bank/bank.idl")),
         ("server.rs", include_str!("../bank/server.rs")),
         ("client.rs", include_str!("../bank/client.rs")),
+        ("the echo server", include_str!("../echo/server.rs")),
     ] {
-        assert!(readme.contains(text), "README.md does not show examples/bank/{what}");
+        assert!(readme.contains(text), "README.md does not show {what} of the examples");
     }
 }
