@@ -24,8 +24,12 @@ pub fn text(results: &Results) -> String {
     for placement in &settings.placements {
         for load in &settings.loads {
             let here = |row: &&Row| row.placement == *placement && row.load == *load;
+            let rows: Vec<&Row> = results.rows.iter().filter(here).collect();
             _ = writeln!(text, "\n{}, load and server {}", load.description(), placement.description());
-            _ = writeln!(text, "{}", table(results.rows.iter().filter(here)));
+            _ = writeln!(text, "{}", table(&rows));
+            for (who, why) in rows.iter().filter_map(|row| Some((row.contender, row.absent.as_ref()?))) {
+                _ = writeln!(text, "{who} is absent: {why}");
+            }
         }
     }
     _ = writeln!(
@@ -38,14 +42,14 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table<'a>(rows: impl Iterator<Item = &'a Row>) -> comfy_table::Table {
+fn table(rows: &[&Row]) -> comfy_table::Table {
     let header = ["server", "events/s", "ratio to c", "p50 µs", "p99 µs", "CPU µs", "CPU ratio"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {
         let mut cells = vec![row.contender.to_string()];
-        match &row.absent {
-            Some(why) => {
-                cells.push(format!("absent: {why}"));
+        match row.absent {
+            Some(_) => {
+                cells.push("absent".to_owned());
                 cells.resize(header.len(), String::new());
             }
             None => cells.extend([

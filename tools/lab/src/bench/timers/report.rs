@@ -25,7 +25,11 @@ pub fn text(results: &Results) -> String {
     );
     for count in &settings.counts {
         _ = writeln!(text, "\n{} timers (ns per timer)", grouped(f64::from(*count)));
-        _ = writeln!(text, "{}", table(results.rows.iter().filter(|row| row.count == *count)));
+        let rows: Vec<&Row> = results.rows.iter().filter(|row| row.count == *count).collect();
+        _ = writeln!(text, "{}", table(&rows));
+        for (who, why) in rows.iter().filter_map(|row| Some((row.strategy, row.absent.as_ref()?))) {
+            _ = writeln!(text, "{who} is absent: {why}");
+        }
     }
     if let Some(warning) = results.machine.warning() {
         _ = write!(text, "\n{warning}");
@@ -33,17 +37,16 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table<'a>(rows: impl Iterator<Item = &'a Row>) -> comfy_table::Table {
+fn table(rows: &[&Row]) -> comfy_table::Table {
     let operations = OPERATIONS.map(|operation| operation.name().to_owned());
     let header: Vec<String> = ["strategy".to_owned()].into_iter().chain(operations).collect();
     let columns = header.len();
     let mut table = table::with_header(header);
     for row in rows {
         let mut cells = vec![row.strategy.to_string()];
-        match (&row.nanos, &row.absent) {
-            (Some(nanos), _) => cells.extend(nanos.iter().map(ranged)),
-            (None, Some(why)) => cells.push(format!("absent: {why}")),
-            (None, None) => {}
+        match &row.nanos {
+            Some(nanos) => cells.extend(nanos.iter().map(ranged)),
+            None => cells.push("absent".to_owned()),
         }
         cells.resize(columns, String::new());
         table.add_row(cells);
