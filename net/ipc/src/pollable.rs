@@ -197,7 +197,7 @@ fn poll_once(handle: Handle<'_>, wait_for: Interest, timeout: Option<Duration>) 
     let failed = seen.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
     let mut ready = if failed { wait_for } else { Interest::NONE };
     for (flag, kind) in FLAGS {
-        if seen.contains(flag) {
+        if seen.intersects(flag) {
             ready |= kind;
         }
     }

@@ -1,0 +1,25 @@
+//! Several reactors that share an address.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use spandrel_ipc::inet::{self, Addr, Inet};
+use spandrel_reactor::{Acceptor, Options, Shards};
+
+use support::{Echo, LONG, client, expect_echo};
+
+#[test]
+fn several_reactors_share_an_address() {
+    let shards = Shards::start(3, &Options::default()).unwrap();
+    let options = inet::AcceptorOptions::default().reuse_port(true);
+    let family = Inet::new(options, inet::Connector::new());
+    let servers = shards.open(&Addr::loopback(0), |_| Acceptor::new(family, || Echo)).unwrap();
+    assert!(servers.iter().all(|server| server.addr() == servers[0].addr()));
+    let clients: Vec<_> = (0..60).map(|_| client(servers[0].addr())).collect();
+    clients.iter().for_each(|client| expect_echo(client, "whoever serves"));
+    let shares: Vec<_> = servers.iter().map(|server| server.connections()).collect();
+    assert_eq!(shares.iter().sum::<usize>(), 60);
+    assert!(shares.iter().filter(|share| **share > 0).count() > 1, "the system spreads them: {shares:?}");
+    servers.iter().for_each(|server| assert_eq!(server.drain(LONG), 0));
+    shards.stop().unwrap();
+}
