@@ -20,6 +20,7 @@ use std::time::Duration;
 
 pub(crate) use acceptor::acceptor;
 pub(crate) use attempt::{Attempt, connect};
+pub(crate) use calls::StreamSocket;
 pub(crate) use listener::Listener;
 pub(crate) use send_file::send_file;
 use socket2::{Domain, Socket, Type};

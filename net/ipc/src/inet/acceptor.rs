@@ -141,7 +141,7 @@ impl Acceptor {
     }
 }
 
-acceptor!(Acceptor, Stream, Addr, |(socket, from)| Ok((Stream::from_socket(socket), Addr::from_system(&from)?)));
+acceptor!(Acceptor, Stream, Addr, |(socket, from)| Ok((Stream::from_socket(socket)?, Addr::from_system(&from)?)));
 
 impl From<Acceptor> for OwnedHandle {
     fn from(acceptor: Acceptor) -> Self {

@@ -217,7 +217,7 @@ impl Connector {
 
 /// TCP lets a socket meet itself when no one listens and the port chosen for it happens to be the target.
 pub(super) fn not_to_itself(socket: Socket, target: SocketAddr) -> io::Result<Stream> {
-    let stream = Stream::from_socket(socket);
+    let stream = Stream::from_socket(socket)?;
     if target.ip().is_loopback() && SocketAddr::from(stream.local_addr()?) == target {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }

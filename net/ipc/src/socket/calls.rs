@@ -1,10 +1,50 @@
 //! The system calls of transfers over sockets, on Unix.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::Socket;
+
+/// What a stream is made of: on Unix, the socket does all that is asked of it.
+#[derive(Debug)]
+pub(crate) struct StreamSocket(Socket);
+
+impl StreamSocket {
+    /// Takes over a socket.
+    #[inline]
+    pub(crate) fn adopt(socket: Socket) -> io::Result<Self> {
+        Ok(Self(socket))
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+}
+
+impl Deref for StreamSocket {
+    type Target = Socket;
+
+    #[inline]
+    fn deref(&self) -> &Socket {
+        &self.0
+    }
+}
+
+impl AsFd for StreamSocket {
+    #[inline]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<StreamSocket> for OwnedFd {
+    fn from(socket: StreamSocket) -> Self {
+        socket.0.into()
+    }
+}
 
 /// Where the flag does not exist, the socket itself is set up not to raise SIGPIPE.
 #[cfg(not(target_vendor = "apple"))]
@@ -16,68 +56,68 @@ pub(crate) const NO_SIGNAL: SendFlags = SendFlags::empty();
 const MAX_SLICES: usize = 1024;
 
 #[inline]
-pub(crate) fn send(socket: &Socket, data: &[u8]) -> io::Result<usize> {
+pub(crate) fn send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
     send_with(socket, data, NO_SIGNAL)
 }
 
 #[inline]
-pub(crate) fn try_send(socket: &Socket, data: &[u8]) -> io::Result<usize> {
+pub(crate) fn try_send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
     send_with(socket, data, NO_SIGNAL.union(SendFlags::DONTWAIT))
 }
 
 #[inline]
-pub(crate) fn recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn recv(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
     recv_with(socket, buffer, RecvFlags::empty())
 }
 
 #[inline]
-pub(crate) fn try_recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn try_recv(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
     recv_with(socket, buffer, RecvFlags::DONTWAIT)
 }
 
 #[inline]
-pub(crate) fn peek(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn peek(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
     recv_with(socket, buffer, RecvFlags::PEEK)
 }
 
 #[inline]
-pub(crate) fn send_v(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+pub(crate) fn send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     send_v_with(socket, slices, NO_SIGNAL)
 }
 
 #[inline]
-pub(crate) fn try_send_v(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+pub(crate) fn try_send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     send_v_with(socket, slices, NO_SIGNAL.union(SendFlags::DONTWAIT))
 }
 
 #[inline]
-pub(crate) fn recv_v(socket: &Socket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+pub(crate) fn recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     recv_v_with(socket, slices, RecvFlags::empty())
 }
 
 #[inline]
-pub(crate) fn try_recv_v(socket: &Socket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+pub(crate) fn try_recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     recv_v_with(socket, slices, RecvFlags::DONTWAIT)
 }
 
 #[inline]
-pub(crate) fn send_with(socket: &Socket, data: &[u8], flags: SendFlags) -> io::Result<usize> {
+pub(crate) fn send_with(socket: &StreamSocket, data: &[u8], flags: SendFlags) -> io::Result<usize> {
     Ok(retry_on_intr(|| rustix::net::send(socket, data, flags))?)
 }
 
 #[inline]
-pub(crate) fn recv_with(socket: &Socket, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+pub(crate) fn recv_with(socket: &StreamSocket, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
     Ok(retry_on_intr(|| rustix::net::recv(socket, &mut *buffer, flags))?.1)
 }
 
 #[inline]
-fn send_v_with(socket: &Socket, slices: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
+fn send_v_with(socket: &StreamSocket, slices: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
     Ok(retry_on_intr(|| rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags))?)
 }
 
 #[inline]
-fn recv_v_with(socket: &Socket, slices: &mut [IoSliceMut<'_>], flags: RecvFlags) -> io::Result<usize> {
+fn recv_v_with(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>], flags: RecvFlags) -> io::Result<usize> {
     let count = slices.len().min(MAX_SLICES);
     let slices = &mut slices[..count];
     let message = retry_on_intr(|| rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags))?;

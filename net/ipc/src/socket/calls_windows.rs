@@ -1,61 +1,192 @@
 //! The system calls of transfers over sockets, on Windows.
+//!
+//! Winsock has no flag for one transfer that must not wait, and a blocking send that times out leaves unknown how much was sent ("the
+//! socket state is indeterminate", says its description of `SO_SNDTIMEO`). So the handle never blocks here, and whoever may wait does
+//! so for readiness, by this clock. A wait is looked after from time to time, since Winsock does not promise that shutting a socket
+//! down ends waits for it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::windows::io::AsSocket;
+use std::ops::Deref;
+use std::os::windows::io::{AsSocket, BorrowedSocket, OwnedSocket};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 use socket2::Socket;
+use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spandrel_sync::{Arc, Mutex};
 
-#[inline]
-pub(crate) fn send(mut socket: &Socket, data: &[u8]) -> io::Result<usize> {
-    socket.write(data)
+use crate::Shutdown;
+use crate::deadline::Deadline;
+
+/// A stream socket whose handle does not block, with the settings that its waits follow. Clones of a stream have settings in common, as
+/// on Unix.
+#[derive(Debug)]
+pub(crate) struct StreamSocket {
+    socket: Socket,
+    settings: Arc<Settings>,
 }
 
-#[inline]
-pub(crate) fn recv(mut socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
-    socket.read(buffer)
+#[derive(Debug, Default)]
+struct Settings {
+    nonblocking: AtomicBool,
+    recv_timeout: Mutex<Option<Duration>>,
+    send_timeout: Mutex<Option<Duration>>,
+    /// Counts the calls of `shutdown`, so that waits begun before one look again.
+    shutdowns: AtomicU64,
 }
 
-pub(crate) fn peek(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::net::recv(socket, buffer, RecvFlags::PEEK)?.1)
+impl StreamSocket {
+    /// Takes over a socket.
+    pub(crate) fn adopt(socket: Socket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, settings: Arc::default() })
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { socket: self.socket.try_clone()?, settings: Arc::clone(&self.settings) })
+    }
+
+    pub(crate) fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        self.settings.nonblocking.store(on, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        *self.settings.recv_timeout.lock() = timeout;
+        Ok(())
+    }
+
+    pub(crate) fn read_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(*self.settings.recv_timeout.lock())
+    }
+
+    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        *self.settings.send_timeout.lock() = timeout;
+        Ok(())
+    }
+
+    pub(crate) fn write_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(*self.settings.send_timeout.lock())
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let result = self.socket.shutdown(how);
+        self.settings.shutdowns.fetch_add(1, Ordering::SeqCst);
+        result
+    }
+
+    /// Makes attempts, with waits for `flags` in between, as this socket is set up to.
+    fn wait(
+        &self,
+        flags: PollFlags,
+        timeout: &Mutex<Option<Duration>>,
+        mut attempt: impl FnMut() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut deadline = None;
+        loop {
+            let shutdowns = self.settings.shutdowns.load(Ordering::SeqCst);
+            match attempt() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            if self.settings.nonblocking.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let deadline = deadline.get_or_insert_with(|| Deadline::after(*timeout.lock()));
+            // Ends at readiness, at the time-out, or at a shutdown: then an attempt says what is the matter.
+            loop {
+                let left = deadline.left();
+                if left.is_some_and(|left| left.is_zero()) {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                let ready = is_ready(&self.socket, flags, left.unwrap_or(LOOK).min(LOOK))?;
+                if ready || self.settings.shutdowns.load(Ordering::SeqCst) != shutdowns {
+                    break;
+                }
+            }
+        }
+    }
 }
 
-#[inline]
-pub(crate) fn send_v(mut socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    socket.write_vectored(slices)
+/// How long a wait goes on without a look at what other threads have done.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Winsock takes more, but nobody is served by that, and some of its implementations do not.
+const MAX_SLICES: usize = 1024;
+
+pub(crate) fn send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
+    socket.wait(PollFlags::OUT, &socket.settings.send_timeout, || try_send(socket, data))
 }
 
-#[inline]
-pub(crate) fn recv_v(mut socket: &Socket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-    socket.read_vectored(slices)
+pub(crate) fn recv(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
+    socket.wait(PollFlags::IN, &socket.settings.recv_timeout, || try_recv(socket, buffer))
 }
 
-pub(crate) fn try_send(socket: &Socket, data: &[u8]) -> io::Result<usize> {
-    only_if_ready(socket, PollFlags::OUT)?;
-    send(socket, data)
+pub(crate) fn send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    socket.wait(PollFlags::OUT, &socket.settings.send_timeout, || try_send_v(socket, slices))
 }
 
-pub(crate) fn try_recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
-    only_if_ready(socket, PollFlags::IN)?;
-    recv(socket, buffer)
+pub(crate) fn recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    socket.wait(PollFlags::IN, &socket.settings.recv_timeout, || try_recv_v(socket, slices))
 }
 
-pub(crate) fn try_send_v(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    only_if_ready(socket, PollFlags::OUT)?;
-    send_v(socket, slices)
+pub(crate) fn peek(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
+    let attempt = || Ok(rustix::net::recv(&socket.socket, &mut *buffer, RecvFlags::PEEK)?.1);
+    socket.wait(PollFlags::IN, &socket.settings.recv_timeout, attempt)
 }
 
-pub(crate) fn try_recv_v(socket: &Socket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-    only_if_ready(socket, PollFlags::IN)?;
-    recv_v(socket, slices)
+pub(crate) fn try_send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> {
+    (&socket.socket).write(data).map_err(broken)
 }
 
-/// Winsock has no flag for one transfer that must not wait.
-fn only_if_ready(socket: &Socket, flags: PollFlags) -> io::Result<()> {
+pub(crate) fn try_recv(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
+    (&socket.socket).read(buffer)
+}
+
+pub(crate) fn try_send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    (&socket.socket).write_vectored(&slices[..slices.len().min(MAX_SLICES)]).map_err(broken)
+}
+
+pub(crate) fn try_recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    let count = slices.len().min(MAX_SLICES);
+    (&socket.socket).read_vectored(&mut slices[..count])
+}
+
+/// Sending after the end was sent (`WSAESHUTDOWN`) is a broken pipe, as on Unix.
+fn broken(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(WSAESHUTDOWN) => io::Error::new(io::ErrorKind::BrokenPipe, error),
+        _ => error,
+    }
+}
+
+const WSAESHUTDOWN: i32 = 10_058;
+
+/// Waits for readiness, failures included.
+fn is_ready(socket: &Socket, flags: PollFlags, time: Duration) -> io::Result<bool> {
+    let time = Timespec::try_from(time).expect("it is short");
     let mut handles = [PollFd::from_borrowed_fd(socket.as_socket(), flags)];
-    match poll(&mut handles, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
-        0 => Err(io::ErrorKind::WouldBlock.into()),
-        _ => Ok(()),
+    Ok(poll(&mut handles, Some(&time))? > 0)
+}
+
+impl Deref for StreamSocket {
+    type Target = Socket;
+
+    fn deref(&self) -> &Socket {
+        &self.socket
+    }
+}
+
+impl AsSocket for StreamSocket {
+    fn as_socket(&self) -> BorrowedSocket<'_> {
+        self.socket.as_socket()
+    }
+}
+
+/// Its handle does not block.
+impl From<StreamSocket> for OwnedSocket {
+    fn from(socket: StreamSocket) -> Self {
+        socket.socket.into()
     }
 }

@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use socket2::Socket;
-
+use super::StreamSocket;
 use super::calls;
 use crate::TransferError;
 
 /// Sends the octets of `range`, all of them: on Linux within the system (`sendfile(2)`), elsewhere, and for files that cannot be
 /// sent that way, by reading and sending.
-pub(crate) fn send_file(socket: &Socket, file: &File, range: Range<u64>) -> Result<(), TransferError> {
+pub(crate) fn send_file(socket: &StreamSocket, file: &File, range: Range<u64>) -> Result<(), TransferError> {
     let mut at = range.start;
     let transferred = |at: u64| usize::try_from(at - range.start).unwrap_or(usize::MAX);
     let mut by_copying = !cfg!(any(target_os = "linux", target_os = "android"));
@@ -37,13 +36,13 @@ fn is_impossible(error: &io::Error) -> bool {
 
 /// One step within the system. `at` is moved by what was sent.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn pass(socket: &Socket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
+fn pass(socket: &StreamSocket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
     let count = usize::try_from(end - *at).unwrap_or(usize::MAX).min(MOST_PASSED);
     Ok(rustix::io::retry_on_intr(|| rustix::fs::sendfile(socket, file, Some(&mut *at), count))?)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn pass(socket: &Socket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
+fn pass(socket: &StreamSocket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
     copy(socket, file, at, end)
 }
 
@@ -52,7 +51,7 @@ fn pass(socket: &Socket, file: &File, at: &mut u64, end: u64) -> io::Result<usiz
 const MOST_PASSED: usize = 0x7fff_f000;
 
 /// One step by reading and sending. `at` is moved by what was sent.
-fn copy(socket: &Socket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
+fn copy(socket: &StreamSocket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
     let mut buffer = [0; 16_384];
     let wanted = usize::try_from(end - *at).unwrap_or(usize::MAX).min(buffer.len());
     let read = loop {
@@ -102,7 +101,7 @@ mod tests {
                 listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
                 received
             });
-            let socket = Socket::from(client);
+            let socket = StreamSocket::adopt(client.into()).unwrap();
             let mut at = 1_000;
             while at < 99_000 {
                 assert_ne!(step(&socket, &file, &mut at, 99_000).unwrap(), 0);

@@ -1,6 +1,6 @@
 //! One macro that makes a stream of a socket.
 
-/// Implements the transfers of `$Stream`, whose field `$socket` is a `socket2::Socket`, and what every stream socket can do besides.
+/// Implements the transfers of `$Stream`, whose field `$socket` is a [`StreamSocket`](super::StreamSocket), and what every stream socket can do besides.
 macro_rules! socket_stream {
     ($Stream:ident, $socket:tt) => {
         impl $crate::Receive for $Stream {

@@ -4,7 +4,7 @@ use std::io;
 
 use socket2::{Domain, Socket, Type};
 
-use crate::socket::{OwnedHandle, socket_stream};
+use crate::socket::{OwnedHandle, StreamSocket, socket_stream};
 use crate::unix;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::unix::Credentials;
@@ -16,7 +16,7 @@ use crate::unix::Credentials;
 /// Each transfer is one system call. Dropping it closes it.
 #[derive(Debug)]
 pub struct Stream {
-    socket: Socket,
+    socket: StreamSocket,
     /// Who came to the rendezvous, or was found there. (The pipe itself only knows who made it.)
     #[cfg(any(target_os = "linux", target_os = "android"))]
     peer: Option<Credentials>,
@@ -30,17 +30,17 @@ socket_stream!(Stream, socket);
 /// Those of the operating system, such as too many open files.
 pub fn pair() -> io::Result<(Stream, Stream)> {
     let (one, other) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
-    Ok((Stream::from_socket(one), Stream::from_socket(other)))
+    Ok((Stream::from_socket(one)?, Stream::from_socket(other)?))
 }
 
 /// Who the peer is.
 impl Stream {
-    fn from_socket(socket: Socket) -> Self {
-        Self {
-            socket,
+    fn from_socket(socket: Socket) -> io::Result<Self> {
+        Ok(Self {
+            socket: StreamSocket::adopt(socket)?,
             #[cfg(any(target_os = "linux", target_os = "android"))]
             peer: None,
-        }
+        })
     }
 
     /// With the process at the other end of `rendezvous` for a peer.
@@ -80,6 +80,6 @@ impl TryFrom<OwnedHandle> for Stream {
     type Error = io::Error;
 
     fn try_from(handle: OwnedHandle) -> io::Result<Self> {
-        unix::Stream::try_from(handle).map(|stream| Self::from_socket(Socket::from(OwnedHandle::from(stream))))
+        Self::from_socket(Socket::from(OwnedHandle::from(unix::Stream::try_from(handle)?)))
     }
 }

@@ -131,7 +131,7 @@ impl Acceptor {
     }
 }
 
-acceptor!(Acceptor, Stream, Addr, |(socket, from)| Ok((Stream::from_socket(socket), Addr::from_system(&from)?)));
+acceptor!(Acceptor, Stream, Addr, |(socket, from)| Ok((Stream::from_socket(socket)?, Addr::from_system(&from)?)));
 
 /// The socket file, if there is one, stays.
 impl From<Acceptor> for OwnedHandle {

@@ -95,7 +95,7 @@ impl crate::Connecting for Connecting {
             #[cfg(any(target_os = "linux", target_os = "android"))]
             State::Full(full) => full.try_again()?,
         };
-        Ok(socket.map(Stream::from_socket))
+        socket.map(Stream::from_socket).transpose()
     }
 }
 

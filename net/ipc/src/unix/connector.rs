@@ -89,7 +89,7 @@ impl Connector {
                 let target = addr.to_system()?;
                 let socket = self.socket()?;
                 crate::socket::connect(&socket, &target)?;
-                Ok(Stream::from_socket(socket))
+                Stream::from_socket(socket)
             }
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use socket2::{Domain, Socket, Type};
 
 use super::Addr;
-use crate::socket::{Expected, OwnedHandle, adopt, socket_stream};
+use crate::socket::{Expected, OwnedHandle, StreamSocket, adopt, socket_stream};
 
 /// A UNIX-domain connection.
 ///
@@ -13,7 +13,7 @@ use crate::socket::{Expected, OwnedHandle, adopt, socket_stream};
 /// then begins anew. Sending to a peer that is gone is an error ([`io::ErrorKind::BrokenPipe`]), never a signal.
 /// Each transfer is one system call. Dropping it closes it.
 #[derive(Debug)]
-pub struct Stream(Socket);
+pub struct Stream(StreamSocket);
 
 socket_stream!(Stream, 0);
 
@@ -23,13 +23,13 @@ socket_stream!(Stream, 0);
 /// Those of the operating system, such as too many open files.
 pub fn pair() -> io::Result<(Stream, Stream)> {
     let (one, other) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
-    Ok((Stream(one), Stream(other)))
+    Ok((Stream::from_socket(one)?, Stream::from_socket(other)?))
 }
 
 /// Addresses, and who the peer is.
 impl Stream {
-    pub(crate) fn from_socket(socket: Socket) -> Self {
-        Self(socket)
+    pub(crate) fn from_socket(socket: Socket) -> io::Result<Self> {
+        StreamSocket::adopt(socket).map(Self)
     }
 
     /// The same connection under another handle.
@@ -105,7 +105,7 @@ impl TryFrom<OwnedHandle> for Stream {
     type Error = io::Error;
 
     fn try_from(handle: OwnedHandle) -> io::Result<Self> {
-        adopt(handle, STREAM).map(Self)
+        Self::from_socket(adopt(handle, STREAM)?)
     }
 }
 
