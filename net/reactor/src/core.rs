@@ -11,7 +11,7 @@ use spandrel_sync::{Arc, Mutex};
 
 use crate::demux::{Demultiplexer, Shown};
 use crate::lead::Leadership;
-use crate::queue::{Item, Queue, What};
+use crate::queue::{Item, Mail, Queue, What};
 use crate::table::{Key, Table};
 use crate::timer::{Clock, Time, TimerQueue};
 use crate::wakeup::Wakeup;
@@ -42,6 +42,17 @@ pub(crate) struct Core {
     listed_len: AtomicUsize,
     #[cfg(unix)]
     pub(crate) signals: crate::signal::Signals,
+}
+
+/// What became of something that was put into a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Posted {
+    /// It is the only thing there: somebody has to deliver it.
+    First,
+    /// Somebody is about to deliver.
+    Behind,
+    /// The handler is gone.
+    Refused,
 }
 
 /// Buffers of one thread that leads.
@@ -162,8 +173,12 @@ impl Core {
         for _ in 0..self.most {
             let Some(expired) = timers.pop_expired(now) else { break };
             let (key, argument) = expired.payload;
-            let what = What::Timeout(Expired { id: expired.id, argument, missed: expired.missed });
-            items.push(Item { key, what });
+            match self.post(key, Mail::Timeout(Expired { id: expired.id, argument, missed: expired.missed })) {
+                Posted::First => items.push(Item { key, what: What::Mail }),
+                Posted::Behind => {}
+                // An interval timer of a handler that is gone.
+                Posted::Refused => drop(timers.cancel(expired.id)),
+            }
         }
         self.publish_earliest(timers.as_ref());
     }
@@ -185,6 +200,27 @@ impl Core {
             self.nudge();
         }
         result
+    }
+
+    /// Puts something into a handler's mailbox.
+    pub(crate) fn post(&self, key: Key, mail: Mail) -> Posted {
+        let Some(slot) = self.table.slot(key) else { return Posted::Refused };
+        let mut mailbox = slot.mailbox.lock();
+        // Under the lock: who closes a handler first says so, and then empties the mailbox.
+        if !slot.state.load().is(key.generation()) {
+            return Posted::Refused;
+        }
+        if mailbox.put(mail) { Posted::First } else { Posted::Behind }
+    }
+
+    /// As [`post`](Self::post), and sees to it that it is delivered. False if the handler is gone.
+    pub(crate) fn send(&self, key: Key, mail: Mail) -> bool {
+        let posted = self.post(key, mail);
+        if posted == Posted::First {
+            self.queue.push(Item { key, what: What::Mail });
+            self.nudge();
+        }
+        posted != Posted::Refused
     }
 
     fn take_listed(&self, items: &mut Vec<Item>) {

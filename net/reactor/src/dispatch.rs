@@ -8,7 +8,7 @@ use spandrel_ipc::Interest;
 use spandrel_sync::MutexGuard;
 
 use crate::lead::Turn;
-use crate::queue::{Item, What};
+use crate::queue::{Item, Mail, What};
 use crate::state::{BUSY, Claim, DECODES, DISARMED, LISTED, MAIL, REMOVED, UNOPENED, Word};
 use crate::table::{Arming, Key, Owned, Slot};
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry, sys};
@@ -51,7 +51,7 @@ impl Registry {
                 slot.state.unlist(key.generation());
                 self.dispatch_listed(slot, key, ready, turn)
             }
-            mail => self.dispatch_mail(slot, key, mail, turn),
+            _ => self.dispatch_mail(slot, key, turn),
         }
     }
 
@@ -65,46 +65,37 @@ impl Registry {
         }
     }
 
-    fn dispatch_mail(&self, slot: &Slot, key: Key, what: What, turn: Turn) -> usize {
-        let core = self.core();
-        let mut claim = slot.state.claim(key.generation(), 0);
-        let mut what = what;
-        while claim == Claim::Noted {
-            let note = || match slot.state.claim(key.generation(), MAIL) {
-                Claim::Noted => Ok(()),
-                other => Err(other),
-            };
-            match core.queue.park(key, what, note) {
-                Ok(()) => return 0,
-                Err((back, other)) => (what, claim) = (back, other),
-            }
-        }
-        core.queue.done(&what);
-        let Claim::Claimed(word) = claim else {
-            if let What::Timeout(expired) = what {
-                // An interval timer of a handler that is gone.
-                core.with_timers(|timers| timers.cancel(expired.id));
-            }
-            return 0;
-        };
+    /// Takes a handler's mail out in order, but so much at once at most.
+    fn dispatch_mail(&self, slot: &Slot, key: Key, turn: Turn) -> usize {
+        const AT_ONCE: usize = 16;
+        // Whoever has claimed it says again that there is mail, when it releases.
+        let Claim::Claimed(word) = slot.state.claim(key.generation(), MAIL) else { return 0 };
         self.call(slot, key, word, turn, |handler, cx, calls| {
-            *calls += 1;
-            match what {
-                What::Timeout(expired) => handler.handle_timeout(cx, expired),
-                #[cfg(unix)]
-                What::Signal(signal) => handler.handle_signal(cx, signal),
-                What::Notice(notice) => handler.handle_notice(cx, notice),
-                // `call` has opened it, if nobody did before.
-                _ => {
-                    *calls -= 1;
-                    Ok(())
+            let mut batch = [None; AT_ONCE];
+            if slot.mailbox.lock().take(&mut batch) {
+                // There is more, for which somebody else gets a turn first.
+                slot.state.note(MAIL);
+            }
+            let notices = batch.iter().filter(|mail| matches!(mail, Some(Mail::Notice(_)))).count();
+            self.core().queue.dismiss(notices);
+            for mail in batch.into_iter().map_while(|mail| mail) {
+                *calls += 1;
+                passing_over(match mail {
+                    Mail::Timeout(expired) => handler.handle_timeout(cx, expired),
+                    #[cfg(unix)]
+                    Mail::Signal(signal) => handler.handle_signal(cx, signal),
+                    Mail::Notice(notice) => handler.handle_notice(cx, notice),
+                })?;
+                if slot.state.load().has(REMOVED) {
+                    break;
                 }
             }
+            Ok(())
         })
     }
 
     fn run_job(&self, job: crate::queue::Job) -> usize {
-        self.core().queue.done(&What::Notice(0));
+        self.core().queue.dismiss(1);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(self))) {
             tracing::error!(panic = message(panic), "a job panicked in a reactor");
         }
@@ -188,16 +179,16 @@ impl Registry {
                 self.close_claimed(slot, key, self.reason());
                 return Ok(());
             }
-            if word.has(MAIL) {
-                self.core().queue.unpark(key, || slot.state.clear(MAIL));
-                self.core().nudge();
-                continue;
-            }
-            if word.is_to_arm() {
-                if self.arm_and_release(slot, key, word)? {
-                    return Ok(());
+            let is_released = if word.is_to_arm() {
+                self.arm_and_release(slot, key, word)?
+            } else {
+                slot.state.swap(word, word.armed().without(BUSY))
+            };
+            if is_released {
+                if word.has(MAIL) {
+                    self.core().queue.push(Item { key, what: What::Mail });
+                    self.core().nudge();
                 }
-            } else if slot.state.swap(word, word.armed().without(BUSY)) {
                 return Ok(());
             }
         }
@@ -283,7 +274,7 @@ impl Registry {
 
     /// Closes a handler whose slot is claimed.
     pub(crate) fn close_claimed(&self, slot: &Slot, key: Key, why: CloseReason) {
-        slot.state.condemn();
+        slot.state.note(REMOVED);
         if let Some((handle, _)) = slot.arming.lock().armed.take() {
             let _ = self.core().demux.remove(handle);
         }
@@ -300,8 +291,9 @@ impl Registry {
         if let Err(panic) = closed {
             tracing::error!(panic = message(panic), "a handler panicked while it was closed");
         }
+        let notices = slot.mailbox.lock().clear();
+        self.core().queue.dismiss(notices);
         self.core().table.give_back(key, slot);
-        self.core().queue.forget(key);
     }
 
     /// Why a handler is closed that did nothing wrong.

@@ -1,7 +1,9 @@
-//! What is to be dispatched besides what the demultiplexer shows: notices and jobs from other threads, and what has to wait until
-//! a busy handler is free.
+//! What is to be dispatched besides what the demultiplexer shows: jobs, and the mail of handlers.
+//!
+//! A handler's notices, timers and signals lie in its mailbox, in its slot. While there is mail, one item of the queue (or one
+//! thread) says so; whoever claims the handler then takes the mail out in order. So order is kept whatever the number of threads.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 
@@ -27,12 +29,8 @@ pub(crate) enum What {
     Claimed(Interest),
     /// The handler is ready for this, whatever its handle shows.
     Ready(Interest),
-    /// A new handler is to be opened.
-    Open,
-    Timeout(Expired),
-    #[cfg(unix)]
-    Signal(crate::Signal),
-    Notice(u64),
+    /// There is mail, or the handler is to be opened.
+    Mail,
     Job(Job),
 }
 
@@ -41,138 +39,128 @@ pub(crate) type Job = Box<dyn FnOnce(&Registry) + Send>;
 
 impl fmt::Debug for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, argument): (_, &dyn fmt::Debug) = match self {
-            Self::Shown(ready) => ("Shown", ready),
-            Self::Claimed(ready) => ("Claimed", ready),
-            Self::Ready(ready) => ("Ready", ready),
-            Self::Open => return f.write_str("Open"),
-            Self::Timeout(timer) => ("Timeout", timer),
-            #[cfg(unix)]
-            Self::Signal(signal) => ("Signal", signal),
-            Self::Notice(notice) => ("Notice", notice),
-            Self::Job(_) => return f.write_str("Job"),
-        };
-        f.debug_tuple(name).field(argument).finish()
+        match self {
+            Self::Shown(ready) => f.debug_tuple("Shown").field(ready).finish(),
+            Self::Claimed(ready) => f.debug_tuple("Claimed").field(ready).finish(),
+            Self::Ready(ready) => f.debug_tuple("Ready").field(ready).finish(),
+            Self::Mail => f.write_str("Mail"),
+            Self::Job(_) => f.write_str("Job"),
+        }
     }
 }
 
-/// Notices and jobs, in order, of which there is a limited number under way.
+/// Jobs, and tokens of mail, in order.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// Length of `items`, to be looked at without the lock.
     len: AtomicUsize,
-    /// Notices and jobs that were accepted and not yet dispatched, wherever they are.
+    /// Notices and jobs that were accepted and not yet dispatched.
     under_way: AtomicUsize,
     limit: usize,
     items: Mutex<VecDeque<Item>>,
-    /// What came for handlers while they were busy.
-    parked: Mutex<HashMap<Key, VecDeque<What>>>,
 }
 
 impl Queue {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            len: AtomicUsize::new(0),
-            under_way: AtomicUsize::new(0),
-            limit,
-            items: Mutex::new(VecDeque::new()),
-            parked: Mutex::new(HashMap::new()),
-        }
+        Self { len: AtomicUsize::new(0), under_way: AtomicUsize::new(0), limit, items: Mutex::new(VecDeque::new()) }
     }
 
-    /// Accepts a notice or a job, unless there are too many.
-    pub(crate) fn accept(&self, item: Item) -> io::Result<()> {
+    /// Makes room for a notice or a job, unless there are too many.
+    pub(crate) fn admit(&self) -> io::Result<()> {
         if self.under_way.fetch_add(1, Ordering::Relaxed) >= self.limit {
-            self.under_way.fetch_sub(1, Ordering::Relaxed);
+            self.dismiss(1);
             let text = format!("{} notices and jobs are under way already", self.limit);
             return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
         }
-        self.push(item);
         Ok(())
     }
 
-    /// Takes what is not limited, because there is at most one for each of something else.
+    /// So many notices or jobs were dispatched, or are moot.
+    pub(crate) fn dismiss(&self, count: usize) {
+        self.under_way.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Takes an admitted job; or a token of mail, of which there is one for each handler, apart from that for its opening.
     pub(crate) fn push(&self, item: Item) {
         let mut items = self.items.lock();
         items.push_back(item);
         self.len.store(items.len(), Ordering::SeqCst);
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len.load(Ordering::SeqCst) == 0
     }
 
     /// Moves up to `most` items over.
     pub(crate) fn take(&self, most: usize, into: &mut Vec<Item>) {
-        if self.is_empty() {
-            return;
-        }
         let mut items = self.items.lock();
         let most = most.min(items.len());
         into.extend(items.drain(..most));
         self.len.store(items.len(), Ordering::SeqCst);
     }
 
-    /// A notice or a job was dispatched, or is moot.
-    pub(crate) fn done(&self, what: &What) {
-        if matches!(what, What::Notice(_) | What::Job(_)) {
-            self.under_way.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Puts something by for a handler, if it is busy: `note` tells, and leaves a note with who has claimed it.
-    pub(crate) fn park<R>(&self, key: Key, what: What, note: impl FnOnce() -> Result<(), R>) -> Result<(), (What, R)> {
-        let mut parked = self.parked.lock();
-        match note() {
-            Ok(()) => {
-                let mail = parked.entry(key).or_default();
-                if let Some(what) = merge(mail, what) {
-                    mail.push_back(what);
-                }
-                Ok(())
-            }
-            Err(claimed) => Err((what, claimed)),
-        }
-    }
-
-    /// Takes the note back, under the lock, and puts what was parked before everything else.
-    pub(crate) fn unpark(&self, key: Key, take_note: impl FnOnce()) {
-        let mut parked = self.parked.lock();
-        take_note();
-        let Some(mail) = parked.remove(&key) else { return };
+    /// Takes everything.
+    pub(crate) fn drain(&self) -> VecDeque<Item> {
         let mut items = self.items.lock();
-        for what in mail.into_iter().rev() {
-            items.push_front(Item { key, what });
-        }
-        self.len.store(items.len(), Ordering::SeqCst);
-    }
-
-    /// Drops what was parked for a handler that is closed.
-    pub(crate) fn forget(&self, key: Key) {
-        let mail = self.parked.lock().remove(&key);
-        mail.iter().flatten().for_each(|what| self.done(what));
-    }
-
-    /// Drops everything.
-    pub(crate) fn clear(&self) {
-        let items = std::mem::take(&mut *self.items.lock());
         self.len.store(0, Ordering::SeqCst);
-        items.iter().for_each(|item| self.done(&item.what));
+        std::mem::take(&mut items)
+    }
+}
+
+/// One piece of a handler's mail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mail {
+    Timeout(Expired),
+    #[cfg(unix)]
+    Signal(crate::Signal),
+    Notice(u64),
+}
+
+/// A handler's mail, in order. Made when the first comes; boxed, because most handlers never get any.
+#[derive(Debug, Default)]
+#[allow(clippy::box_collection, reason = "a slot has room for one word")]
+pub(crate) struct Mailbox(Option<Box<VecDeque<Mail>>>);
+
+impl Mailbox {
+    /// Whether it was empty, so that it takes a token.
+    pub(crate) fn put(&mut self, mail: Mail) -> bool {
+        let letters = self.0.get_or_insert_default();
+        let was_empty = letters.is_empty();
+        if was_empty || !merges(letters, &mail) {
+            letters.push_back(mail);
+        }
+        was_empty
+    }
+
+    /// Moves as much over as there is room for, and says whether there is more.
+    pub(crate) fn take(&mut self, room: &mut [Option<Mail>]) -> bool {
+        let Some(letters) = self.0.as_mut() else { return false };
+        for place in room {
+            *place = letters.pop_front();
+        }
+        !letters.is_empty()
+    }
+
+    /// Empties it, and says how many notices there were.
+    pub(crate) fn clear(&mut self) -> usize {
+        let mail = self.0.take().unwrap_or_default();
+        mail.iter().filter(|mail| matches!(mail, Mail::Notice(_))).count()
     }
 }
 
 /// Counts what is there already, so that a handler that is busy for long is not buried by its own interval timers and signals.
-fn merge(mail: &mut VecDeque<What>, what: What) -> Option<What> {
-    for there in mail.iter_mut() {
-        match (there, &what) {
-            (What::Timeout(there), What::Timeout(new)) if there.id == new.id => {
-                there.missed += 1 + new.missed;
-                return None;
+fn merges(there: &mut VecDeque<Mail>, mail: &Mail) -> bool {
+    match mail {
+        Mail::Notice(_) => false,
+        Mail::Timeout(new) => there.iter_mut().any(|old| match old {
+            Mail::Timeout(old) if old.id == new.id => {
+                old.missed += 1 + new.missed;
+                true
             }
-            #[cfg(unix)]
-            (What::Signal(there), What::Signal(new)) if there == new => return None,
-            _ => {}
-        }
+            _ => false,
+        }),
+        #[cfg(unix)]
+        Mail::Signal(new) => there.iter().any(|old| matches!(old, Mail::Signal(old) if old == new)),
     }
-    Some(what)
 }

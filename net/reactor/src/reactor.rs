@@ -309,8 +309,8 @@ impl Owner {
         for key in keys {
             self.registry.remove(HandlerId(key));
         }
-        drop(core.lead.drain());
-        core.queue.clear();
+        let jobs = core.lead.drain().into_iter().chain(core.queue.drain());
+        core.queue.dismiss(jobs.filter(|item| matches!(item.what, What::Job(_))).count());
         core.with_timers(|timers| timers.clear());
     }
 }

@@ -8,7 +8,7 @@ use spandrel_ipc::Interest;
 use spandrel_sync::Arc;
 
 use crate::core::Core;
-use crate::queue::{Item, What};
+use crate::queue::{Item, Mail, What};
 use crate::state::{Claim, SUSPENDED, Word};
 use crate::table::{Key, NoSlot, Owned, Slot};
 use crate::timer::{Time, TimerId};
@@ -68,7 +68,7 @@ impl Registry {
             self.open_claimed(slot, key);
         } else {
             self.settle(slot, key)?;
-            core.queue.push(Item { key, what: What::Open });
+            core.queue.push(Item { key, what: What::Mail });
             core.nudge();
         }
         if core.table.is_closed() {
@@ -145,9 +145,11 @@ impl Registry {
     /// [`io::ErrorKind::NotFound`] if the handler was removed; [`io::ErrorKind::WouldBlock`] if as many notices and jobs are under
     /// way as the reactor's [options](crate::Options::max_notices) allow.
     pub fn notify(&self, id: HandlerId, notice: u64) -> io::Result<()> {
-        self.live(id)?;
-        self.core().queue.accept(Item { key: id.0, what: What::Notice(notice) })?;
-        self.core().nudge();
+        self.core().queue.admit()?;
+        if !self.core().send(id.0, Mail::Notice(notice)) {
+            self.core().queue.dismiss(1);
+            return Err(stale());
+        }
         Ok(())
     }
 
@@ -160,7 +162,8 @@ impl Registry {
         if self.core().table.is_closed() {
             return Err(no_slot(NoSlot::Closed, 0));
         }
-        self.core().queue.accept(Item { key: Key(0), what: What::Job(Box::new(job)) })?;
+        self.core().queue.admit()?;
+        self.core().queue.push(Item { key: Key(0), what: What::Job(Box::new(job)) });
         self.core().nudge();
         Ok(())
     }

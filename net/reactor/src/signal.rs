@@ -15,7 +15,7 @@ use signal_hook::low_level;
 use spandrel_ipc::{Handle, Interest, Pollable};
 use spandrel_sync::Mutex;
 
-use crate::queue::{Item, What};
+use crate::queue::Mail;
 use crate::table::Key;
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry};
 
@@ -140,12 +140,8 @@ impl EventHandler for Source {
         while (&self.receiver).read(&mut [0; 64])? == 64 {}
         let core = cx.core();
         if let Some(keys) = core.signals.wanted.lock().get_mut(&self.signal) {
-            keys.retain(|key| cx.contains(HandlerId(*key)));
-            for key in keys {
-                core.queue.push(Item { key: *key, what: What::Signal(self.signal) });
-            }
+            keys.retain(|key| core.send(*key, Mail::Signal(self.signal)));
         }
-        core.nudge();
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub(crate) const UNOPENED: u64 = 1 << 13;
 pub(crate) const DECODES: u64 = 1 << 14;
 const EDGE: u64 = 1 << 15;
 const ONE_SHOT: u64 = 1 << 16;
-/// Note: there is something parked for it.
+/// Note: its mail could not be delivered.
 pub(crate) const MAIL: u64 = 1 << 17;
 /// On the list of those that are ready without being shown.
 pub(crate) const LISTED: u64 = 1 << 18;
@@ -112,9 +112,9 @@ impl Word {
         self.generation() == generation && self.0 & (LIVE | REMOVED) == LIVE
     }
 
-    /// As it is when the arming has been brought up to date.
+    /// As it is when the arming has been brought up to date, and it is known that there is mail.
     pub(crate) fn armed(self) -> Self {
-        self.without(DIRTY | SHOWN | DISARMED | MISSED)
+        self.without(DIRTY | SHOWN | DISARMED | MISSED | MAIL)
     }
 
     /// Whether all there is to do to release it is to clear `BUSY`, as far as this value tells.
@@ -257,9 +257,9 @@ impl State {
         }
     }
 
-    /// For a claimer: notes that the handler is to be closed, whether or not somebody else has.
-    pub(crate) fn condemn(&self) {
-        self.0.fetch_or(REMOVED, Ordering::AcqRel);
+    /// For a claimer: leaves itself a note.
+    pub(crate) fn note(&self, note: u64) {
+        self.0.fetch_or(note, Ordering::AcqRel);
     }
 
     /// Clears a flag of a slot that the caller has claimed.

@@ -1,0 +1,373 @@
+//! Several threads in one reactor, and other threads outside of it, over every back end.
+
+mod scripted;
+
+use std::io;
+use std::time::Duration;
+
+use scripted::{LONG, Log, NONE, Scripted, echo, pair, ping, wait_until};
+use spandrel_ipc::{Interest, inet};
+use spandrel_reactor::{Backend, HandlerId, Options, Reactor, ThreadStrategy};
+use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use spandrel_sync::{Arc, Mutex, thread};
+
+const POOL: ThreadStrategy = ThreadStrategy::HalfSyncHalfAsync { workers: 3, queue: 4 };
+
+/// A reactor that threads of its own run, until dropped.
+struct Running {
+    reactor: Reactor,
+    threads: Vec<thread::JoinHandle<io::Result<()>>>,
+}
+
+impl Running {
+    fn new(backend: Backend, strategy: ThreadStrategy, threads: usize) -> Self {
+        let options = Options::default().backend(backend).threads(strategy).max_events_per_wait(8);
+        let reactor = Reactor::with(&options).expect("a reactor");
+        let start = |_| {
+            let reactor = reactor.clone();
+            thread::spawn(move || reactor.run())
+        };
+        Self { threads: (0..threads).map(start).collect(), reactor }
+    }
+
+    fn register(&self, handler: Scripted, interest: Interest) -> HandlerId {
+        self.reactor.registry().register(handler, interest).expect("registered")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.reactor.stop();
+        for thread in self.threads.drain(..) {
+            let result = thread.join();
+            if !std::thread::panicking() {
+                result.expect("no panic").expect("runs");
+            }
+        }
+    }
+}
+
+fn everywhere(test: impl Fn(Running)) {
+    for backend in Backend::available() {
+        for (strategy, threads) in [(ThreadStrategy::LeaderFollowers, 4), (POOL, 1)] {
+            eprintln!("{backend}, {strategy:?}");
+            test(Running::new(backend, strategy, threads));
+        }
+    }
+}
+
+/// An echo that notices when two threads are in it.
+fn exclusive(log: &Log, stream: inet::Stream) -> Scripted {
+    let inside = AtomicBool::new(false);
+    Scripted::new("a", log).over(stream).input(move |_, stream| {
+        assert!(!inside.swap(true, Ordering::SeqCst), "two threads are in one handler");
+        let result = echo(stream);
+        inside.store(false, Ordering::SeqCst);
+        result
+    })
+}
+
+#[test]
+fn many_connections_at_once_and_no_handler_is_entered_twice() {
+    everywhere(|running| {
+        let log = Log::default();
+        let clients: Vec<_> = (0..8_u8)
+            .map(|number| {
+                let (near, far) = pair();
+                running.register(exclusive(&log, far), Interest::INPUT);
+                thread::spawn(move || (0..100).for_each(|_| ping(&near, &[number; 33])))
+            })
+            .collect();
+        clients.into_iter().for_each(|client| client.join().expect("all was echoed"));
+        wait_until(|| running.reactor.registry().is_empty());
+        let closes: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("a close")).collect();
+        assert_eq!(closes, ["a close: failed: unexpected end of file"; 8]);
+    });
+}
+
+/// Octets keep coming while the handler is busy with those before.
+#[test]
+fn one_connection_that_never_rests() {
+    everywhere(|running| {
+        let log = Log::default();
+        let (near, far) = pair();
+        running.register(exclusive(&log, far), Interest::INPUT);
+        let near = Arc::new(near);
+        let sender = {
+            let near = Arc::clone(&near);
+            thread::spawn(move || (0..2000).for_each(|_| near.send_n(&[7; 9]).expect("sent")))
+        };
+        let mut octets = vec![0; 2000 * 9];
+        near.recv_n(&mut octets).expect("all is echoed");
+        sender.join().expect("no panic");
+        assert!(octets.iter().all(|octet| *octet == 7));
+    });
+}
+
+/// A handler that takes long delays no other for longer than the reactor's patience.
+#[test]
+fn a_long_dispatch_loses_the_lead() {
+    everywhere(|running| {
+        let log = Log::default();
+        let (near, far) = pair();
+        let (other_near, other_far) = pair();
+        let seen = log.clone();
+        let slow = Scripted::new("slow", &log).over(far).input(move |_, stream| {
+            wait_until(|| seen.has("quick input"));
+            echo(stream)
+        });
+        running.register(slow, Interest::INPUT);
+        running.register(Scripted::new("quick", &log).over(other_far), Interest::INPUT);
+        near.send_n(b"x").expect("sent");
+        wait_until(|| log.has("slow input"));
+        ping(&other_near, b"y");
+        near.recv_n(&mut [0]).expect("echoed");
+    });
+}
+
+#[test]
+fn a_handler_hands_the_lead_on() {
+    for backend in Backend::available() {
+        // So patient that only the handler itself can let another lead in time.
+        let options = Options::default().backend(backend).patience(LONG * 100);
+        let reactor = Reactor::with(&options).expect("a reactor");
+        let runs: Vec<_> = (0..2)
+            .map(|_| {
+                let reactor = reactor.clone();
+                thread::spawn(move || reactor.run())
+            })
+            .collect();
+        let log = Log::default();
+        let (near, far) = pair();
+        let (other_near, other_far) = pair();
+        let seen = log.clone();
+        let slow = Scripted::new("slow", &log).over(far).input(move |cx, stream| {
+            cx.promote();
+            wait_until(|| seen.has("quick input"));
+            echo(stream)
+        });
+        reactor.registry().register(slow, Interest::INPUT).expect("registered");
+        reactor.registry().register(Scripted::new("quick", &log).over(other_far), Interest::INPUT).expect("registered");
+        near.send_n(b"x").expect("sent");
+        wait_until(|| log.has("slow input"));
+        ping(&other_near, b"y");
+        near.recv_n(&mut [0]).expect("echoed");
+        reactor.stop();
+        runs.into_iter().for_each(|run| run.join().expect("no panic").expect("runs"));
+    }
+}
+
+/// Whoever removes a handler does not wait for it, and it is closed by the thread that is in it.
+#[test]
+fn a_handler_is_removed_while_it_runs() {
+    everywhere(|running| {
+        let registry = running.reactor.registry();
+        let log = Log::default();
+        let (near, far) = pair();
+        let goes_on = Arc::new(AtomicBool::new(false));
+        let gate = Arc::clone(&goes_on);
+        let handler = Scripted::new("a", &log).over(far).input(move |cx, _| {
+            wait_until(|| gate.load(Ordering::SeqCst));
+            assert!(!cx.contains(cx.id()));
+            Ok(())
+        });
+        let id = running.register(handler, Interest::INPUT);
+        near.send_n(b"x").expect("sent");
+        wait_until(|| log.has("a input"));
+        assert!(registry.remove(id), "it does not wait for the handler");
+        assert!(!log.has("a close: removed"));
+        assert!(!registry.suspend(id) && !registry.remove(id));
+        goes_on.store(true, Ordering::SeqCst);
+        wait_until(|| log.has("a close: removed"));
+    });
+}
+
+/// Two handlers that remove each other, both running.
+#[test]
+fn handlers_remove_each_other() {
+    everywhere(|running| {
+        let log = Log::default();
+        let ids: Arc<Mutex<Vec<HandlerId>>> = Arc::default();
+        let both = Arc::new(AtomicUsize::new(0));
+        let mut near = Vec::new();
+        for number in 0..2 {
+            let (one, far) = pair();
+            let (ids_seen, inside) = (Arc::clone(&ids), Arc::clone(&both));
+            let handler = Scripted::new("a", &log).over(far).input(move |cx, _| {
+                inside.fetch_add(1, Ordering::SeqCst);
+                wait_until(|| inside.load(Ordering::SeqCst) >= 2);
+                let other = ids_seen.lock()[1 - number];
+                cx.remove(other);
+                Ok(())
+            });
+            ids.lock().push(running.register(handler, Interest::INPUT));
+            near.push(one);
+        }
+        near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
+        wait_until(|| log.count("a close: removed") == 2);
+        wait_until(|| running.reactor.registry().is_empty());
+    });
+}
+
+#[test]
+fn changes_to_a_running_handler_take_effect_when_it_returns() {
+    everywhere(|running| {
+        let registry = running.reactor.registry();
+        let log = Log::default();
+        let (near, far) = pair();
+        let goes_on = Arc::new(AtomicBool::new(false));
+        let gate = Arc::clone(&goes_on);
+        let handler = Scripted::new("a", &log).over(far).input(move |_, stream| {
+            wait_until(|| gate.load(Ordering::SeqCst));
+            stream.try_recv(&mut [0]).map(drop)
+        });
+        let id = running.register(handler, Interest::INPUT);
+        near.send_n(b"xy").expect("sent");
+        wait_until(|| log.has("a input"));
+        assert!(registry.suspend(id));
+        registry.notify(id, 1).expect("accepted");
+        registry.schedule(id, Duration::from_millis(1), None, 2).expect("room");
+        goes_on.store(true, Ordering::SeqCst);
+        wait_until(|| log.has("a notice 1") && log.has("a timeout 2"));
+        assert_eq!(log.count("a input"), 1, "it is suspended, and one octet is left");
+        assert!(registry.resume(id));
+        wait_until(|| log.count("a input") == 2);
+    });
+}
+
+/// What comes for a busy handler waits for it, in order, and does not keep the reactor from others.
+#[test]
+fn notices_wait_for_a_busy_handler() {
+    everywhere(|running| {
+        let registry = running.reactor.registry();
+        let log = Log::default();
+        let goes_on = Arc::new(AtomicBool::new(false));
+        let gate = Arc::clone(&goes_on);
+        let busy = Scripted::new("busy", &log).notice(move |_, _| {
+            wait_until(|| gate.load(Ordering::SeqCst));
+            Ok(())
+        });
+        let busy = running.register(busy, NONE);
+        let other = running.register(Scripted::new("other", &log), NONE);
+        for notice in 0..50 {
+            registry.notify(busy, notice).expect("accepted");
+        }
+        wait_until(|| log.has("busy notice 0"));
+        registry.notify(other, 99).expect("accepted");
+        wait_until(|| log.has("other notice 99"));
+        assert!(!log.has("busy notice 1"));
+        goes_on.store(true, Ordering::SeqCst);
+        wait_until(|| log.has("busy notice 49"));
+        let told: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("busy notice")).collect();
+        let sent: Vec<_> = (0..50).map(|notice| format!("busy notice {notice}")).collect();
+        assert_eq!(told, sent);
+    });
+}
+
+/// The lead is taken over, and come back to, by threads that leave and join.
+#[test]
+fn threads_come_and_go() {
+    for backend in Backend::available() {
+        let reactor = Reactor::with(&Options::default().backend(backend)).expect("a reactor");
+        let log = Log::default();
+        let (near, far) = pair();
+        reactor.registry().register(exclusive(&log, far), Interest::INPUT).expect("registered");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let runs: Vec<_> = (0..4)
+            .map(|number| {
+                let (reactor, is_over) = (reactor.clone(), Arc::clone(&is_over));
+                thread::spawn(move || {
+                    while !is_over.load(Ordering::SeqCst) {
+                        if number % 2 == 0 {
+                            reactor.run_once(Some(Duration::from_micros(300))).expect("runs");
+                        } else {
+                            reactor.run_for(Duration::from_micros(700)).expect("runs");
+                        }
+                    }
+                })
+            })
+            .collect();
+        (0..300).for_each(|_| ping(&near, b"abc"));
+        is_over.store(true, Ordering::SeqCst);
+        runs.into_iter().for_each(|run| run.join().expect("no panic"));
+    }
+}
+
+/// A follower whose condition another thread makes come true.
+#[test]
+fn run_until_ends_wherever_it_comes_true() {
+    for backend in Backend::available() {
+        let reactor = Reactor::with(&Options::default().backend(backend)).expect("a reactor");
+        let flags: Arc<[AtomicBool; 3]> = Arc::default();
+        let runs: Vec<_> = (0..3)
+            .map(|number| {
+                let (reactor, flags) = (reactor.clone(), Arc::clone(&flags));
+                thread::spawn(move || reactor.run_until(Some(LONG), || flags[number].load(Ordering::SeqCst)))
+            })
+            .collect();
+        for flag in flags.iter() {
+            flag.store(true, Ordering::SeqCst);
+            reactor.registry().wake();
+        }
+        runs.into_iter().for_each(|run| assert!(run.join().expect("no panic").expect("runs")));
+    }
+}
+
+#[test]
+fn a_reactive_reactor_has_one_thread() {
+    let reactor = Reactor::with(&Options::default().threads(ThreadStrategy::Reactive)).expect("a reactor");
+    let log = Log::default();
+    let other = reactor.clone();
+    let handler = Scripted::new("a", &log).open(move |_, ()| {
+        let elsewhere = other.clone();
+        let refused = thread::spawn(move || elsewhere.run().map_err(|error| error.kind())).join().expect("no panic");
+        assert_eq!(refused, Err(io::ErrorKind::ResourceBusy));
+        other.run_once(Some(Duration::ZERO)).expect("the same thread may run it inside");
+        Ok(())
+    });
+    reactor.registry().register(handler, NONE).expect("registered");
+    scripted::run_until(&reactor, || log.has("a open"));
+    assert_eq!(log.take(), ["a open"]);
+}
+
+/// The thread in `run` waits, and the workers dispatch.
+#[test]
+fn half_sync_half_async_dispatches_in_its_workers() {
+    for backend in Backend::available() {
+        let running = Running::new(backend, POOL, 1);
+        let log = Log::default();
+        let (near, far) = pair();
+        let noted = log.clone();
+        let handler = Scripted::new("a", &log).over(far).input(move |_, stream| {
+            noted.note(std::thread::current().name().unwrap_or_default());
+            echo(stream)
+        });
+        running.register(handler, Interest::INPUT);
+        ping(&near, b"x");
+        assert!(log.lines().iter().any(|line| line.starts_with("spandrel-work-")), "{:?}", log.lines());
+    }
+}
+
+/// However many are ready, the queue between the halves holds no more than it may, and all are served.
+#[test]
+fn half_sync_half_async_with_a_short_queue() {
+    for backend in Backend::available() {
+        let strategy = ThreadStrategy::HalfSyncHalfAsync { workers: 1, queue: 1 };
+        let running = Running::new(backend, strategy, 1);
+        let log = Log::default();
+        let near: Vec<_> = (0..10)
+            .map(|_| {
+                let (near, far) = pair();
+                running.register(exclusive(&log, far), Interest::INPUT);
+                near
+            })
+            .collect();
+        for _ in 0..20 {
+            near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
+            near.iter().for_each(|one| one.recv_n(&mut [0]).expect("echoed"));
+        }
+        running.reactor.close();
+        assert!(running.reactor.registry().is_empty());
+        assert_eq!(log.count("a close: the reactor was closed"), 10);
+    }
+}
