@@ -33,10 +33,16 @@ mod connecting;
 mod connector;
 mod greeting;
 mod half;
+#[cfg(all(test, shuttle))]
+mod models;
 mod patience;
 mod ring;
 mod segment;
 mod stream;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+#[cfg(all(test, loom))]
+mod weak;
 
 use std::io;
 use std::time::Duration;

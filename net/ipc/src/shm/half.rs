@@ -10,7 +10,7 @@ use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::patience::Patience;
-use super::ring::{self, Call, Consumer, Corrupt, Ground, Producer, Step, WAITING, Word};
+use super::ring::{self, Call, Consumer, Corrupt, Ground, POLLING, Producer, QUIT, Step, WAITING, Word};
 use crate::deadline::Deadline;
 
 /// What a half needs of the system.
@@ -99,6 +99,8 @@ pub(crate) trait End {
     /// The word that this side publishes.
     fn published<G: Ground>(ground: &G) -> &G::Word;
     fn position(&self) -> u32;
+    /// Whether an end at `position` has something to do, or may have.
+    fn is_ready<G: Ground>(ground: &G, position: u32) -> bool;
     fn finish<G: Ground>(&mut self, ground: &G) -> Call;
 }
 
@@ -111,6 +113,9 @@ impl End for Producer {
     }
     fn position(&self) -> u32 {
         Producer::position(self)
+    }
+    fn is_ready<G: Ground>(ground: &G, position: u32) -> bool {
+        ring::is_writable(ground.head().value(), position, ground.capacity()) || ground.tail().value() & QUIT != 0
     }
     fn finish<G: Ground>(&mut self, ground: &G) -> Call {
         self.end(ground)
@@ -126,6 +131,9 @@ impl End for Consumer {
     }
     fn position(&self) -> u32 {
         Consumer::position(self)
+    }
+    fn is_ready<G: Ground>(ground: &G, position: u32) -> bool {
+        ring::is_readable(ground.tail().value(), position)
     }
     fn finish<G: Ground>(&mut self, ground: &G) -> Call {
         self.end(ground)
@@ -146,6 +154,22 @@ impl<E: End + Default> Half<E> {
     /// Where this side was after its last transfer; another thread may be ahead already.
     pub(crate) fn position(&self) -> u32 {
         self.position.load(Ordering::Acquire)
+    }
+
+    /// Whether a transfer would not have to wait, as far as can be seen without one.
+    pub(crate) fn is_ready<G: Ground>(&self, ground: &G) -> bool {
+        E::is_ready(ground, self.position()) || self.is_shut()
+    }
+
+    /// Asks the peer to ring once this may be ready; tells whether it is already, and then does not ask.
+    pub(crate) fn announce<G: Ground>(&self, ground: &G) -> bool {
+        let signal = E::signal(ground);
+        signal.set(POLLING);
+        let is_ready = self.is_ready(ground);
+        if is_ready {
+            signal.clear(POLLING);
+        }
+        is_ready
     }
 
     /// Ends it, also for those who wait in other threads.

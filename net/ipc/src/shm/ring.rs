@@ -38,7 +38,7 @@ pub(crate) const WAITING: u32 = 1;
 /// The bits of a word below the position.
 pub(crate) const FLAGS: u32 = 4;
 /// Positions are modulo this.
-const WRAP: u32 = 1 << (32 - FLAGS);
+pub(crate) const WRAP: u32 = 1 << (32 - FLAGS);
 /// The largest ring, in octets: far from where two positions could be mistaken for each other.
 pub(crate) const MAX_CAPACITY: u32 = WRAP / 4;
 
@@ -52,6 +52,35 @@ pub(crate) trait Word {
     fn set(&self, flags: u32) -> u32;
     fn clear(&self, flags: u32) -> u32;
 }
+
+/// Makes a [`Word`] of an atomic number: of the machine's, or of a model checker's.
+macro_rules! word {
+    ($Atomic:ty) => {
+        impl $crate::shm::ring::Word for $Atomic {
+            #[inline]
+            fn value(&self) -> u32 {
+                self.load(::std::sync::atomic::Ordering::Acquire)
+            }
+            #[inline]
+            fn replace(&self, value: u32) -> u32 {
+                self.swap(value, ::std::sync::atomic::Ordering::AcqRel)
+            }
+            #[inline]
+            fn add(&self, value: u32) -> u32 {
+                self.fetch_add(value, ::std::sync::atomic::Ordering::AcqRel)
+            }
+            #[inline]
+            fn set(&self, flags: u32) -> u32 {
+                self.fetch_or(flags, ::std::sync::atomic::Ordering::AcqRel)
+            }
+            #[inline]
+            fn clear(&self, flags: u32) -> u32 {
+                self.fetch_and(!flags, ::std::sync::atomic::Ordering::AcqRel)
+            }
+        }
+    };
+}
+pub(crate) use word;
 
 /// What a ring lies on.
 pub(crate) trait Ground {
@@ -111,6 +140,11 @@ fn position(word: u32) -> u32 {
     word >> FLAGS
 }
 
+/// How many octets are copied between two publications, so that the other side can copy some while this one copies others.
+fn at_once<G: Ground>(ground: &G) -> u32 {
+    (ground.capacity() / 4).max(1)
+}
+
 /// How far `to` is ahead of `from`.
 fn ahead(to: u32, from: u32) -> u32 {
     to.wrapping_sub(from) % WRAP
@@ -126,6 +160,12 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
+    /// In an empty ring whose positions are not at the beginning.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn at(position: u32) -> Self {
+        Self { tail: position, head: position, ..Self::default() }
+    }
+
     /// Copies some of `slices` into the ring and publishes them; `slices` are not all empty.
     #[inline]
     pub(crate) fn push<G: Ground>(&mut self, ground: &G, slices: &[IoSlice<'_>]) -> Result<Step, Corrupt> {
@@ -145,6 +185,7 @@ impl Producer {
             }
         }
         let before = self.tail;
+        space = space.min(at_once(ground));
         for slice in slices {
             let n = slice.len().min(space as usize);
             self.copy(ground, &slice[..n]);
@@ -203,6 +244,12 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
+    /// In an empty ring whose positions are not at the beginning.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn at(position: u32) -> Self {
+        Self { head: position, tail: position, ..Self::default() }
+    }
+
     /// Copies some of what is in the ring into `slices`, which are not all empty, and gives its place free.
     #[inline]
     pub(crate) fn pop<G: Ground>(&mut self, ground: &G, slices: &mut [IoSliceMut<'_>]) -> Result<Step, Corrupt> {
@@ -219,16 +266,17 @@ impl Consumer {
             }
         }
         let before = self.head;
+        let mut left = used.min(at_once(ground));
         for slice in slices {
-            let n = slice.len().min(used as usize);
+            let n = slice.len().min(left as usize);
             self.copy(ground, &mut slice[..n]);
-            used -= n as u32;
-            if used == 0 {
+            left -= n as u32;
+            if left == 0 {
                 break;
             }
         }
         let popped = ahead(self.head, before);
-        Ok(Step::Done(popped as usize, self.publish(ground, popped, used)))
+        Ok(Step::Done(popped as usize, self.publish(ground, popped, used - popped)))
     }
 
     /// Gives the place of `popped` octets free. A producer that waits for space is called once half of the ring is free, so that the

@@ -13,11 +13,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering}; // shared with another process: those of the machine
+use std::sync::atomic::AtomicU32; // shared with another process: those of the machine
 
 use rustix::fs::{FileType, MemfdFlags, SealFlags};
 
-use super::ring::{Ground, MAX_CAPACITY, Word};
+use super::ring::{Ground, MAX_CAPACITY, word};
 use crate::sys::shm::Memory;
 
 /// Where the octets begin.
@@ -197,25 +197,4 @@ impl Ground for SharedRing<'_> {
     }
 }
 
-impl Word for AtomicU32 {
-    #[inline]
-    fn value(&self) -> u32 {
-        self.load(Ordering::Acquire)
-    }
-    #[inline]
-    fn replace(&self, value: u32) -> u32 {
-        self.swap(value, Ordering::AcqRel)
-    }
-    #[inline]
-    fn add(&self, value: u32) -> u32 {
-        self.fetch_add(value, Ordering::AcqRel)
-    }
-    #[inline]
-    fn set(&self, flags: u32) -> u32 {
-        self.fetch_or(flags, Ordering::AcqRel)
-    }
-    #[inline]
-    fn clear(&self, flags: u32) -> u32 {
-        self.fetch_and(!flags, Ordering::AcqRel)
-    }
-}
+word!(AtomicU32);

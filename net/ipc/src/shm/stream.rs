@@ -13,7 +13,7 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::half::{Half, Host, Stop, Wait};
 use super::patience::Patience;
-use super::ring::{self, Consumer, Ground, POLLING, Producer, Word};
+use super::ring::{self, Consumer, Ground, Producer, Word};
 use super::segment::{Direction, Layout, SharedRing, Side};
 use crate::deadline::Deadline;
 use crate::sys::shm::Memory;
@@ -208,25 +208,19 @@ impl Stream {
         }
     }
 
-    fn readable(&self) -> bool {
-        ring::is_readable(self.inbound().tail().value(), self.receiver.position()) || self.receiver.is_shut()
-    }
-
-    /// Announces with `POLLING` on `word` and asks again; takes it back if there is no need to wait.
-    fn announce(word: &AtomicU32, is_ready: impl FnOnce() -> bool) -> bool {
-        word.set(POLLING);
-        let ready = is_ready();
-        if ready {
-            word.clear(POLLING);
+    /// What of `wanted` is ready.
+    fn ready(&self, wanted: Interest) -> Interest {
+        if self.line.is_gone.load(Ordering::Acquire) {
+            return wanted; // the next transfer will tell
+        }
+        let mut ready = Interest::NONE;
+        if wanted.contains(Interest::INPUT) && self.receiver.is_ready(&self.inbound()) {
+            ready |= Interest::INPUT;
+        }
+        if wanted.contains(Interest::OUTPUT) && self.sender.is_ready(&self.outbound()) {
+            ready |= Interest::OUTPUT;
         }
         ready
-    }
-
-    fn writable(&self) -> bool {
-        let ring = self.outbound();
-        ring::is_writable(ring.head().value(), self.sender.position(), ring.capacity())
-            || ring.tail().value() & ring::QUIT != 0
-            || self.sender.is_shut()
     }
 }
 
@@ -349,7 +343,7 @@ impl Pollable for Stream {
     }
 
     fn pending(&self) -> bool {
-        self.readable()
+        self.receiver.is_ready(&self.inbound())
     }
 
     fn is_plain(&self) -> bool {
@@ -358,14 +352,14 @@ impl Pollable for Stream {
 
     fn prepare(&self, wanted: Interest) -> Prepared {
         let mut ready = Interest::NONE;
-        if wanted.contains(Interest::INPUT) && Self::announce(self.inbound().tail(), || self.readable()) {
+        if wanted.contains(Interest::INPUT) && self.receiver.announce(&self.inbound()) {
             ready |= Interest::INPUT;
         }
-        if wanted.contains(Interest::OUTPUT) && Self::announce(self.outbound().head(), || self.writable()) {
+        if wanted.contains(Interest::OUTPUT) && self.sender.announce(&self.outbound()) {
             ready |= Interest::OUTPUT;
         }
         if self.line.is_gone.load(Ordering::Acquire) {
-            ready = wanted; // the next transfer will tell
+            ready = wanted;
         }
         let wait_for = if wanted.is_none() { Interest::NONE } else { Interest::INPUT };
         Prepared { wait_for, ready }
@@ -375,17 +369,7 @@ impl Pollable for Stream {
         if !seen.is_none() {
             self.line.drain();
         }
-        if self.line.is_gone.load(Ordering::Acquire) {
-            return wanted;
-        }
-        let mut ready = Interest::NONE;
-        if wanted.contains(Interest::INPUT) && self.readable() {
-            ready |= Interest::INPUT;
-        }
-        if wanted.contains(Interest::OUTPUT) && self.writable() {
-            ready |= Interest::OUTPUT;
-        }
-        ready
+        self.ready(wanted)
     }
 }
 

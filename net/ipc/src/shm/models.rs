@@ -1,0 +1,299 @@
+//! Models of two sides of a ring, run under many interleavings: `cargo xtask models`, or
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p spandrel-ipc --lib models::`.
+//!
+//! The ring's octets and words are the checker's; sleeping on a word is a condition with the meaning of futex(2), and never ends by
+//! itself unless a model says so: a wake-up that is lost is a deadlock, which the checker reports.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::ptr;
+use std::time::Duration;
+
+use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use spandrel_sync::models::{below, check, one_in};
+use spandrel_sync::{Arc, Condition, Mutex, thread};
+
+use super::half::{End, Half, Host, Stop, Wait};
+use super::patience::Patience;
+use super::ring::{Consumer, Ground, Producer, Word, word};
+
+const CAPACITY: u32 = 4;
+const EXECUTIONS: usize = 4_000;
+const FOR_EVER: Wait = Wait::For(None);
+
+word!(AtomicU32);
+
+/// What both processes share.
+#[derive(Default)]
+struct Shared {
+    tail: AtomicU32,
+    head: AtomicU32,
+    octets: [AtomicU8; CAPACITY as usize],
+    /// Who sleeps on `tail`, and on `head`.
+    sleepers: [(Mutex<()>, Condition); 2],
+    /// How often the doorbells of the consumer's and the producer's side were rung and not yet heard.
+    bells: [(Mutex<u32>, Condition); 2],
+    is_peer_gone: AtomicBool,
+    /// Whether sleeping may end by itself, as it does when a slice of time is over.
+    has_slices: bool,
+}
+
+impl Shared {
+    fn sleepers_on(&self, word: &AtomicU32) -> &(Mutex<()>, Condition) {
+        &self.sleepers[usize::from(!ptr::eq(word, &self.tail))]
+    }
+
+    /// Waits until the doorbell was rung, and takes what was rung away.
+    fn hear(&self, side: usize) {
+        let (count, rung) = &self.bells[side];
+        let mut count = count.lock();
+        rung.wait_while(&mut count, |count| *count == 0);
+        *count = 0;
+    }
+}
+
+impl Ground for Shared {
+    type Word = AtomicU32;
+
+    fn capacity(&self) -> u32 {
+        CAPACITY
+    }
+    fn tail(&self) -> &AtomicU32 {
+        &self.tail
+    }
+    fn head(&self) -> &AtomicU32 {
+        &self.head
+    }
+    fn write(&self, at: u32, data: &[u8]) {
+        for (cell, octet) in self.octets[at as usize..].iter().zip(data) {
+            cell.store(*octet, Ordering::Relaxed);
+        }
+    }
+    fn read(&self, at: u32, buffer: &mut [u8]) {
+        for (cell, octet) in self.octets[at as usize..].iter().zip(buffer) {
+            *octet = cell.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// One side's view: `peer` is whose doorbell it rings.
+struct Side<'a> {
+    shared: &'a Shared,
+    peer: usize,
+}
+
+const CONSUMER: usize = 0;
+const PRODUCER: usize = 1;
+
+impl<'a> Host for Side<'a> {
+    type Ground = Shared;
+
+    fn sleep(&self, word: &AtomicU32, expected: u32, _time: Duration) {
+        if self.shared.has_slices {
+            return thread::yield_now();
+        }
+        let (lock, woken) = self.shared.sleepers_on(word);
+        let mut guard = lock.lock();
+        if word.value() == expected {
+            woken.wait(&mut guard);
+        }
+    }
+    fn wake(&self, word: &AtomicU32) {
+        let (lock, woken) = self.shared.sleepers_on(word);
+        let _guard = lock.lock();
+        woken.notify_all();
+    }
+    fn ring(&self) {
+        let (count, rung) = &self.shared.bells[self.peer];
+        *count.lock() += 1;
+        rung.notify_all();
+    }
+    fn is_peer_gone(&self) -> bool {
+        self.shared.is_peer_gone.load(Ordering::SeqCst)
+    }
+    fn is_peer_near(&self) -> bool {
+        false
+    }
+}
+
+fn half<E: End + Default>() -> Half<E> {
+    Half::new(Patience::new(Duration::ZERO))
+}
+
+/// Sends the octets from `first` to `last` in pieces of any size.
+fn send_all(shared: &Shared, half: &Half<Producer>, first: u8, last: u8) -> Result<(), Stop> {
+    let side = Side { shared, peer: CONSUMER };
+    let data: Vec<u8> = (first..=last).collect();
+    let mut sent = 0;
+    while sent < data.len() {
+        let piece = &data[sent..=sent + below(data.len() - sent + 1).saturating_sub(1)];
+        sent += half.send(&side, shared, &[IoSlice::new(piece)], FOR_EVER)?;
+    }
+    Ok(())
+}
+
+/// Receives in pieces of any size until there is a reason to stop.
+fn recv_all(shared: &Shared, half: &Half<Consumer>) -> (Vec<u8>, Stop) {
+    let side = Side { shared, peer: PRODUCER };
+    let mut received = Vec::new();
+    loop {
+        let mut buffer = [0; CAPACITY as usize];
+        let len = 1 + below(CAPACITY as usize);
+        match half.recv(&side, shared, &mut [IoSliceMut::new(&mut buffer[..len])], FOR_EVER) {
+            Ok(n) => received.extend_from_slice(&buffer[..n]),
+            Err(stop) => return (received, stop),
+        }
+    }
+}
+
+#[test]
+fn all_octets_arrive_and_nobody_sleeps_for_ever() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared::default());
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            let producer = half();
+            send_all(&others, &producer, 1, 7).unwrap();
+            producer.shut(&Side { shared: &others, peer: CONSUMER }, &others);
+        });
+        let (received, stop) = recv_all(&shared, &half());
+        assert_eq!(received, [1, 2, 3, 4, 5, 6, 7]);
+        assert!(matches!(stop, Stop::Ended));
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_consumer_that_sleeps_learns_that_its_own_side_ends() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared::default());
+        let consumer = Arc::new(half::<Consumer>());
+        let (others, same) = (Arc::clone(&shared), Arc::clone(&consumer));
+        let thread = thread::spawn(move || recv_all(&others, &same));
+        consumer.shut(&Side { shared: &shared, peer: PRODUCER }, &shared);
+        assert!(matches!(thread.join().unwrap(), (received, Stop::Ended) if received.is_empty()));
+    });
+}
+
+#[test]
+fn a_producer_that_sleeps_learns_that_nobody_takes_any_more() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared::default());
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || send_all(&others, &half(), 1, 20));
+        let consumer = half::<Consumer>();
+        let side = Side { shared: &shared, peer: PRODUCER };
+        if one_in(2) {
+            let _ = consumer.recv(&side, &shared, &mut [IoSliceMut::new(&mut [0; 2])], FOR_EVER);
+        }
+        consumer.shut(&side, &shared);
+        assert!(matches!(thread.join().unwrap(), Err(Stop::Ended)));
+    });
+}
+
+#[test]
+fn threads_that_send_at_once_take_turns() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared::default());
+        let producer = Arc::new(half::<Producer>());
+        let threads: Vec<_> = (0..2)
+            .map(|i| {
+                let (shared, producer) = (Arc::clone(&shared), Arc::clone(&producer));
+                thread::spawn(move || send_all(&shared, &producer, 1 + 10 * i, 4 + 10 * i).unwrap())
+            })
+            .collect();
+        let (others, ends) = (Arc::clone(&shared), Arc::clone(&producer));
+        let ender = thread::spawn(move || {
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            ends.shut(&Side { shared: &others, peer: CONSUMER }, &others);
+        });
+        let (received, _) = recv_all(&shared, &half());
+        let of = |i: u8| received.iter().copied().filter(move |octet| octet / 10 == i);
+        assert!(of(0).eq(1..=4) && of(1).eq(11..=14), "{received:?}");
+        ender.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_peer_published_before_its_death_is_received() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared { has_slices: true, ..Shared::default() });
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            send_all(&others, &half(), 1, 3).unwrap();
+            others.is_peer_gone.store(true, Ordering::SeqCst); // no end, no wake-up
+        });
+        let (received, stop) = recv_all(&shared, &half());
+        assert_eq!(received, [1, 2, 3]);
+        assert!(matches!(stop, Stop::Gone));
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_consumer_that_polls_hears_of_everything() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared::default());
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            let producer = half();
+            send_all(&others, &producer, 1, 7).unwrap();
+            producer.shut(&Side { shared: &others, peer: CONSUMER }, &others);
+        });
+        let consumer = half::<Consumer>();
+        let side = Side { shared: &shared, peer: PRODUCER };
+        let mut received = Vec::new();
+        loop {
+            if !consumer.announce(&*shared) {
+                shared.hear(CONSUMER);
+            }
+            let mut buffer = [0; 2];
+            match consumer.recv(&side, &shared, &mut [IoSliceMut::new(&mut buffer)], Wait::No) {
+                Ok(n) => received.extend_from_slice(&buffer[..n]),
+                Err(Stop::WouldBlock) => {}
+                Err(stop) => break assert!(matches!(stop, Stop::Ended)),
+            }
+        }
+        assert_eq!(received, [1, 2, 3, 4, 5, 6, 7]);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_producer_that_polls_hears_of_space() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared::default());
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || recv_all(&others, &half()).0);
+        let producer = half::<Producer>();
+        let side = Side { shared: &shared, peer: CONSUMER };
+        let data = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        let mut sent = 0;
+        while sent < data.len() {
+            if !producer.announce(&*shared) {
+                shared.hear(PRODUCER);
+            }
+            match producer.send(&side, &shared, &[IoSlice::new(&data[sent..])], Wait::No) {
+                Ok(n) => sent += n,
+                Err(stop) => assert!(matches!(stop, Stop::WouldBlock)),
+            }
+        }
+        producer.shut(&side, &shared);
+        assert_eq!(thread.join().unwrap(), data);
+    });
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn the_checker_finds_a_publication_that_wakes_nobody() {
+    check(EXECUTIONS, || {
+        let shared = Arc::new(Shared::default());
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            // The mistake that the words guard against: a publication that does not look at what it replaces.
+            let _ = Producer::default().push(&*others, &[IoSlice::new(&[1])]);
+        });
+        let side = Side { shared: &shared, peer: PRODUCER };
+        let _ = half::<Consumer>().recv(&side, &shared, &mut [IoSliceMut::new(&mut [0])], FOR_EVER);
+        thread.join().unwrap();
+    });
+}

@@ -1,0 +1,149 @@
+//! Models of the ring under the weak memory of Rust's atomics, every interleaving of a few steps:
+//! `RUSTFLAGS="--cfg loom" cargo test -p spandrel-ipc --release --lib weak::`.
+//!
+//! The octets are relaxed atomics here, so that one which is read too early, or overwritten too soon, shows as a wrong value. What the
+//! system does when a thread sleeps is a mutex and a condition, with the meaning of futex(2).
+
+use std::io::{IoSlice, IoSliceMut};
+
+use loom::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+use super::ring::{self, Call, Consumer, Ground, Producer, Step, WAITING, Word, word};
+
+const CAPACITY: u32 = 2;
+/// More than the ring holds, so that places are used again.
+const LAST: u8 = 3;
+
+word!(AtomicU32);
+
+struct Shared {
+    tail: AtomicU32,
+    head: AtomicU32,
+    octets: [AtomicU8; CAPACITY as usize],
+    sleepers: [(Mutex<()>, Condvar); 2],
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            tail: AtomicU32::new(0),
+            head: AtomicU32::new(0),
+            octets: [AtomicU8::new(0), AtomicU8::new(0)],
+            sleepers: [(Mutex::new(()), Condvar::new()), (Mutex::new(()), Condvar::new())],
+        })
+    }
+
+    /// Sleeps on a word that said `seen` when there was nothing to do, as [`half`](super::super::half) does.
+    fn sleep(&self, word: &AtomicU32, which: usize, seen: u32) {
+        let announced = word.set(WAITING) | WAITING;
+        if !ring::is_same(announced, seen) {
+            return;
+        }
+        let (lock, woken) = &self.sleepers[which];
+        let guard = lock.lock().unwrap();
+        if word.value() == announced {
+            drop(woken.wait(guard).unwrap());
+        }
+    }
+
+    fn wake(&self, which: usize, call: Call) {
+        if call.wake {
+            let (lock, woken) = &self.sleepers[which];
+            let _guard = lock.lock().unwrap();
+            woken.notify_all();
+        }
+    }
+}
+
+const TAIL: usize = 0;
+const HEAD: usize = 1;
+
+impl Ground for Shared {
+    type Word = AtomicU32;
+
+    fn capacity(&self) -> u32 {
+        CAPACITY
+    }
+    fn tail(&self) -> &AtomicU32 {
+        &self.tail
+    }
+    fn head(&self) -> &AtomicU32 {
+        &self.head
+    }
+    fn write(&self, at: u32, data: &[u8]) {
+        for (cell, octet) in self.octets[at as usize..].iter().zip(data) {
+            cell.store(*octet, Ordering::Relaxed);
+        }
+    }
+    fn read(&self, at: u32, buffer: &mut [u8]) {
+        for (cell, octet) in self.octets[at as usize..].iter().zip(buffer) {
+            *octet = cell.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// Sends the octets from 1 to [`LAST`], then the end; `blocked` is what to do when there is no space.
+fn produce(shared: &Shared, blocked: impl Fn(u32)) {
+    let mut producer = Producer::default();
+    let mut next = 1;
+    while next <= LAST {
+        match producer.push(shared, &[IoSlice::new(&[next])]).unwrap() {
+            Step::Done(n, call) => {
+                next += n as u8;
+                shared.wake(TAIL, call);
+            }
+            Step::Blocked(seen) => blocked(seen),
+            Step::Ended => panic!("nobody ended it"),
+        }
+    }
+    let call = producer.end(shared);
+    shared.wake(TAIL, call);
+}
+
+/// Receives until the end, and checks what comes.
+fn consume(shared: &Shared, blocked: impl Fn(u32)) {
+    let mut consumer = Consumer::default();
+    let mut next = 1;
+    loop {
+        let mut octet = [0];
+        match consumer.pop(shared, &mut [IoSliceMut::new(&mut octet)]).unwrap() {
+            Step::Done(_, call) => {
+                assert_eq!(octet, [next]);
+                next += 1;
+                shared.wake(HEAD, call);
+            }
+            Step::Blocked(seen) => blocked(seen),
+            Step::Ended => break assert_eq!(next, LAST + 1),
+        }
+    }
+}
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+#[test]
+fn octets_are_whole_when_their_position_is_seen() {
+    check(3, || {
+        let shared = Shared::new();
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || produce(&others, |_| thread::yield_now()));
+        consume(&shared, |_| thread::yield_now());
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn nobody_sleeps_for_ever() {
+    check(3, || {
+        let shared = Shared::new();
+        let others = Arc::clone(&shared);
+        let thread = thread::spawn(move || produce(&others, |seen| others.sleep(&others.head, HEAD, seen)));
+        consume(&shared, |seen| shared.sleep(&shared.tail, TAIL, seen));
+        thread.join().unwrap();
+    });
+}
