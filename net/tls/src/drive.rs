@@ -20,6 +20,7 @@ impl<S: Transfer> Stream<S> {
             return Ok(0);
         }
         let mut session = self.session.lock();
+        session.is_patient = wait.is_patient();
         loop {
             if session.is_handshaking() && !session.is_read_shut {
                 session = self.establish(session, &mut wait)?;
@@ -35,7 +36,9 @@ impl<S: Transfer> Stream<S> {
 
     pub(crate) fn send_as(&self, slices: &[IoSlice<'_>], mut wait: Wait) -> io::Result<usize> {
         let Some(first) = slices.iter().position(|slice| !slice.is_empty()) else { return Ok(0) };
-        let mut session = self.establish(self.session.lock(), &mut wait)?;
+        let mut session = self.session.lock();
+        session.is_patient = wait.is_patient();
+        session = self.establish(session, &mut wait)?;
         let octets = loop {
             session.check_sending()?;
             session = self.send_output(session, &mut wait)?;

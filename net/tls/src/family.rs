@@ -60,7 +60,8 @@ impl<F: Family> Tls<F> {
         self
     }
 
-    /// How long the end of sending waits for a peer that does not receive, before it cuts the connection. Default one second.
+    /// How long the end of sending waits for a peer that does not receive, before it cuts the connection. Default five seconds. See
+    /// [`Stream`].
     #[must_use]
     pub fn close_timeout(mut self, timeout: Duration) -> Self {
         self.patience.close = timeout;
@@ -135,4 +136,4 @@ impl<F: Family> Family for Tls<F> {
 }
 
 const HANDSHAKE: Duration = Duration::from_secs(30);
-const CLOSE: Duration = Duration::from_secs(1);
+const CLOSE: Duration = Duration::from_secs(5);

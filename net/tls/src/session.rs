@@ -36,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) is_write_shut: bool,
     is_close_told: bool,
     pub(crate) is_half_closed: bool,
+    /// The last transfer was one that waits.
+    pub(crate) is_patient: bool,
 }
 
 /// Ciphertext that was received and not yet decrypted; with memory of [`scratch`] as long as there is any.
@@ -82,6 +84,7 @@ impl Session {
             is_write_shut: false,
             is_close_told: false,
             is_half_closed: false,
+            is_patient: false,
         }
     }
 
@@ -204,9 +207,14 @@ impl Session {
         }
     }
 
-    /// Whether nothing is left to be received below.
-    pub(crate) fn is_ended(&self) -> bool {
-        self.ended.is_some()
+    /// Whether the peer cannot be told anything any more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.failed.is_some() || self.broken.is_some()
+    }
+
+    /// Whether this side has told its end while something may still come from the other.
+    pub(crate) fn is_to_be_drained(&self) -> bool {
+        self.is_half_closed && self.ended.is_none()
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {

@@ -38,8 +38,10 @@ use crate::wait::{Deadline, Wait};
 /// [`wait_ready`](spandrel_ipc::wait_ready) and reactors know. One party at a time may wait on the handle; the methods that wait by
 /// themselves may be used beside it once the handshake is complete.
 ///
-/// *The end.* [`close_writer`](Self::close_writer) tells the peer (`close_notify`) and half-closes the stream below. Dropping it tells
-/// the peer too, if that is possible without waiting.
+/// *The end.* [`close_writer`](Self::close_writer) tells the peer (`close_notify`), for which there must be room among what is on its
+/// way, and half-closes the stream below. It waits for room like the transfer before it: not at all if that did not wait, then what is
+/// left is done by later transfers; otherwise as long as [`close_timeout`](crate::Tls::close_timeout) says, and then it cuts the
+/// connection. Dropping a stream is the same. `shutdown` of both ways never waits.
 pub struct Stream<S: Transfer = inet::Stream> {
     pub(crate) inner: S,
     pub(crate) session: Mutex<Session>,
@@ -181,14 +183,17 @@ impl<S: Transfer> Stream<S> {
     }
 
     pub(crate) fn shut(&self, how: Shutdown) -> io::Result<()> {
-        if how != Shutdown::Write {
-            self.session.lock().is_read_shut = true;
-        }
-        let told = if how == Shutdown::Read { Ok(()) } else { self.tell_close() };
         match how {
-            Shutdown::Write => told,
-            how => self.inner.shutdown(how).and(told),
+            Shutdown::Write => return self.tell_close(),
+            Shutdown::Read => self.session.lock().is_read_shut = true,
+            Shutdown::Both => {
+                let mut session = self.session.lock();
+                session.is_read_shut = true;
+                session.is_write_shut = true;
+                drop(self.send_what_can_be(session));
+            }
         }
+        self.inner.shutdown(how)
     }
 
     /// Tells the peer that no more comes, and half-closes. In the middle of the handshake that is done at its end; also later if it must
@@ -199,18 +204,18 @@ impl<S: Transfer> Stream<S> {
         if session.is_handshaking() {
             return Ok(());
         }
-        if session.check_sending().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+        if session.is_dead() {
             drop(session);
             return self.inner.shutdown(Shutdown::Write);
         }
-        let is_nonblocking = self.is_nonblocking.load(Ordering::Relaxed);
-        let mut wait = if is_nonblocking { Wait::No } else { Wait::within(self.close_timeout) };
+        let is_patient = session.is_patient && !self.is_nonblocking.load(Ordering::Relaxed);
+        let mut wait = if is_patient { Wait::within(self.close_timeout) } else { Wait::No };
         match self.send_output(session, &mut wait) {
-            Err(error) if is_timeout(&error) && is_nonblocking => Ok(()),
-            Err(error) if is_timeout(&error) => {
+            Err(error) if is_timeout(&error) && is_patient => {
                 self.inner.shutdown(Shutdown::Write)?;
                 Err(error)
             }
+            Err(error) if is_timeout(&error) => Ok(()),
             result => result.map(drop),
         }
     }
@@ -279,22 +284,22 @@ impl<S: Transfer> fmt::Debug for Stream<S> {
 
 impl<S: Transfer> Drop for Stream<S> {
     fn drop(&mut self) {
-        let mut session = self.session.lock();
-        if session.is_handshaking() {
+        if self.session.get_mut().is_handshaking() {
             return;
         }
-        session.is_write_shut = true;
-        let session = self.send_what_can_be(session);
+        // Nobody is left to be told what went wrong.
+        let _ = self.tell_close();
+        if !self.session.get_mut().is_to_be_drained() {
+            return;
+        }
         // What lies unread in a socket (TLS 1.3 sends tickets unasked) would make the system reset the connection, and the peer lose
         // what was just sent to it.
-        if session.is_half_closed && !session.is_ended() {
-            let mut buffer = scratch::input();
-            let _ = (0..MOST_UNREAD).try_for_each(|_| match self.inner.try_recv(&mut buffer) {
-                Ok(1..) => Ok(()),
-                _ => Err(()),
-            });
-            scratch::give_input(buffer);
-        }
+        let mut buffer = scratch::input();
+        let _ = (0..MOST_UNREAD).try_for_each(|_| match self.inner.try_recv(&mut buffer) {
+            Ok(1..) => Ok(()),
+            _ => Err(()),
+        });
+        scratch::give_input(buffer);
     }
 }
 

@@ -50,6 +50,10 @@ impl Wait {
         Self::Until(Deadline::after(timeout))
     }
 
+    pub(crate) fn is_patient(self) -> bool {
+        !matches!(self, Self::No)
+    }
+
     /// As this, but not beyond `deadline`.
     pub(crate) fn not_beyond(self, deadline: Deadline) -> Self {
         match self {

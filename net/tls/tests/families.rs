@@ -1,0 +1,491 @@
+//! What a TLS stream promises over streams of every family, also over TLS itself.
+//!
+//! The promises are those that `spandrel-ipc` tests over its own families, with two differences: a handshake takes both sides, and what
+//! was sent without waiting goes out with the next call.
+
+mod support;
+
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spandrel_ipc::{
+    Connecting, Family, Interest, Pollable, Receive, Shutdown, Transfer, Transmit, inet, is_timeout, wait_ready,
+};
+use spandrel_tls::{Stream, Tls};
+use support::{LONG, SHORT, pair_of, pattern, tls};
+
+/// Where the suite is run.
+trait Place {
+    type Below: Family;
+    fn below() -> Self::Below;
+    /// An address to listen at, and what must live as long.
+    fn fresh() -> (<Self::Below as Family>::Addr, Option<tempfile::TempDir>);
+}
+
+type StreamOver<P> = Stream<<<P as Place>::Below as Family>::Stream>;
+
+fn family<P: Place>() -> Tls<P::Below> {
+    tls(P::below())
+}
+
+fn connected<P: Place>() -> (StreamOver<P>, StreamOver<P>) {
+    let (addr, _folder) = P::fresh();
+    pair_of(&family::<P>(), &addr)
+}
+
+struct Inet;
+impl Place for Inet {
+    type Below = inet::Inet;
+    fn below() -> inet::Inet {
+        inet::Inet::default()
+    }
+    fn fresh() -> (inet::Addr, Option<tempfile::TempDir>) {
+        (inet::Addr::loopback(0), None)
+    }
+}
+
+#[cfg(unix)]
+struct Unix;
+#[cfg(unix)]
+impl Place for Unix {
+    type Below = spandrel_ipc::unix::Unix;
+    fn below() -> Self::Below {
+        Self::Below::default()
+    }
+    fn fresh() -> (spandrel_ipc::unix::Addr, Option<tempfile::TempDir>) {
+        let folder = tempfile::tempdir().unwrap();
+        (spandrel_ipc::unix::Addr::path(folder.path().join("socket")).unwrap(), Some(folder))
+    }
+}
+
+/// A family whose handle does not tell everything either.
+#[cfg(target_os = "linux")]
+struct Memory;
+#[cfg(target_os = "linux")]
+impl Place for Memory {
+    type Below = spandrel_ipc::shm::Shm;
+    fn below() -> Self::Below {
+        Self::Below::default()
+    }
+    fn fresh() -> (spandrel_ipc::shm::Addr, Option<tempfile::TempDir>) {
+        (spandrel_ipc::shm::Addr::unnamed(), None)
+    }
+}
+
+macro_rules! suite {
+    ($($test:ident)*) => {
+        mod over_inet { $(#[test] fn $test() { super::$test::<super::Inet>(); })* }
+        #[cfg(unix)]
+        mod over_unix { $(#[test] fn $test() { super::$test::<super::Unix>(); })* }
+        #[cfg(target_os = "linux")]
+        mod over_shared_memory { $(#[test] fn $test() { super::$test::<super::Memory>(); })* }
+    };
+}
+
+suite! {
+    octets_go_both_ways_in_every_form
+    half_a_close_leaves_the_other_direction_open
+    much_goes_through_in_tiny_steps
+    many_slices_keep_their_order
+    a_sender_of_single_octets_is_understood
+    both_directions_are_full_at_once
+    what_never_waits_says_so
+    a_receive_time_out_ends_the_wait_and_nothing_else
+    a_send_time_out_says_how_much_was_sent_and_the_rest_follows
+    a_time_for_all_of_a_transfer_is_kept
+    a_peer_that_vanishes_is_noticed
+    an_early_end_says_how_much_came
+    shutting_down_ends_waits_in_other_threads
+    closing_the_reader_ends_a_wait
+    readiness_tells_what_can_be_done
+    nothing_is_transferred_at_once
+    an_acceptor_shows_who_comes_and_need_not_wait
+    shutting_down_ends_a_waiting_accept
+    a_connection_that_is_being_made_can_be_waited_for
+}
+
+fn octets_go_both_ways_in_every_form<P: Place>() {
+    let (a, b) = connected::<P>();
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        let mut octets = [0; 6];
+        assert_eq!(from.send(b"single").unwrap(), 6);
+        to.recv_n(&mut octets).unwrap();
+        assert_eq!(&octets, b"single");
+        assert_eq!(from.send_v(&[IoSlice::new(b""), IoSlice::new(b"vec"), IoSlice::new(b"tor")]).unwrap(), 6);
+        let (mut one, mut other) = ([0; 2], [0; 4]);
+        to.recv_n_v(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut other)]).unwrap();
+        assert_eq!([&one[..], &other[..]].concat(), b"vector");
+        from.send_n(b"all").unwrap();
+        from.send_n_v(&mut [IoSlice::new(b"of"), IoSlice::new(b"it")]).unwrap();
+        to.recv_n_within(&mut octets, LONG).unwrap();
+        assert_eq!(&octets, b"allofi");
+        assert_eq!(to.recv(&mut octets).unwrap(), 1);
+        from.send_within(b"ti", LONG).unwrap();
+        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], LONG).unwrap();
+        from.send_n_within(b"bou", LONG).unwrap();
+        from.send_n_v_within(&mut [IoSlice::new(b"nd")], LONG).unwrap();
+        let mut octets = [0; 9];
+        assert_eq!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], LONG).unwrap(), 1);
+        assert_eq!(to.recv_within(&mut octets[1..2], LONG).unwrap(), 1);
+        let (one, other) = octets[2..].split_at_mut(3);
+        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], LONG).unwrap();
+        assert_eq!(&octets, b"timebound");
+        assert_eq!(from.try_send(b"tr").unwrap(), 2);
+        assert_eq!(from.try_send_v(&[IoSlice::new(b"y"), IoSlice::new(b"!")]).unwrap(), 2);
+        let mut octets = [0; 4];
+        while to.try_recv(&mut octets[..1]).is_err() {}
+        while to.try_recv_v(&mut [IoSliceMut::new(&mut octets[1..2])]).is_err() {}
+        to.recv_n(&mut octets[2..]).unwrap();
+        assert_eq!(&octets, b"try!");
+    }
+}
+
+fn half_a_close_leaves_the_other_direction_open<P: Place>() {
+    let (a, b) = connected::<P>();
+    a.send_n(b"question").unwrap();
+    a.close_writer().unwrap();
+    a.close_writer().unwrap();
+    assert_eq!(a.send(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    let mut octets = [0; 64];
+    b.recv_n(&mut octets[..8]).unwrap();
+    assert_eq!(b.recv(&mut octets).unwrap(), 0);
+    assert_eq!(b.recv(&mut octets).unwrap(), 0, "the end stays");
+    b.send_n(b"answer").unwrap();
+    drop(b);
+    a.recv_n(&mut octets[..6]).unwrap();
+    assert_eq!(&octets[..6], b"answer");
+    assert_eq!(a.recv(&mut octets).unwrap(), 0);
+}
+
+fn much_goes_through_in_tiny_steps<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(1 << 18);
+    let expected = data.clone();
+    let sender = thread::spawn(move || a.send_n(&data).unwrap());
+    let mut received = Vec::new();
+    let mut buffer = [0; 61];
+    loop {
+        let step = received.len() % buffer.len() + 1;
+        match b.recv(&mut buffer[..step]).unwrap() {
+            0 => break,
+            octets => received.extend_from_slice(&buffer[..octets]),
+        }
+    }
+    sender.join().unwrap();
+    assert!(received == expected);
+}
+
+fn many_slices_keep_their_order<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(300_000);
+    let expected = data.clone();
+    let sender = thread::spawn(move || {
+        // More slices than one call takes, some of them empty.
+        let slices = data.chunks(100).flat_map(|chunk| [IoSlice::new(&[]), IoSlice::new(chunk)]);
+        a.send_n_v(&mut slices.collect::<Vec<_>>()).unwrap();
+    });
+    let mut received = vec![0; expected.len()];
+    b.recv_n_v(&mut received.chunks_mut(77).map(IoSliceMut::new).collect::<Vec<_>>()).unwrap();
+    sender.join().unwrap();
+    assert!(received == expected);
+    assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
+}
+
+fn a_sender_of_single_octets_is_understood<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(2_000);
+    let expected = data.clone();
+    let sender = thread::spawn(move || data.iter().for_each(|octet| assert_eq!(a.send(&[*octet]).unwrap(), 1)));
+    let mut received = vec![0; expected.len()];
+    b.recv_n(&mut received).unwrap();
+    sender.join().unwrap();
+    assert!(received == expected);
+}
+
+fn both_directions_are_full_at_once<P: Place>() {
+    let (a, b) = connected::<P>();
+    let data = pattern(2 << 20);
+    thread::scope(|scope| {
+        for stream in [&a, &b] {
+            scope.spawn(|| stream.send_n(&data).unwrap());
+            scope.spawn(|| {
+                let mut received = vec![0; data.len()];
+                stream.recv_n(&mut received).unwrap();
+                assert!(received == data);
+            });
+        }
+    });
+}
+
+/// More octets than any family keeps on their way.
+const PLENTY: usize = 24 << 20;
+
+fn what_never_waits_says_so<P: Place>() {
+    let (a, b) = connected::<P>();
+    let mut octet = [0];
+    assert_eq!(a.try_recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(a.try_recv_v(&mut [IoSliceMut::new(&mut octet)]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    a.set_nonblocking(true).unwrap();
+    assert_eq!(a.recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let error = a.send_n(&vec![7; PLENTY]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert!(0 < error.transferred && error.transferred < PLENTY);
+    a.set_nonblocking(false).unwrap();
+    b.send_n(b"x").unwrap();
+    assert_eq!(a.recv(&mut octet).unwrap(), 1, "it waits again");
+}
+
+fn a_receive_time_out_ends_the_wait_and_nothing_else<P: Place>() {
+    let (a, b) = connected::<P>();
+    assert_eq!(b.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    b.set_recv_timeout(Some(SHORT)).unwrap();
+    let start = Instant::now();
+    assert!(is_timeout(&b.recv(&mut [0; 4]).unwrap_err()));
+    assert!(start.elapsed() >= SHORT - Duration::from_millis(5), "it waited {:?}", start.elapsed());
+    a.send_n(b"ab").unwrap();
+    let mut octets = [0; 4];
+    let error = b.recv_n(&mut octets).unwrap_err();
+    assert!(error.is_timeout());
+    assert_eq!((error.transferred, &octets[..2]), (2, &b"ab"[..]));
+    a.send_n(b"cd").unwrap();
+    b.set_recv_timeout(None).unwrap();
+    b.recv_n(&mut octets[2..]).unwrap();
+    assert_eq!(&octets, b"abcd");
+}
+
+fn a_send_time_out_says_how_much_was_sent_and_the_rest_follows<P: Place>() {
+    let (a, b) = connected::<P>();
+    assert_eq!(a.set_send_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    a.set_send_timeout(Some(SHORT)).unwrap();
+    let data = pattern(1 << 20).repeat(PLENTY >> 20);
+    let error = a.send_n(&data).unwrap_err();
+    assert!(error.is_timeout() && error.transferred > 0, "{error:?}");
+    assert!(a.has_unsent());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            a.flush(Some(LONG)).unwrap();
+            assert!(!a.has_unsent());
+            a.close_writer().unwrap();
+        });
+        let mut received = vec![0; error.transferred];
+        b.recv_n(&mut received).unwrap();
+        assert!(received == data[..error.transferred]);
+        assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0, "more was sent than was said");
+    });
+}
+
+fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
+    let (a, b) = connected::<P>();
+    assert_eq!(b.recv_within(&mut [0; 4], SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+    a.send_n(b"ab").unwrap();
+    let mut octets = [0; 4];
+    let error = b.recv_n_within(&mut octets, SHORT).unwrap_err();
+    assert_eq!((error.kind(), error.transferred), (ErrorKind::TimedOut, 2));
+    let data = pattern(1 << 20).repeat(PLENTY >> 20);
+    let error = a.send_n_within(&data, SHORT).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    let mut received = vec![0; error.transferred];
+    thread::scope(|scope| {
+        // Whoever waits for input sends what is left, too.
+        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], LONG).unwrap());
+        b.recv_n_within(&mut received, LONG).unwrap();
+        b.send_n(b"x").unwrap();
+        assert_eq!(waiting.join().unwrap(), 1);
+    });
+    assert!(received == data[..error.transferred]);
+}
+
+fn a_peer_that_vanishes_is_noticed<P: Place>() {
+    let (a, b) = connected::<P>();
+    let waiting = thread::spawn(move || {
+        let end = b.recv(&mut [0; 4]);
+        (end, b)
+    });
+    drop(a);
+    let (end, b) = waiting.join().unwrap();
+    assert_eq!(end.unwrap(), 0);
+    let error = std::iter::repeat_with(|| b.send(b"to no one")).take(1_000_000).find_map(Result::err).unwrap();
+    assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted));
+    assert_eq!(b.send(b"to no one").unwrap_err().kind(), error.kind(), "and it stays so");
+    assert!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap().contains(Interest::INPUT));
+}
+
+fn an_early_end_says_how_much_came<P: Place>() {
+    let (a, b) = connected::<P>();
+    a.send_n(b"half").unwrap();
+    drop(a);
+    let mut octets = [0; 8];
+    let error = b.recv_n(&mut octets).unwrap_err();
+    assert_eq!((error.kind(), error.transferred, &octets[..4]), (ErrorKind::UnexpectedEof, 4, &b"half"[..]));
+}
+
+fn shutting_down_ends_waits_in_other_threads<P: Place>() {
+    let (a, _b) = connected::<P>();
+    a.set_nonblocking(true).unwrap();
+    a.send_n(&vec![7; PLENTY]).unwrap_err();
+    a.set_nonblocking(false).unwrap();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let a = &a;
+        let teller = tell.clone();
+        scope.spawn(move || {
+            teller.send(None).unwrap();
+            let end = a.recv(&mut [0; 1]);
+            teller.send(Some(!matches!(end, Ok(1..)))).unwrap();
+        });
+        scope.spawn(move || {
+            tell.send(None).unwrap();
+            tell.send(Some(a.send(b"x").is_err())).unwrap();
+        });
+        assert!(told.recv().unwrap().is_none() && told.recv().unwrap().is_none());
+        a.shutdown(Shutdown::Both).unwrap();
+        for _ in 0..2 {
+            assert_eq!(told.recv_timeout(LONG).expect("the wait ends"), Some(true));
+        }
+    });
+    assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(a.recv(&mut [0; 1]).unwrap(), 0);
+}
+
+fn closing_the_reader_ends_a_wait<P: Place>() {
+    let (a, b) = connected::<P>();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], LONG));
+        a.close_reader().unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), 0);
+    });
+    a.send_n(b"the other way").unwrap();
+    b.recv_n(&mut [0; 13]).unwrap();
+}
+
+fn readiness_tells_what_can_be_done<P: Place>() {
+    let (a, b) = connected::<P>();
+    let now = Some(Duration::ZERO);
+    assert!(!b.is_plain());
+    assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none());
+    assert!(wait_ready(&b, Interest::INPUT, Some(SHORT)).unwrap().is_none());
+    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+    thread::scope(|scope| {
+        scope.spawn(|| a.send_n(b"xy").unwrap());
+        assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+    });
+    b.recv_n(&mut [0; 1]).unwrap();
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "there is more");
+    assert!(b.pending());
+    b.recv_n(&mut [0; 1]).unwrap();
+    assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none() && !b.pending());
+
+    // Full, and then no more.
+    let mut sent = 0;
+    while !wait_ready(&a, Interest::OUTPUT, Some(SHORT)).unwrap().is_none() {
+        sent += std::iter::from_fn(|| a.try_send(&[7; 65_536]).ok()).sum::<usize>();
+    }
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| wait_ready(&a, Interest::OUTPUT, Some(LONG)).unwrap());
+        b.recv_n(&mut vec![0; sent]).unwrap();
+        assert_eq!(waiting.join().unwrap(), Interest::OUTPUT);
+    });
+    assert!(!a.has_unsent(), "the wait has sent it");
+    drop(a);
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "the end");
+    assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
+    assert!(b.pending(), "the end stays");
+}
+
+fn nothing_is_transferred_at_once<P: Place>() {
+    let (a, b) = connected::<P>();
+    assert_eq!(a.send(b"").unwrap(), 0);
+    a.send_n(b"").unwrap();
+    b.recv_n(&mut []).unwrap();
+    b.recv_n_v(&mut []).unwrap();
+    assert_eq!(b.recv(&mut []).unwrap(), 0);
+    a.send_n_v(&mut [IoSlice::new(b"")]).unwrap();
+    a.send_n(b"abc").unwrap();
+    let mut octets = *b"......";
+    b.recv_n(&mut octets[1..3]).unwrap();
+    assert_eq!(b.recv(&mut octets[4..]).unwrap(), 1);
+    assert_eq!(&octets, b".ab.c.");
+}
+
+fn an_acceptor_shows_who_comes_and_need_not_wait<P: Place>() {
+    let (addr, _folder) = P::fresh();
+    let family = family::<P>();
+    let acceptor = family.open(&addr).unwrap();
+    let addr = acceptor.local_addr().unwrap();
+    acceptor.set_nonblocking(true).unwrap();
+    assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| family.connect(&addr, Some(LONG)).unwrap());
+        let server = loop {
+            assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+            match acceptor.accept() {
+                Ok((server, _)) => break server,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        };
+        // The stream waits all the same.
+        scope.spawn(move || client.join().unwrap().send_n(b"x").unwrap());
+        server.recv_n(&mut [0; 1]).unwrap();
+    });
+}
+
+fn shutting_down_ends_a_waiting_accept<P: Place>() {
+    let (addr, _folder) = P::fresh();
+    let acceptor = family::<P>().open(&addr).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| acceptor.accept().unwrap_err().kind());
+        acceptor.shutdown().unwrap();
+        assert_eq!(waiting.join().unwrap(), ErrorKind::NotConnected);
+    });
+}
+
+fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
+    let (addr, _folder) = P::fresh();
+    let family = family::<P>();
+    let acceptor = family.open(&addr).unwrap();
+    let addr = acceptor.local_addr().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| acceptor.accept().unwrap().0.send_n(b"x").unwrap());
+        let mut connecting = family.start(&addr).unwrap();
+        let client = loop {
+            if let Some(client) = connecting.try_complete().unwrap() {
+                break client;
+            }
+            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(LONG)).unwrap().is_none(), "it ends in time");
+        };
+        connecting.try_complete().expect_err("a connection is made only once");
+        assert!(!client.is_handshaking());
+        client.recv_n(&mut [0; 1]).unwrap();
+    });
+}
+
+#[test]
+fn tls_goes_over_tls() {
+    let below = tls(inet::Inet::default());
+    let acceptor = tls(below.clone()).open(&inet::Addr::loopback(0)).unwrap();
+    let addr = acceptor.local_addr().unwrap();
+    let data = pattern(1 << 20);
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let (server, _) = acceptor.accept().unwrap();
+            let mut received = vec![0; data.len()];
+            server.recv_n(&mut received).unwrap();
+            assert!(received == data);
+            wait_ready(&server, Interest::OUTPUT, Some(LONG)).unwrap();
+            server.send_n(&received).unwrap();
+        });
+        let client = tls(below).start(&addr).unwrap().complete(Some(LONG)).unwrap();
+        client.send_n(&data).unwrap();
+        let mut received = vec![0; data.len()];
+        let mut at = 0;
+        while at < received.len() {
+            assert_eq!(wait_ready(&client, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+            at += client.try_recv(&mut received[at..][..1000.min(data.len() - at)]).expect("it was announced");
+        }
+        assert!(received == data);
+        server.join().unwrap();
+        assert_eq!(client.recv(&mut [0; 1]).unwrap(), 0);
+    });
+}

@@ -1,0 +1,400 @@
+//! What goes wrong after the handshake, and what only seems to.
+
+mod support;
+
+use std::io::ErrorKind;
+use std::thread;
+use std::time::Duration;
+
+use rustls::Error;
+use spandrel_ipc::{Family, Interest, Pollable, Shutdown, inet, wait_ready};
+use spandrel_tls::tls_error;
+use support::*;
+
+/// A connection whose octets the test carries from one side to the other.
+struct Wire {
+    client: TcpStream,
+    server: TcpStream,
+    to_client: inet::Stream,
+    to_server: inet::Stream,
+}
+
+impl Wire {
+    fn new() -> Self {
+        let family = tcp();
+        let (client, to_client) = plain_pair();
+        let (server, to_server) = plain_pair();
+        let wire =
+            Self { client: family.join(client).unwrap(), server: family.serve(server).unwrap(), to_client, to_server };
+        until("the handshake", || {
+            let _ = (wire.client.try_handshake(), wire.server.try_handshake());
+            wire.to_server.send_n(&drained(&wire.to_client)).unwrap();
+            wire.carry_to_client();
+            !wire.client.is_handshaking() && !wire.server.is_handshaking()
+        });
+        wire
+    }
+
+    /// The record with which the client sends `data`.
+    fn record(&self, data: &[u8]) -> Vec<u8> {
+        self.client.send_n(data).unwrap();
+        let mut record = vec![0; data.len() + 5 + 1 + 16]; // header, kind, tag (RFC 8446, 5.2)
+        self.to_client.recv_n_within(&mut record, LONG).unwrap();
+        assert_eq!(record[..3], [23, 3, 3]);
+        record
+    }
+
+    fn carry_to_client(&self) {
+        self.to_client.send_n(&drained(&self.to_server)).unwrap();
+    }
+
+    /// Carries to the client until it has received octets, or the end, or an error.
+    fn received_by_client(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.client.recv_within(buffer, SHORT) {
+                Err(error) if error.kind() == ErrorKind::TimedOut => {
+                    assert!(!wait_ready(&self.to_server, Interest::INPUT, Some(LONG)).unwrap().is_none());
+                    self.carry_to_client();
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// What is there.
+fn drained(stream: &inet::Stream) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut buffer = [0; 65_536];
+    while let Ok(count @ 1..) = stream.try_recv(&mut buffer) {
+        octets.extend_from_slice(&buffer[..count]);
+    }
+    octets
+}
+
+fn is_readable(stream: &TcpStream) -> bool {
+    wait_ready(stream, Interest::INPUT, Some(SHORT)).unwrap() == Interest::INPUT
+}
+
+#[test]
+fn what_was_decrypted_is_announced_though_the_socket_is_silent() {
+    let (client, server) = pair();
+    client.send_n(b"in one record").unwrap();
+    let mut octets = [0; 6];
+    server.recv_n(&mut octets).unwrap();
+    assert!(wait_ready(server.inner(), Interest::INPUT, Some(SHORT)).unwrap().is_none(), "the socket is silent");
+    assert!(server.pending());
+    assert_eq!(server.prepare(Interest::INPUT).ready, Interest::INPUT);
+    assert_eq!(wait_ready(&server, Interest::INPUT, Some(Duration::ZERO)).unwrap(), Interest::INPUT);
+    assert_eq!(server.try_recv(&mut [0; 64]).unwrap(), 7);
+    assert!(!server.pending());
+    assert!(wait_ready(&server, Interest::INPUT, Some(Duration::ZERO)).unwrap().is_none());
+}
+
+#[test]
+fn records_that_came_together_are_announced_one_after_the_other() {
+    let wire = Wire::new();
+    let together = [wire.record(b"one"), wire.record(b"two"), wire.record(b"three")].concat();
+    wire.to_server.send_n(&together).unwrap();
+    let mut octets = [0; 5];
+    for expected in [&b"one"[..], b"two", b"three"] {
+        assert!(is_readable(&wire.server));
+        assert_eq!(wire.server.try_recv(&mut octets[..expected.len()]).unwrap(), expected.len());
+        assert_eq!(&octets[..expected.len()], expected);
+    }
+    assert!(!is_readable(&wire.server) && !wire.server.pending());
+}
+
+#[test]
+fn half_a_record_is_nothing_yet() {
+    let wire = Wire::new();
+    let record = wire.record(b"whole");
+    let (half, rest) = record.split_at(record.len() / 2);
+    wire.to_server.send_n(half).unwrap();
+    assert!(!is_readable(&wire.server) && !wire.server.pending());
+    assert_eq!(wire.server.try_recv(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    wire.server.set_recv_timeout(Some(SHORT)).unwrap();
+    assert!(spandrel_ipc::is_timeout(&wire.server.recv(&mut [0; 8]).unwrap_err()));
+    wire.to_server.send_n(rest).unwrap();
+    assert!(is_readable(&wire.server));
+    assert_eq!(wire.server.recv(&mut [0; 8]).unwrap(), 5);
+}
+
+#[test]
+fn the_time_of_one_recv_is_not_begun_anew_by_each_octet() {
+    const TIME: Duration = Duration::from_millis(200);
+    let wire = Wire::new();
+    let record = wire.record(&[7; 10_000]);
+    wire.server.set_recv_timeout(Some(TIME)).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| wire.server.recv(&mut [0; 1]).unwrap_err());
+        let mut sent = 0;
+        while !waiting.is_finished() && sent < record.len() - 1 {
+            wire.to_server.send_n(&record[sent..=sent]).unwrap();
+            sent += 1;
+            thread::sleep(TIME / 20);
+        }
+        assert!(sent < 1000, "it ended in its time");
+        assert!(spandrel_ipc::is_timeout(&waiting.join().unwrap()));
+    });
+}
+
+#[test]
+fn a_connection_that_is_cut_is_not_at_its_end() {
+    let (client, server) = pair();
+    client.send_n(b"and then").unwrap();
+    client.inner().shutdown(Shutdown::Write).unwrap();
+    let mut octets = [0; 8];
+    server.recv_n(&mut octets).unwrap();
+    for _ in 0..2 {
+        assert!(is_readable(&server));
+        assert_eq!(server.recv(&mut octets).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+    server.send_n(b"the other way").unwrap();
+    client.recv_n(&mut [0; 13]).unwrap();
+}
+
+#[test]
+fn a_record_that_is_cut_is_not_given_in_part() {
+    let wire = Wire::new();
+    let whole = wire.record(b"whole");
+    let cut = wire.record(b"cut");
+    wire.to_server.send_n(&[&whole[..], &cut[..cut.len() - 1]].concat()).unwrap();
+    drop(wire.to_server);
+    let mut octets = [0; 64];
+    let error = wire.server.recv_n(&mut octets).unwrap_err();
+    assert_eq!((error.kind(), error.transferred), (ErrorKind::UnexpectedEof, 5));
+}
+
+#[test]
+fn a_reset_is_told_after_what_came_before_it() {
+    let wire = Wire::new();
+    wire.to_server.send_n(&wire.record(b"before")).unwrap();
+    wire.server.recv_n(&mut [0; 1]).unwrap();
+    wire.to_server.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(wire.to_server);
+    wire.server.recv_n(&mut [0; 5]).unwrap();
+    for _ in 0..2 {
+        let kind = wire.server.recv(&mut [0; 1]).unwrap_err().kind();
+        assert!(matches!(kind, ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted), "{kind:?}");
+    }
+    assert!(is_readable(&wire.server));
+}
+
+#[test]
+fn a_record_that_was_changed_is_refused_and_the_peer_told() {
+    let wire = Wire::new();
+    let good = wire.record(b"good");
+    let mut bad = wire.record(b"bad");
+    bad[7] ^= 1;
+    wire.to_server.send_n(&[good, bad].concat()).unwrap();
+    let mut octets = [0; 64];
+    let error = wire.server.recv_n(&mut octets).unwrap_err();
+    assert_eq!((error.transferred, tls_error(&error.cause)), (4, Some(&Error::DecryptError)));
+    assert!(is_readable(&wire.server) && wire.server.pending());
+    assert_eq!(tls_error(&wire.server.send(b"x").unwrap_err()), Some(&Error::DecryptError));
+    let told = wire.received_by_client(&mut octets).unwrap_err();
+    assert!(matches!(tls_error(&told), Some(Error::AlertReceived(_))), "{told:?}");
+}
+
+#[test]
+fn a_record_that_comes_twice_is_refused() {
+    let wire = Wire::new();
+    let record = wire.record(b"pay once");
+    wire.to_server.send_n(&record.repeat(2)).unwrap();
+    let mut octets = [0; 16];
+    assert_eq!(wire.server.recv_n(&mut octets).unwrap_err().transferred, 8);
+    assert_eq!(tls_error(&wire.server.recv(&mut octets).unwrap_err()), Some(&Error::DecryptError));
+}
+
+#[test]
+fn what_comes_after_the_end_is_nothing() {
+    let wire = Wire::new();
+    wire.client.close_writer().unwrap();
+    let mut end = [0; 5 + 2 + 1 + 16];
+    wire.to_client.recv_n(&mut end).unwrap();
+    wire.to_server.send_n(&[&end[..], &[7; 10_000]].concat()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(wire.server.recv(&mut [0; 64]).unwrap(), 0);
+    }
+    wire.server.send_n(b"still").unwrap();
+    assert_eq!(wire.received_by_client(&mut [0; 64]).unwrap(), 5);
+}
+
+/// Sends without waiting until nothing more is taken, and says how much was.
+fn fill(stream: &TcpStream) -> usize {
+    std::iter::from_fn(|| stream.try_send(&[7; 65_536]).ok()).sum()
+}
+
+#[test]
+fn a_sender_that_waits_does_not_keep_a_receiver_waiting() {
+    let (a, b) = pair();
+    let sent = fill(&a);
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| a.send_n(&[8; 200_000]).unwrap());
+        let mut octets = [0; 3];
+        for _ in 0..100 {
+            b.send_n(b"abc").unwrap();
+            a.recv_n_within(&mut octets, LONG).unwrap();
+            assert_eq!(&octets, b"abc");
+        }
+        assert!(!sending.is_finished(), "nobody has taken anything");
+        b.recv_n(&mut vec![0; sent + 200_000]).unwrap();
+        sending.join().unwrap();
+    });
+}
+
+#[test]
+fn a_receiver_that_waits_does_not_keep_a_sender_waiting() {
+    let (a, b) = pair();
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| a.recv_n(&mut [0; 1]).unwrap());
+        for _ in 0..100 {
+            a.send_n(b"abc").unwrap();
+            b.recv_n_within(&mut [0; 3], LONG).unwrap();
+        }
+        assert!(!receiving.is_finished());
+        b.send_n(b"x").unwrap();
+    });
+}
+
+#[test]
+fn several_may_send_and_each_of_their_records_stays_whole() {
+    let (a, b) = pair();
+    thread::scope(|scope| {
+        for mark in 1..=4_u8 {
+            let a = &a;
+            scope.spawn(move || (0..200).for_each(|_| assert_eq!(a.send(&[mark; 1000]).unwrap(), 1000)));
+        }
+        let mut counts = [0; 5];
+        let mut block = [0; 1000];
+        for _ in 0..800 {
+            b.recv_n_within(&mut block, LONG).unwrap();
+            assert!(block.iter().all(|octet| *octet == block[0]));
+            counts[usize::from(block[0])] += 1;
+        }
+        assert_eq!(counts, [0, 200, 200, 200, 200]);
+    });
+}
+
+#[test]
+fn new_keys_are_answered_by_a_side_that_only_receives() {
+    let (a, b) = pair();
+    a.refresh_keys().unwrap();
+    a.send_n(b"new keys").unwrap();
+    b.recv_n(&mut [0; 8]).unwrap();
+    // The answer has come, and is nothing to be received.
+    assert_eq!(wait_ready(a.inner(), Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+    assert!(!is_readable(&a));
+    b.send_n(b"others").unwrap();
+    a.recv_n(&mut [0; 6]).unwrap();
+}
+
+#[test]
+fn an_answer_to_new_keys_goes_out_when_there_is_room() {
+    let (a, b) = pair();
+    let sent = fill(&b);
+    a.refresh_keys().unwrap();
+    a.send_n(b"x").unwrap();
+    b.recv_n(&mut [0; 1]).unwrap();
+    assert!(b.has_unsent());
+    assert_eq!(b.prepare(Interest::INPUT).wait_for, Interest::INPUT | Interest::OUTPUT);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap());
+        a.recv_n(&mut vec![0; sent]).unwrap();
+        until("the rest is sent by whoever waits", || !b.has_unsent());
+        a.send_n(b"y").unwrap();
+        assert_eq!(waiting.join().unwrap(), Interest::INPUT);
+    });
+    assert_eq!(b.prepare(Interest::OUTPUT).wait_for, Interest::OUTPUT);
+}
+
+#[test]
+fn keys_are_not_renewed_before_there_are_any() {
+    let (one, _other) = plain_pair();
+    assert_eq!(tcp().join(one).unwrap().refresh_keys().unwrap_err().kind(), ErrorKind::InvalidData);
+}
+
+#[test]
+fn what_was_sent_before_the_end_arrives_though_nothing_was_received() {
+    let family = tcp();
+    let acceptor = family.open(&inet::Addr::loopback(0)).unwrap();
+    let addr = acceptor.local_addr().unwrap();
+    for _ in 0..50 {
+        thread::scope(|scope| {
+            // The tickets that the server sends are left unread.
+            scope.spawn(|| family.connect(&addr, Some(LONG)).unwrap().send_n(&pattern(50_000)).unwrap());
+            let (server, _) = acceptor.accept().unwrap();
+            let mut received = vec![0; 50_000];
+            server.recv_n(&mut received).unwrap();
+            assert!(received == pattern(50_000));
+            assert_eq!(server.recv(&mut [0; 1]).unwrap(), 0);
+        });
+    }
+}
+
+#[test]
+fn the_end_of_a_side_that_waits_comes_after_what_a_slow_peer_has_yet_to_take() {
+    let (a, b) = pair();
+    let sent = fill(&a);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            a.send_n(b"x").unwrap();
+            fill(&a);
+            a.recv_within(&mut [0; 1], SHORT).unwrap_err(); // one that waits
+            drop(a);
+        });
+        let mut buffer = vec![0; 65_536];
+        let mut received = 0;
+        loop {
+            match b.recv(&mut buffer).unwrap() {
+                0 => break,
+                octets => received += octets,
+            }
+        }
+        assert!(received > sent);
+    });
+}
+
+#[test]
+fn an_end_that_must_not_wait_comes_after_what_was_sent() {
+    let (a, b) = pair();
+    a.set_nonblocking(true).unwrap();
+    let sent = fill(&a);
+    assert!(a.has_unsent());
+    a.close_writer().unwrap();
+    assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    thread::scope(|scope| {
+        scope.spawn(|| a.flush(Some(LONG)).unwrap());
+        b.recv_n(&mut vec![0; sent]).unwrap();
+        assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_receive_delays_the_end_and_does_not_prevent_it() {
+    let (a, b) = pair_of(&tcp().close_timeout(SHORT), &inet::Addr::loopback(0));
+    let mut sent = fill(&a);
+    // The system may find more room; and the last transfer has to be one that waits.
+    sent += std::iter::from_fn(|| a.send_within(&[7; 65_536], SHORT).ok()).sum::<usize>();
+    assert_eq!(a.close_writer().unwrap_err().kind(), ErrorKind::TimedOut);
+    // The peer is not led to believe that it had everything.
+    let error = b.recv_n(&mut vec![0; sent + 1]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+    assert!(error.transferred <= sent);
+    assert_eq!(b.recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn what_must_not_wait_does_not_wait_for_another_thread_either() {
+    let (a, b) = pair();
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| a.recv_n(&mut [0; 1]).unwrap());
+        for _ in 0..1000 {
+            assert_eq!(a.try_recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        }
+        assert_eq!(a.recv_within(&mut [0; 1], SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+        b.send_n(b"x").unwrap();
+        receiving.join().unwrap();
+    });
+}

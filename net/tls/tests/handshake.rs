@@ -1,0 +1,380 @@
+//! Handshakes: with whom one is made, when, and what becomes of those that are not.
+
+mod support;
+
+use std::io::{self, ErrorKind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustls::{AlertDescription, CertificateError, Error, ProtocolVersion};
+use spandrel_ipc::{Connecting, Family, Interest, inet, wait_ready};
+use spandrel_sync::Arc;
+use spandrel_tls::{ClientOptions, ServerOptions, Stream, Tls, pem, tls_error};
+use support::*;
+
+/// Both sides over one TCP connection, after each has tried its handshake.
+fn meet(server: ServerOptions, client: ClientOptions) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
+    let family = Tls::new(inet::Inet::default())
+        .server(server.build().unwrap())
+        .client(client.build().unwrap(), name())
+        .handshake_timeout(LONG);
+    meet_in(&family)
+}
+
+fn meet_in(family: &Tls) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
+    let (client, server) = plain_pair();
+    let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
+    let (joined, served) = thread::scope(|scope| {
+        let joining = scope.spawn(|| client.handshake());
+        let served = server.handshake();
+        (joining.join().unwrap(), served)
+    });
+    (client, server, joined, served)
+}
+
+#[track_caller]
+fn why(error: io::Error) -> Error {
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error:?}");
+    tls_error(&error).expect("TLS says why").clone()
+}
+
+fn identity_of(authority: &Authority, name: &str) -> impl FnOnce(ClientOptions) -> ClientOptions + use<> {
+    let identity = authority.issue(name);
+    move |options| {
+        let chain = pem::certificates(identity.chain.as_bytes()).unwrap();
+        options.identity(chain, pem::private_key(identity.key.as_bytes()).unwrap())
+    }
+}
+
+fn trusted() -> rustls::RootCertStore {
+    pem::authorities(authority().pem().as_bytes()).unwrap()
+}
+
+#[test]
+fn a_peer_that_says_nothing_holds_neither_the_acceptor_nor_others() {
+    let family = tcp();
+    let acceptor = family.open(&inet::Addr::loopback(0)).unwrap();
+    let addr = acceptor.local_addr().unwrap();
+    let silent = inet::Connector::connect(&addr).unwrap();
+    let (stuck, _) = acceptor.accept().unwrap();
+    thread::scope(|scope| {
+        let stuck = scope.spawn(move || stuck.recv(&mut [0; 1]));
+        for _ in 0..3 {
+            let client = scope.spawn(|| {
+                let client = family.connect(&addr, Some(LONG)).unwrap();
+                client.send_n(b"x").unwrap();
+            });
+            let (server, _) = acceptor.accept().unwrap();
+            server.recv_n(&mut [0; 1]).unwrap();
+            client.join().unwrap();
+        }
+        drop(silent);
+        assert_eq!(stuck.join().unwrap().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    });
+}
+
+#[test]
+fn a_handshake_that_takes_too_long_fails_every_transfer() {
+    const TIME: Duration = Duration::from_millis(100);
+    let family = tcp().handshake_timeout(TIME);
+    let start = Instant::now();
+    let (_silent, server) = plain_pair();
+    let server = family.serve(server).unwrap();
+    assert!(server.handshake_time_left().unwrap() <= TIME);
+    assert_eq!(server.try_recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(server.try_send(b"x").unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert!(server.is_handshaking());
+
+    assert_eq!(server.recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(start.elapsed() >= TIME, "it has waited {:?}", start.elapsed());
+    assert_eq!(server.try_recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(server.send(b"x").unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(server.handshake().unwrap_err().kind(), ErrorKind::TimedOut);
+    let both = Interest::INPUT | Interest::OUTPUT;
+    assert_eq!(wait_ready(&server, both, Some(LONG)).unwrap(), both, "the next transfer will tell");
+}
+
+#[test]
+fn connecting_to_somebody_who_says_nothing_ends_in_time() {
+    let silent = inet::Acceptor::open(&inet::Addr::loopback(0)).unwrap();
+    let addr = silent.local_addr().unwrap();
+    let impatient = tcp().handshake_timeout(SHORT);
+    assert_eq!(impatient.connect(&addr, None).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(impatient.start(&addr).unwrap().complete(None).unwrap_err().kind(), ErrorKind::TimedOut);
+    let patient = tcp();
+    assert_eq!(patient.connect(&addr, Some(SHORT)).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(patient.start(&addr).unwrap().complete(Some(SHORT)).unwrap_err().kind(), ErrorKind::TimedOut);
+    drop(silent);
+    assert_eq!(patient.connect(&addr, None).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    let refused = patient.start(&addr).and_then(|connecting| connecting.complete(Some(LONG)));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn a_time_out_in_the_middle_of_a_handshake_ends_the_wait_and_nothing_else() {
+    let family = tcp();
+    let (client, server) = plain_pair();
+    let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
+    assert_eq!(client.handshake_within(SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(client.send_within(b"x", SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+    client.set_recv_timeout(Some(SHORT)).unwrap();
+    assert!(spandrel_ipc::is_timeout(&client.recv(&mut [0; 1]).unwrap_err()));
+    assert!(client.is_handshaking());
+    thread::scope(|scope| {
+        scope.spawn(|| server.recv_n(&mut [0; 1]).unwrap());
+        client.send_n(b"x").unwrap();
+    });
+}
+
+#[test]
+fn who_does_not_speak_tls_is_told_so() {
+    let (peer, server) = plain_pair();
+    let server = tcp().serve(server).unwrap();
+    peer.send_n(b"GET / HTTP/1.1\r\nHost: server.test\r\n\r\n").unwrap();
+    assert!(matches!(why(server.recv(&mut [0; 1]).unwrap_err()), Error::InvalidMessage(_)));
+    why(server.send(b"x").unwrap_err());
+    let mut alert = [0; 7];
+    peer.recv_n(&mut alert).unwrap();
+    assert_eq!(alert[0], 21, "a record of the kind `alert` (RFC 8446, 5.1)");
+
+    let (client, peer) = plain_pair();
+    let client = tcp().join(client).unwrap();
+    peer.send_n(b"220 mail.example ESMTP\r\n").unwrap();
+    assert!(matches!(why(client.handshake().unwrap_err()), Error::InvalidMessage(_)));
+    assert!(matches!(why(client.try_handshake().unwrap_err()), Error::InvalidMessage(_)));
+}
+
+#[test]
+fn a_peer_that_goes_away_in_the_middle_is_noticed() {
+    for hello in [0, 1, 50] {
+        let (peer, server) = plain_pair();
+        let server = tcp().serve(server).unwrap();
+        peer.send_n(&[22, 3, 1, 1, 0].repeat(10)[..hello]).unwrap();
+        drop(peer);
+        assert_eq!(wait_ready(&server, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+        let kind = server.send(b"x").unwrap_err().kind();
+        assert!(matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData), "{kind:?} after {hello} octets");
+        assert_eq!(server.recv(&mut [0; 1]).unwrap_err().kind(), kind);
+    }
+}
+
+#[test]
+fn a_server_by_another_name_is_refused() {
+    let server = server_options_of(&authority().issue("other.test"));
+    let (_client, _server, joined, served) = meet(server, client_options());
+    let wrong = why(joined.unwrap_err());
+    assert!(matches!(&wrong, Error::InvalidCertificate(CertificateError::NotValidForNameContext { .. })), "{wrong:?}");
+    assert!(matches!(why(served.unwrap_err()), Error::AlertReceived(_)), "the server is told");
+}
+
+#[test]
+fn a_server_of_a_foreign_authority_is_refused() {
+    let server = server_options_of(&Authority::new("a stranger").issue(NAME));
+    let (client, _server, joined, served) = meet(server, client_options());
+    assert_eq!(why(joined.unwrap_err()), Error::InvalidCertificate(CertificateError::UnknownIssuer));
+    assert_eq!(why(served.unwrap_err()), Error::AlertReceived(AlertDescription::UnknownCA));
+    assert_eq!(client.peer_certificates(), None);
+}
+
+#[test]
+fn both_sides_can_be_known() {
+    let identity = identity_of(authority(), "client.test");
+    let (client, server, joined, served) =
+        meet(server_options().require_clients(trusted()), identity(client_options()));
+    joined.unwrap();
+    served.unwrap();
+    let of_client = server.peer_certificates().unwrap();
+    let of_server = client.peer_certificates().unwrap();
+    assert_eq!((of_client.len(), of_server.len()), (1, 1));
+    assert_ne!(of_client, of_server);
+    client.send_n(b"x").unwrap();
+    server.recv_n(&mut [0; 1]).unwrap();
+}
+
+#[test]
+fn a_client_that_is_not_known_is_refused() {
+    // In TLS 1.3 the client is done before the server has decided; it learns of it with its first transfer.
+    let (client, _server, joined, served) = meet(server_options().require_clients(trusted()), client_options());
+    joined.unwrap();
+    assert_eq!(why(served.unwrap_err()), Error::NoCertificatesPresented);
+    let told = why(client.recv(&mut [0; 1]).unwrap_err());
+    assert_eq!(told, Error::AlertReceived(AlertDescription::CertificateRequired));
+
+    let stranger = identity_of(&Authority::new("a stranger"), "client.test");
+    let (client, _server, joined, served) =
+        meet(server_options().require_clients(trusted()), stranger(client_options()));
+    joined.unwrap();
+    assert_eq!(why(served.unwrap_err()), Error::InvalidCertificate(CertificateError::UnknownIssuer));
+    assert!(matches!(why(client.recv(&mut [0; 1]).unwrap_err()), Error::AlertReceived(_)));
+}
+
+#[test]
+fn with_tls_1_2_a_client_that_is_not_known_is_told_when_it_connects() {
+    let family = Tls::new(inet::Inet::default())
+        .server(server_options().allow_tls12().require_clients(trusted()).build().unwrap())
+        .client(only_tls12(), name());
+    let (_client, _server, joined, served) = meet_in(&family);
+    assert_eq!(why(served.unwrap_err()), Error::NoCertificatesPresented);
+    assert!(matches!(why(joined.unwrap_err()), Error::AlertReceived(_)));
+}
+
+#[test]
+fn a_server_may_ask_without_insisting() {
+    let identity = identity_of(authority(), "client.test");
+    for (client, is_known) in [(client_options(), false), (identity(client_options()), true)] {
+        let (_client, server, joined, served) = meet(server_options().ask_clients(trusted()), client);
+        joined.unwrap();
+        served.unwrap();
+        assert_eq!(server.peer_certificates().is_some(), is_known);
+    }
+}
+
+fn only_tls12() -> Arc<rustls::ClientConfig> {
+    let config = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .unwrap()
+        .with_root_certificates(trusted())
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+#[test]
+fn the_newest_version_is_spoken_and_an_older_one_only_if_allowed() {
+    let (client, server, joined, served) = meet(server_options().allow_tls12(), client_options().allow_tls12());
+    joined.and(served).unwrap();
+    for side in [&client, &server] {
+        assert_eq!(side.protocol_version(), Some(ProtocolVersion::TLSv1_3));
+        assert!(side.cipher_suite().is_some());
+    }
+
+    let family = |options: ServerOptions| {
+        Tls::new(inet::Inet::default()).server(options.build().unwrap()).client(only_tls12(), name())
+    };
+    let (client, server, joined, served) = meet_in(&family(server_options().allow_tls12()));
+    joined.and(served).unwrap();
+    assert_eq!(client.protocol_version(), Some(ProtocolVersion::TLSv1_2));
+    let data = pattern(300_000);
+    let mut received = vec![0; data.len()];
+    thread::scope(|scope| {
+        scope.spawn(|| server.recv_n(&mut received).unwrap());
+        client.send_n(&data).unwrap();
+    });
+    assert!(received == data);
+    client.close_writer().unwrap();
+    assert_eq!(server.recv(&mut [0; 1]).unwrap(), 0);
+
+    let (_client, _server, joined, served) = meet_in(&family(server_options()));
+    assert!(matches!(why(served.unwrap_err()), Error::PeerIncompatible(_)));
+    assert_eq!(why(joined.unwrap_err()), Error::AlertReceived(AlertDescription::ProtocolVersion));
+}
+
+#[test]
+fn the_application_protocol_is_agreed_and_the_name_is_told() {
+    let (client, server, joined, served) =
+        meet(server_options().protocols(["giop", "old"]), client_options().protocols(["old", "giop"]));
+    joined.and(served).unwrap();
+    assert_eq!(client.alpn_protocol().as_deref(), Some(&b"giop"[..]));
+    assert_eq!(server.alpn_protocol(), client.alpn_protocol());
+    assert_eq!(server.server_name().as_deref(), Some(NAME));
+    assert_eq!(client.server_name(), None);
+
+    let (client, _server, joined, served) =
+        meet(server_options().protocols(["giop"]), client_options().protocols(["http/1.1"]));
+    assert_eq!(why(served.unwrap_err()), Error::NoApplicationProtocol);
+    assert_eq!(why(joined.unwrap_err()), Error::AlertReceived(AlertDescription::NoApplicationProtocol));
+    assert_eq!(client.alpn_protocol(), None);
+}
+
+#[test]
+fn a_handshake_may_come_octet_by_octet() {
+    let family = tcp();
+    let (client, to_client) = plain_pair();
+    let (server, to_server) = plain_pair();
+    let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
+    // Hands on what has come, each octet for itself.
+    let hand_on = |from: &inet::Stream, to: &inet::Stream, side: &TcpStream| {
+        let mut octets = [0; 4096];
+        let count = from.try_recv(&mut octets).unwrap_or(0);
+        for octet in &octets[..count] {
+            to.send_n(&[*octet]).unwrap();
+            wait_ready(side.inner(), Interest::INPUT, Some(LONG)).unwrap();
+            assert!(side.try_handshake().is_ok() || side.is_handshaking());
+        }
+        count
+    };
+    let mut handed_on = 0;
+    until("the handshake", || {
+        let _ = (client.try_handshake(), server.try_handshake());
+        handed_on += hand_on(&to_client, &to_server, &server);
+        handed_on += hand_on(&to_server, &to_client, &client);
+        !client.is_handshaking() && !server.is_handshaking()
+    });
+    assert!(handed_on > 500, "{handed_on} octets make no handshake");
+    client.send_n(b"x").unwrap();
+    until("the octet", || {
+        hand_on(&to_client, &to_server, &server);
+        server.try_recv(&mut [0; 1]).is_ok()
+    });
+}
+
+#[test]
+fn whoever_transfers_first_makes_the_handshake_and_several_may_at_once() {
+    for _ in 0..20 {
+        let family = tcp();
+        let (client, server) = plain_pair();
+        let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
+        thread::scope(|scope| {
+            for side in [&client, &server] {
+                scope.spawn(move || side.send_n(b"first").unwrap());
+                scope.spawn(move || {
+                    let mut octets = [0; 5];
+                    side.recv_n(&mut octets).unwrap();
+                    assert_eq!(&octets, b"first");
+                });
+                scope.spawn(move || side.handshake().unwrap());
+                scope.spawn(move || side.send_n_within(b"", LONG).unwrap());
+                scope.spawn(move || side.handshake_within(LONG).unwrap());
+            }
+        });
+        assert!(!client.has_unsent() && !server.has_unsent());
+    }
+}
+
+#[test]
+fn what_was_closed_before_the_handshake_is_closed_after_it() {
+    let family = tcp();
+    let (client, server) = plain_pair();
+    let (client, server) = (family.join(client).unwrap(), family.serve(server).unwrap());
+    server.close_writer().unwrap();
+    assert_eq!(server.inner().send_n(&[]).map_err(|error| error.kind()), Ok(()), "not yet below");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut octets = [0; 3];
+            server.recv_n(&mut octets).unwrap();
+            assert_eq!(server.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+        });
+        assert_eq!(client.recv(&mut [0; 1]).unwrap(), 0);
+        client.send_n(b"bye").unwrap();
+    });
+}
+
+#[test]
+fn an_endpoint_that_was_not_told_who_it_is_cannot_be_opened() {
+    let nobody = Tls::new(inet::Inet::default());
+    let addr = inet::Addr::loopback(0);
+    assert_eq!(nobody.open(&addr).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(nobody.connect(&addr, None).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(nobody.start(&addr).unwrap_err().kind(), ErrorKind::InvalidInput);
+    let (one, other) = plain_pair();
+    assert_eq!(nobody.serve(one).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(nobody.join(other).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_stream_tells_what_it_is() {
+    let (client, _server) = pair();
+    let text = format!("{client:?}");
+    assert!(text.contains("is_handshaking: false") && text.contains("TLSv1_3"), "{text}");
+    fn is_shared<T: Send + Sync + 'static>(_: &T) {}
+    is_shared::<Stream>(&client);
+}
