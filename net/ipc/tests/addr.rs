@@ -63,7 +63,7 @@ fn this_machine_is_known_by_name() {
 fn a_name_without_an_address_is_not_found() {
     // RFC 6761, 6.4: names under `invalid` never exist.
     for host in ["no-such-host.invalid", "", "a b", "nul\0inside", "[127.0.0.1]"] {
-        let error = Addr::new(host, 1).unwrap_err();
+        let error = Addr::new(host, 1).expect_err(host);
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
         assert!(error.to_string().contains(&format!("`{host}`")), "{error}");
     }

@@ -466,6 +466,45 @@ fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
     });
 }
 
+/// Of the families whose streams can be cloned.
+macro_rules! clones {
+    ($($name:ident, $Place:ident);*) => {$(
+        #[test]
+        fn $name() {
+            if $Place::is_there() {
+                two_clones_are_one_connection::<$Place>(|stream| stream.try_clone().unwrap());
+            }
+        }
+    )*};
+}
+
+clones!(clones_of_inet_v4, InetV4; clones_of_inet_v6, InetV6);
+#[cfg(unix)]
+clones!(clones_of_unix, UnixPath; clones_of_spipe, Pipe);
+
+fn two_clones_are_one_connection<P: Place>(clone: fn(&StreamOf<P>) -> StreamOf<P>) {
+    let (a, b) = connected::<P>();
+    let other = clone(&a);
+    a.send_n(b"one, ").unwrap();
+    other.send_n(b"other").unwrap();
+    let mut octets = [0; 10];
+    b.recv_n(&mut octets).unwrap();
+    assert_eq!(&octets, b"one, other");
+    drop(a);
+    b.send_n(b"still open").unwrap();
+    other.recv_n(&mut octets).unwrap();
+    let third = clone(&other);
+    third.set_recv_timeout(Some(SHORT)).unwrap();
+    assert!(is_timeout(&other.recv(&mut octets).unwrap_err()), "settings are the connection's");
+    third.set_recv_timeout(None).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.recv(&mut [0; 1]));
+        third.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), 0);
+    });
+    assert_eq!(b.recv(&mut octets).unwrap(), 0);
+}
+
 fn many_connections_are_served_at_once<P: Place>() {
     let (acceptor, fresh) = listening::<P>();
     let pairs: Vec<_> = (0..100).map(|_| join::<P>(&acceptor, &fresh.addr)).collect();

@@ -72,6 +72,8 @@ fn every_type_can_be_passed() {
     let (reader, writer) = fifo::pair().unwrap();
     pass(&writer).send_n(b"f").unwrap();
     pass(&reader).recv_n(&mut [0; 1]).unwrap();
+    let receiver = inet::Dgram::open(&inet::Addr::loopback(0)).unwrap();
+    assert_eq!(pass(&receiver).local_addr().unwrap(), receiver.local_addr().unwrap());
     let listening = unix::Acceptor::open(&unix::Addr::unnamed()).unwrap();
     assert_eq!(pass(&listening).local_addr().unwrap(), listening.local_addr().unwrap());
     let mut file = tempfile::tempfile().unwrap();

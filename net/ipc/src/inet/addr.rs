@@ -43,6 +43,13 @@ impl Addr {
         let unresolved = |reason: &dyn fmt::Display| {
             io::Error::new(io::ErrorKind::NotFound, format!("cannot resolve host `{host}`: {reason}"))
         };
+        // Windows would take the one for this host, and look into the other.
+        if host.is_empty() {
+            return Err(unresolved(&"it is empty"));
+        }
+        if host.starts_with('[') {
+            return Err(unresolved(&"brackets are for IPv6 addresses"));
+        }
         let addrs: Vec<_> = (host, port).to_socket_addrs().map_err(|e| unresolved(&e))?.map(Self).collect();
         if addrs.is_empty() { Err(unresolved(&"it has no address")) } else { Ok(addrs) }
     }

@@ -13,6 +13,9 @@ use crate::{Connecting as _, Interest};
 /// How long an attempt is given before the next is started beside it (RFC 8305, section 5: recommended 250 ms).
 pub(super) const STAGGER: Duration = Duration::from_millis(250);
 
+/// However many addresses a name has, no more attempts than these are under way at once.
+const MOST_AT_ONCE: usize = 16;
+
 /// Connects to whichever of `addrs` answers first, all attempts together within `timeout`.
 pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Duration>) -> io::Result<Stream> {
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -21,8 +24,11 @@ pub(super) fn connect(connector: &Connector, addrs: &[Addr], timeout: Option<Dur
     let deadline = Deadline::after(timeout);
     let mut race = Race { waiting: interleave(addrs).into(), running: Vec::new(), failure: None };
     loop {
-        race.start_next(connector);
-        let pause = Deadline::after((!race.waiting.is_empty()).then_some(connector.stagger_time()));
+        if race.running.len() < MOST_AT_ONCE {
+            race.start_next(connector);
+        }
+        let goes_on = !race.waiting.is_empty() && race.running.len() < MOST_AT_ONCE;
+        let pause = Deadline::after(goes_on.then_some(connector.stagger_time()));
         // Until it is time for the next attempt, or the last one started has failed.
         loop {
             if race.running.is_empty() {

@@ -246,11 +246,12 @@ fn after(error: &io::Error) -> Then {
     }
 }
 
-/// As on Unix; a peer that resets before it is accepted is `WSAECONNRESET` here.
+/// As on Unix; a peer that resets before it is accepted is `WSAECONNRESET` here, or, under Wine, `WSAENOTCONN`.
 #[cfg(windows)]
 fn after(error: &io::Error) -> Then {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, NotConnected};
     match error.kind() {
-        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => Then::Retry,
+        Interrupted | ConnectionAborted | ConnectionReset | NotConnected => Then::Retry,
         _ => Then::Fail,
     }
 }

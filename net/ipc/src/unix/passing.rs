@@ -229,6 +229,10 @@ passable! {
     spipe::Stream = 5,
     fifo::Reader = 6,
     fifo::Writer = 7,
+    inet::Dgram = 8,
+    inet::ConnectedDgram = 9,
+    unix::Dgram = 10,
+    unix::ConnectedDgram = 11,
 }
 
 impl Passable for File {
