@@ -105,6 +105,23 @@ fn ours_are_compared_with_the_plain_c_server() {
     assert_eq!(runs.lines().count(), 1 + 2 * if base_is_here { 3 } else { 2 });
 }
 
+/// `select` refuses the connections beyond 1,024 handles. The series goes on, and with fewer connections it is there again.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let args = ["bench", "reactor", "--servers", "poll,select", "--connections", "1100+2,10+2", "--seconds", "0.02"];
+    let output = spandrel(&[&args[..], &["--rounds", "2", "--placement", "free", "--out", out]].concat());
+    check_code(&output, 0);
+    for row in json(folder.path(), "reactor.json")["rows"].as_array().unwrap() {
+        let too_many = row["contender"] == "select" && row["load"]["idle"] == 1100;
+        let why = row["absent"].as_str().unwrap_or_default();
+        assert_eq!(why.starts_with("it does not hold 1,102 connections: "), too_many, "{row}");
+        assert_eq!(row["events_per_second"]["count"] == 2, !too_many, "{row}");
+    }
+}
+
 #[test]
 fn what_cannot_be_meant_is_wrong_usage() {
     for (args, words) in [

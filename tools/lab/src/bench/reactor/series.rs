@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::contender::Contender;
@@ -24,6 +25,8 @@ use crate::units::grouped;
 const WARM_UP_PART: u32 = 10;
 /// Descriptors that are open besides connections, generously.
 const OTHER_DESCRIPTORS: u64 = 128;
+/// How long a server that refused is left alone.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
 
 /// Runs the whole series and summarises it. A contender that is not here, or cannot hold so many connections, keeps its
 /// row, with the reason.
@@ -200,10 +203,17 @@ impl Server {
     }
 
     /// Waits until the server has seen that all connections are closed, so that it does not do so in the next one's time.
+    ///
+    /// A server that had as many connections as it can hold goes on refusing until it has seen that, and is asked again.
     fn settle(&self, limit: Duration) -> Result<(), LabError> {
-        let alone = Load { idle: 0, active: 1 };
-        let settled = Connections::open(self.addr, alone, 1, limit);
-        settled.map(drop).map_err(LabError::io(format!("reach the {} server again", self.contender)))
+        let (alone, start) = (Load { idle: 0, active: 1 }, Instant::now());
+        loop {
+            match Connections::open(self.addr, alone, 1, limit) {
+                Ok(_) => return Ok(()),
+                Err(_) if start.elapsed() < limit => thread::sleep(BETWEEN_ATTEMPTS),
+                Err(error) => return Err(LabError::io(format!("reach the {} server again", self.contender))(error)),
+            }
+        }
     }
 }
 
