@@ -39,7 +39,7 @@ impl Default for Connector {
 impl Connector {
     /// Connects to `addr`; waits while more connections wait to be accepted there than its backlog holds.
     ///
-    /// Octets may be sent at once. Whether the acceptor takes the connection shows later: if it refuses, the stream is reset.
+    /// Octets may be sent at once. Whether the acceptor takes the connection shows later: if it refuses, the stream ends.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] when there is no such file, [`io::ErrorKind::ConnectionRefused`] when nobody listens,

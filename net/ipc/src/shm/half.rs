@@ -30,6 +30,9 @@ pub(crate) trait Host {
     /// Whether the peer's process or its end of the connection is gone.
     fn is_peer_gone(&self) -> bool;
 
+    /// Whether it was found before that the peer is gone; costs nothing.
+    fn is_peer_known_gone(&self) -> bool;
+
     /// Whether the peer seems to run on the processor on which this thread runs.
     fn is_peer_near(&self) -> bool;
 }
@@ -218,6 +221,7 @@ impl<E: End + Default> Half<E> {
                         is_gone = self.await_change(host, E::signal(ground), seen, patience, deadline)?;
                     }
                     // What the peer did before it went is to be seen, so once more.
+                    None if host.is_peer_known_gone() => is_gone = true,
                     None if patience.is_time_to_check() && host.is_peer_gone() => is_gone = true,
                     None => return Err(Stop::WouldBlock),
                 },
@@ -237,6 +241,9 @@ impl<E: End + Default> Half<E> {
         let left = deadline.left();
         if left.is_some_and(|left| left.is_zero()) {
             return Err(Stop::TimedOut);
+        }
+        if host.is_peer_known_gone() {
+            return Ok(true);
         }
         if patience.watch(|| host.is_peer_near(), || !ring::is_same(signal.value(), seen)) {
             return Ok(false);

@@ -110,6 +110,9 @@ impl<'a> Host for Side<'a> {
     fn is_peer_gone(&self) -> bool {
         self.shared.is_peer_gone.load(Ordering::SeqCst)
     }
+    fn is_peer_known_gone(&self) -> bool {
+        false
+    }
     fn is_peer_near(&self) -> bool {
         false
     }

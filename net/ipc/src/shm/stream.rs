@@ -80,6 +80,10 @@ impl<'a> Host for Link<'a> {
         self.0.line.look()
     }
 
+    fn is_peer_known_gone(&self) -> bool {
+        self.0.line.is_gone.load(Ordering::Acquire)
+    }
+
     fn is_peer_near(&self) -> bool {
         let Stream { memory, side, .. } = self.0;
         let here = sched_getcpu() as u32 + 1;
