@@ -32,6 +32,32 @@ struct Pipe {
     capacity: usize,
     state: Mutex<State>,
     changed: Condition,
+    bell: Mutex<Option<Arc<Bell>>>,
+}
+
+/// Rings when something happens that a reactor would wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rings: Mutex<u64>,
+    rung: Condition,
+}
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        *self.rings.lock() += 1;
+        self.rung.notify_all();
+    }
+
+    /// Waits until it is so; what makes it so rings afterwards.
+    pub(crate) fn await_that<T>(&self, mut is_so: impl FnMut() -> Option<T>) -> T {
+        loop {
+            let before = *self.rings.lock();
+            if let Some(found) = is_so() {
+                return found;
+            }
+            self.rung.wait_while(&mut self.rings.lock(), |rings| *rings == before);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +71,10 @@ struct State {
 
 /// The two ends of a connection that holds so many octets in either direction.
 pub(crate) fn pair(capacity: usize) -> (End, End) {
-    let pipe = || Arc::new(Pipe { capacity, state: Mutex::default(), changed: Condition::new() });
+    let pipe = || {
+        let (state, bell) = (Mutex::default(), Mutex::default());
+        Arc::new(Pipe { capacity, state, changed: Condition::new(), bell })
+    };
     let (there, back) = (pipe(), pipe());
     let end = |input: &Arc<Pipe>, output: &Arc<Pipe>| End {
         input: Arc::clone(input),
@@ -59,6 +88,7 @@ impl Pipe {
     fn wait(&self, state: &mut MutexGuard<'_, State>, limit: Option<Duration>) -> io::Result<()> {
         match limit {
             None => self.changed.wait(state),
+            Some(Duration::ZERO) => return Err(io::ErrorKind::WouldBlock.into()),
             Some(limit) => {
                 if self.changed.wait_for(state, limit).timed_out() {
                     return Err(io::ErrorKind::WouldBlock.into());
@@ -77,7 +107,8 @@ impl Pipe {
             let count = octets.len().min(self.capacity - state.octets.len());
             if count > 0 {
                 state.octets.extend(&octets[..count]);
-                self.changed.notify_all();
+                drop(state);
+                self.notify();
                 return Ok(count);
             }
             self.wait(&mut state, limit)?;
@@ -99,7 +130,28 @@ impl Pipe {
 
     fn set(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock());
+        self.notify();
+    }
+
+    fn notify(&self) {
         self.changed.notify_all();
+        let bell = self.bell.lock().clone();
+        if let Some(bell) = bell {
+            bell.ring();
+        }
+    }
+}
+
+impl End {
+    /// Rings when more can be read, or the end.
+    pub(crate) fn set_bell(&self, bell: &Arc<Bell>) {
+        *self.input.bell.lock() = Some(Arc::clone(bell));
+    }
+
+    /// Whether reading would not wait.
+    pub(crate) fn is_readable(&self) -> bool {
+        let state = self.input.state.lock();
+        !state.octets.is_empty() || state.ended || state.broken
     }
 }
 

@@ -1,10 +1,11 @@
 //! One accepted connection: reading requests, running them, answering.
+//!
+//! Who reads is decided here; how a connection is served by a reactor is in [`seat`], and how it ends in [`parting`].
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    time::Duration,
-};
+mod parting;
+mod seat;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use spandrel_cdr::{ByteOrder, Decoder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
@@ -16,6 +17,10 @@ use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
+
+use parting::Ending;
+pub(super) use parting::Farewell;
+pub(super) use seat::{Ready, Seat};
 
 use super::{
     call::{Asked, ServerCall, answer_exception, panicked},
@@ -32,9 +37,10 @@ use crate::{
 
 /// The bit of `turn` that says that no further request is accepted.
 const CLOSING: u64 = 1 << 63;
-
-/// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// The bit of `turn` that says that the reactor's threads read, and not one that took over from them.
+///
+/// In the same word as the upcall, so that one compare-and-swap takes an upcall's reading and the seat with it.
+const SEATED: u64 = 1 << 62;
 
 /// What the server side of an ORB is configured with.
 #[derive(Clone, Debug)]
@@ -61,7 +67,7 @@ pub(crate) struct ServerConnection {
     settings: Arc<ServerSettings>,
     reader: Mutex<MessageReader>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
-    /// to even reads next: the thread itself, or the watcher for another. With [`CLOSING`] on top.
+    /// to even reads next: the thread itself, or the watcher for another. With [`CLOSING`] and [`SEATED`] on top.
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     relieved: AtomicU32,
@@ -69,7 +75,10 @@ pub(crate) struct ServerConnection {
     is_relief_due: AtomicBool,
     /// The end of what the peer sends was read, or it sent what cannot be read.
     is_read_out: AtomicBool,
+    /// Nobody runs or answers anything any more.
     is_finished: AtomicBool,
+    /// Nor is anything read and dropped.
+    is_gone: AtomicBool,
     /// The upcall of the reading thread answers nobody.
     is_one_way: AtomicBool,
     farewell: Mutex<Farewell>,
@@ -77,38 +86,9 @@ pub(crate) struct ServerConnection {
     parting: Condition,
     /// Its place in the reactor, unless it has a thread of its own.
     seat: Mutex<Option<Arc<dyn Seat>>>,
-    /// The reactor's threads read, not one that took over from them.
-    is_seated: AtomicBool,
+    /// The pool was told that an upcall keeps one of its threads.
+    is_held_up: AtomicBool,
     has_own_thread: bool,
-}
-
-/// A connection's place in a reactor, which calls [`ServerConnection::serve_ready`] when there is something to read.
-pub(super) trait Seat: Send + Sync + fmt::Debug {
-    /// Calls no more for now.
-    fn suspend(&self);
-    /// Calls again; false if it never will.
-    fn resume(&self) -> bool;
-    /// Calls never again.
-    fn leave(&self);
-}
-
-/// How a visit of a reactor's thread ended.
-#[derive(Debug, Eq, PartialEq)]
-pub(super) enum Ready {
-    /// Nothing more is there now, or another thread reads.
-    Idle,
-    /// Nothing more will come.
-    Ended,
-}
-
-/// How far a connection's end has come.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Farewell {
-    No,
-    /// CloseConnection was sent, after the last answer.
-    Said,
-    /// Nobody reads any more.
-    Ended,
 }
 
 /// What became of the thread that served.
@@ -137,16 +117,17 @@ impl ServerConnection {
             link: Link::new(peer, transport, wire),
             settings,
             reader: Mutex::new(reader),
-            turn: AtomicU64::new(0),
+            turn: AtomicU64::new(if has_own_thread { 0 } else { SEATED }),
             relieved: AtomicU32::new(0),
             is_relief_due: AtomicBool::new(false),
             is_read_out: AtomicBool::new(false),
             is_finished: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             farewell: Mutex::new(Farewell::No),
             parting: Condition::new(),
             seat: Mutex::new(None),
-            is_seated: AtomicBool::new(!has_own_thread),
+            is_held_up: AtomicBool::new(false),
             has_own_thread,
         }
     }
@@ -159,62 +140,18 @@ impl ServerConnection {
         self.link.transport().pollable()
     }
 
-    /// A reactor serves it from now on.
-    pub(super) fn take_seat(&self, seat: Arc<dyn Seat>) {
-        *self.seat.lock() = Some(seat);
-    }
-
-    fn seat(&self) -> Option<Arc<dyn Seat>> {
-        self.seat.lock().clone()
-    }
-
-    /// Runs the requests that are there now.
-    pub(super) fn serve_ready(self: &Arc<Self>) -> Ready {
-        if !self.is_seated.load(Ordering::SeqCst) {
-            // A thread has taken over and is about to say so to the reactor.
-            return Ready::Idle;
-        }
-        let ending = Ending(self);
-        match self.serve_read() {
-            Ok(()) => {
-                std::mem::forget(ending);
-                return Ready::Idle;
-            }
-            Err(error) => self.read_failed(&error),
-        }
-        Ready::Ended
-    }
-
-    fn serve_read(&self) -> Result<(), ReadError> {
-        let mut next = {
-            let mut reader = self.reader.lock();
-            reader.wake();
-            reader.next_ready(self.link.transport())
-        };
-        while let Some(message) = next? {
-            if self.handle(&message)? == Served::Relieved {
-                self.orb.server().pool().let_go();
-                return Ok(());
-            }
-            drop(message);
-            next = self.reader.lock().buffered();
-        }
-        self.reader.lock().rest();
-        Ok(())
-    }
-
     /// Reads and runs requests until the connection ends, another thread takes over, or a reactor does.
     pub(super) fn serve(self: &Arc<Self>) {
         let ending = Ending(self);
-        let seat = self.seat();
+        let mut seat = self.seat();
         loop {
-            let patience = seat.as_ref().map(|_| Deadline::after(PATIENCE));
+            let patience = seat.as_ref().map(|_| Deadline::after(seat::PATIENCE));
             let next = self.reader.lock().next(self.link.transport(), patience.as_ref());
             let served = match next {
                 Ok(message) => self.handle(&message),
-                Err(ReadError::TimedOut) => match &seat {
-                    Some(seat) if self.goes_back(&**seat) => return std::mem::forget(ending),
-                    _ => Ok(Served::Continue),
+                Err(ReadError::TimedOut) => match self.goes_back(&mut seat) {
+                    true => return std::mem::forget(ending),
+                    false => Ok(Served::Continue),
                 },
                 Err(error) => Err(error),
             };
@@ -227,27 +164,6 @@ impl ServerConnection {
                 }
             }
         }
-    }
-
-    /// The reactor's thread is kept by an upcall, and this one reads.
-    fn leave_reactor(&self) {
-        if let Some(seat) = self.seat() {
-            seat.suspend();
-        }
-        self.orb.server().pool().hold_up();
-    }
-
-    /// Leaves the reading to the reactor, once no upcall runs that it could wait for.
-    fn goes_back(&self, seat: &dyn Seat) -> bool {
-        if self.relieved.load(Ordering::SeqCst) != 0 {
-            return false;
-        }
-        self.is_seated.store(true, Ordering::SeqCst);
-        if seat.resume() {
-            return true;
-        }
-        self.is_seated.store(false, Ordering::SeqCst);
-        false
     }
 
     fn handle(&self, message: &Message) -> Result<Served, ReadError> {
@@ -291,12 +207,22 @@ impl ServerConnection {
         if turn & CLOSING != 0 {
             // Not acted on: the CloseConnection that was or will be sent says so.
             self.turn.fetch_add(1, Ordering::SeqCst);
+            self.let_go();
             self.say_goodbye_when_idle();
             return Served::Continue;
         }
         self.orb.watcher().note_upcall();
-        answer();
-        self.end_upcall(turn)
+        let answered = catch_unwind(AssertUnwindSafe(answer));
+        let served = self.end_upcall(turn);
+        match answered {
+            Ok(()) => served,
+            // It ends what it reads from, and nothing but that.
+            Err(panic) if served == Served::Continue => resume_unwind(panic),
+            Err(_) => {
+                tracing::error!(peer = %self.link.peer(), "a request could not be answered: its thread panicked");
+                served
+            }
+        }
     }
 
     /// Goes back to reading, unless another thread does that already.
@@ -304,6 +230,9 @@ impl ServerConnection {
         let ended = self
             .turn
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |now| (now & !CLOSING == turn).then_some(now + 1));
+        if turn & SEATED != 0 {
+            self.let_go();
+        }
         match ended {
             Ok(now) => {
                 if now & CLOSING != 0 {
@@ -375,77 +304,14 @@ impl ServerConnection {
             ReadError::Giop(reason) => {
                 tracing::warn!(peer = %self.link.peer(), %reason, "refused a message");
                 if reason.reaction() == Reaction::SendMessageError {
-                    self.link.send_bare(MessageType::MessageError);
+                    self.say_bare(MessageType::MessageError);
                 }
             }
             ReadError::Unexpected(_) => {
                 tracing::warn!(peer = %self.link.peer(), reason = %error, "refused a message");
-                self.link.send_bare(MessageType::MessageError);
+                self.say_bare(MessageType::MessageError);
             }
             other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),
-        }
-    }
-
-    /// Nobody reads any more. Requests that still run may answer before the connection ends.
-    pub(super) fn end_reading(&self) {
-        self.is_read_out.store(true, Ordering::SeqCst);
-        if self.relieved.load(Ordering::SeqCst) == 0 {
-            self.finish();
-        }
-    }
-
-    fn one_less_relieved(&self) {
-        if self.relieved.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_read_out.load(Ordering::SeqCst) {
-            self.finish();
-        }
-    }
-
-    fn finish(&self) {
-        if self.is_finished.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        self.link.finish();
-        if let Some(seat) = self.seat.lock().take() {
-            seat.leave();
-        }
-        self.orb.watcher().forget(self);
-        self.orb.server().forget(self);
-        self.part(Farewell::Ended);
-    }
-
-    /// Accepts no further request; says goodbye once those that run have been answered.
-    pub(super) fn begin_close(&self) {
-        self.turn.fetch_or(CLOSING, Ordering::SeqCst);
-        self.say_goodbye_when_idle();
-    }
-
-    /// CloseConnection and half-close: the peer sees it, closes, and whoever reads here sees the end.
-    fn say_goodbye_when_idle(&self) {
-        if !self.is_busy() && self.part(Farewell::Said) {
-            self.link.send_bare(MessageType::CloseConnection);
-            self.link.close_writer();
-        }
-    }
-
-    /// Goes on to this stage; false if it had come so far already.
-    fn part(&self, stage: Farewell) -> bool {
-        let mut farewell = self.farewell.lock();
-        let is_news = *farewell < stage;
-        *farewell = stage.max(*farewell);
-        self.parting.notify_all();
-        is_news
-    }
-
-    /// Waits until the farewell has come so far; a connection that takes longer is cut.
-    pub(super) fn await_farewell(&self, stage: Farewell, deadline: &Deadline) {
-        let mut farewell = self.farewell.lock();
-        while *farewell < stage {
-            let remaining = deadline.remaining();
-            if remaining.is_zero() {
-                self.link.cut();
-                return;
-            }
-            self.parting.wait_for(&mut farewell, remaining);
         }
     }
 
@@ -464,8 +330,18 @@ impl ServerConnection {
         self.turn.load(Ordering::SeqCst)
     }
 
+    /// The upcall of `turn` lasts. `keeps_reading`: not long enough to lose the reading.
+    pub(super) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool) {
+        if turn & SEATED != 0 {
+            self.hold_up(turn);
+        }
+        if !keeps_reading {
+            self.relieve(turn);
+        }
+    }
+
     /// Starts a thread that takes the reading from the one whose upcall is still that of `turn`.
-    pub(super) fn relieve(self: &Arc<Self>, turn: u64) {
+    fn relieve(self: &Arc<Self>, turn: u64) {
         let running = self.relieved.load(Ordering::Relaxed) + 1;
         if turn & CLOSING != 0
             || running >= self.settings.max_in_flight
@@ -485,31 +361,18 @@ impl ServerConnection {
     pub(super) fn take_over(self: &Arc<Self>, turn: u64) {
         // Counted before it happens, so that nobody takes the connection for idle in between.
         self.relieved.fetch_add(1, Ordering::SeqCst);
-        let was_seated = self.is_seated.swap(false, Ordering::SeqCst);
-        let taken = self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let taken = self.turn.compare_exchange(turn, (turn + 1) & !SEATED, Ordering::SeqCst, Ordering::Relaxed);
         self.is_relief_due.store(false, Ordering::Release);
-        if taken {
-            if was_seated {
+        if taken.is_ok() {
+            if turn & SEATED != 0 {
                 self.leave_reactor();
             }
             return self.serve();
-        }
-        if was_seated {
-            self.is_seated.store(true, Ordering::SeqCst);
         }
         self.one_less_relieved();
         if self.turn() & CLOSING != 0 {
             self.say_goodbye_when_idle();
         }
-    }
-}
-
-/// Whoever reads ends the connection when it stops reading, also by a panic, unless another reads on.
-struct Ending<'c>(&'c ServerConnection);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.end_reading();
     }
 }
 

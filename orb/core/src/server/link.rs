@@ -2,13 +2,13 @@
 //!
 //! What is read from it, and who reads, belongs to the connection.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{MessageType, bare_message};
 use spandrel_sync::{
     Mutex,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
 use crate::{
@@ -16,12 +16,12 @@ use crate::{
     transport::{Transport, send_message, send_octets},
 };
 
-/// How long a peer is waited for to take a message that only tells it of the end.
-const COURTESY: Duration = Duration::from_millis(200);
 /// How long what a peer still sends is read and dropped when its connection ends.
-const LINGER: Duration = Duration::from_millis(500);
+pub(super) const LINGER: Duration = Duration::from_millis(500);
 /// How much of it.
 const LINGER_OCTETS: usize = 1 << 20;
+/// Reads of it in one visit of a thread that has others to serve.
+const LINGER_READS: usize = 16;
 
 /// A client's transport, and how it is written to.
 #[derive(Debug)]
@@ -34,11 +34,14 @@ pub(super) struct Link {
     writer: Mutex<()>,
     /// Minor version of the last message read: what the peer speaks.
     spoken: AtomicU8,
+    /// Octets that were read and dropped.
+    dropped: AtomicUsize,
 }
 
 impl Link {
     pub(super) fn new(peer: String, transport: Box<dyn Transport>, wire: Wire) -> Self {
-        Self { peer, transport, wire, writer: Mutex::new(()), spoken: AtomicU8::new(GiopVersion::V1_0.minor) }
+        let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
+        Self { peer, transport, wire, writer: Mutex::new(()), spoken, dropped: AtomicUsize::new(0) }
     }
 
     pub(super) fn peer(&self) -> &str {
@@ -69,12 +72,12 @@ impl Link {
         }
     }
 
-    /// Writes a message that is only a header.
-    pub(super) fn send_bare(&self, message_type: MessageType) {
+    /// Writes a message that is only a header, and that tells of the connection's end: a peer that reads nothing is waited for so
+    /// long, and then for no other message either.
+    pub(super) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
         let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
-        // Courtesy, on a connection that ends whether or not the peer hears why: one that reads nothing is not waited for.
-        let Some(_writer) = self.writer.try_lock_for(COURTESY) else { return };
-        let _ = self.transport.set_send_timeout(Some(COURTESY));
+        let Some(_writer) = self.writer.try_lock_for(courtesy) else { return };
+        let _ = self.transport.set_send_timeout(Some(courtesy));
         let _ = send_octets(&*self.transport, &bare_message(version, self.wire.order, message_type));
     }
 
@@ -88,26 +91,36 @@ impl Link {
         self.transport.close();
     }
 
-    /// Half-closes, reads what is still on its way, and closes: so that closing does not destroy what was just written.
-    pub(super) fn finish(&self) {
-        self.transport.close_writer();
-        self.drain();
-        self.transport.close();
-    }
-
-    fn drain(&self) {
+    /// Reads what is still on its way, so that closing does not destroy what was just written; a bounded time.
+    pub(super) fn drain(&self) {
         let deadline = Deadline::after(LINGER);
         let mut room = [0; 4096];
-        let mut total = 0;
-        while total < LINGER_OCTETS {
+        loop {
             let remaining = deadline.remaining();
             if remaining.is_zero() || self.transport.set_recv_timeout(Some(remaining)).is_err() {
                 return;
             }
             match self.transport.recv(&mut room) {
-                Ok(count) if count > 0 => total += count,
+                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
                 _ => return,
             }
         }
+    }
+
+    /// The same without waiting: reads what is there. True if nothing more will come, or too much has.
+    pub(super) fn drop_ready(&self) -> bool {
+        let mut room = [0; 4096];
+        for _ in 0..LINGER_READS {
+            match self.transport.try_recv(&mut room) {
+                Ok(count) if count > 0 && !self.drops_too_much(count) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                _ => return true,
+            }
+        }
+        false
+    }
+
+    fn drops_too_much(&self, count: usize) -> bool {
+        self.dropped.fetch_add(count, Ordering::Relaxed) + count >= LINGER_OCTETS
     }
 }

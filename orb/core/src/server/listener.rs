@@ -48,11 +48,11 @@ fn key(connection: &ServerConnection) -> usize {
 impl Server {
     pub(crate) fn new(settings: ServerSettings) -> Self {
         Self {
+            pool: Pool::new(settings.max_connections),
             settings: Arc::new(settings),
             listeners: Mutex::default(),
             connections: Mutex::default(),
             threaded: AtomicUsize::new(0),
-            pool: Pool::default(),
             closing: AtomicBool::new(false),
         }
     }
@@ -141,6 +141,6 @@ impl Server {
             let deadline = Deadline::after(time);
             connections.iter().for_each(|connection| connection.await_farewell(stage, &deadline));
         }
-        self.pool.stop();
+        self.pool.close();
     }
 }

@@ -1,4 +1,8 @@
 //! Models of a connection's threads: who reads, who answers, who says goodbye.
+//!
+//! Here are connections with a thread of their own, and what all models share; those that a reactor serves are in [`pooled`].
+
+mod pooled;
 
 use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 
@@ -38,6 +42,10 @@ struct Diary {
 #[derive(Debug, Default)]
 struct Entries {
     begun: Vec<u32>,
+    /// Who ran each of those.
+    threads: Vec<thread::ThreadId>,
+    /// Threads that panic when they are asked where something is.
+    nervous: HashSet<thread::ThreadId>,
     running: u32,
     most_running: u32,
     released: u32,
@@ -48,6 +56,7 @@ impl ObjectAdapter for Diary {
         let token = call.arguments()?.u32()?;
         let mut entries = self.entries.lock();
         entries.begun.push(token);
+        entries.threads.push(thread::current().id());
         entries.running += 1;
         entries.most_running = entries.most_running.max(entries.running);
         self.changed.notify_all();
@@ -73,6 +82,10 @@ impl ObjectAdapter for Diary {
     }
 
     fn locate(&self, _: &[u8]) -> Located {
+        if self.entries.lock().nervous.contains(&thread::current().id()) {
+            // As a panic does, but for the message.
+            std::panic::resume_unwind(Box::new("asked where"));
+        }
         Located::Here
     }
 
@@ -87,7 +100,7 @@ impl ObjectAdapter for Diary {
 #[derive(Debug)]
 struct Attended {
     end: End,
-    readers: Mutex<Readers>,
+    readers: Arc<Mutex<Readers>>,
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +109,8 @@ struct Readers {
     former: HashSet<thread::ThreadId>,
     /// What still comes is only dropped, by whoever ends the connection.
     is_draining: bool,
+    /// A reactor's threads read, and those that take over from them.
+    is_pooled: bool,
 }
 
 impl Transport for Attended {
@@ -118,6 +133,7 @@ impl Transport for Attended {
     }
 
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        self.readers.lock().read_in_reactor();
         self.end.try_recv(room)
     }
 
@@ -126,7 +142,9 @@ impl Transport for Attended {
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.readers.lock().is_draining = true;
+        let mut readers = self.readers.lock();
+        readers.is_draining |= !readers.is_pooled;
+        drop(readers);
         self.end.set_recv_timeout(timeout)
     }
 
@@ -135,6 +153,9 @@ impl Transport for Attended {
     }
 
     fn close_writer(&self) {
+        let mut readers = self.readers.lock();
+        readers.is_draining |= readers.is_pooled;
+        drop(readers);
         self.end.close_writer();
     }
 
@@ -148,6 +169,8 @@ struct Stage {
     orb: Orb,
     diary: Arc<Diary>,
     connection: Arc<ServerConnection>,
+    near: End,
+    readers: Arc<Mutex<Readers>>,
     client: End,
 }
 
@@ -161,17 +184,23 @@ struct Received {
 
 impl Stage {
     fn new(orb: &Orb) -> Self {
+        Self::with(orb, MAX_IN_FLIGHT, false)
+    }
+
+    fn with(orb: &Orb, max_in_flight: u32, is_pooled: bool) -> Self {
         let diary: Arc<Diary> = Arc::default();
         let adapter: Arc<dyn ObjectAdapter> = Arc::clone(&diary) as _;
         orb.install_adapter(adapter);
         let (near, client) = pipe::pair(4096);
-        let transport = Attended { end: near, readers: Mutex::default() };
+        let readers = Readers { is_pooled, ..Readers::default() };
+        let readers = Arc::new(Mutex::new(readers));
+        let transport = Attended { end: near.clone(), readers: Arc::clone(&readers) };
         let settings = ServerSettings {
             order: talk::wire().order,
             limits: talk::wire().limits,
             max_message: 1 << 16,
             max_unfinished: 16,
-            max_in_flight: MAX_IN_FLIGHT,
+            max_in_flight,
             max_connections: 1,
             max_threaded: 1,
             send_queue: None,
@@ -182,9 +211,9 @@ impl Stage {
             "pretend".into(),
             Box::new(transport),
             Arc::new(settings),
-            true,
+            !is_pooled,
         ));
-        Self { orb: orb.clone(), diary, connection, client }
+        Self { orb: orb.clone(), diary, connection, near, readers, client }
     }
 
     fn serve(&self) -> thread::JoinHandle<()> {
@@ -199,7 +228,7 @@ impl Stage {
             for _ in 0..times {
                 let turn = connection.turn();
                 if turn % 2 == 1 {
-                    connection.relieve(turn);
+                    connection.overdue(turn, one_in(4));
                 }
             }
         })
@@ -210,7 +239,7 @@ impl Stage {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        self.connection.relieve(self.connection.turn());
+        self.connection.overdue(self.connection.turn(), false);
         self.diary.entries.lock().released += 1;
         self.diary.changed.notify_all();
     }

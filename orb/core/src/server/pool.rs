@@ -3,13 +3,16 @@
 //! The threads are leader and followers: one waits for all connections, and serves the one that has something to say right away, by
 //! which another comes to lead if that takes long. A connection costs no thread while it is idle, at the price of one more
 //! system call for each request (design decision 3).
+//!
+//! A thread that is kept, by a slow servant or by a client that does not read its answer, has another in its stead: there are as many
+//! as are kept, and a few besides. Nothing else bounds them, since each is kept by another connection, and those are bounded.
 
-use std::{io, sync::OnceLock, thread::available_parallelism};
+use std::{io, sync::OnceLock, thread::available_parallelism, time::Duration};
 
 use spandrel_ipc::{Interest, Pollable};
-use spandrel_reactor::{CloseReason, Context, EventHandler, HandlerId, Reactor, Registry};
+use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry};
 use spandrel_sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -21,23 +24,41 @@ use super::{
 
 /// Threads that run the reactor, besides one for each processor: a few may be held up for less time than is noticed.
 const SPARE_THREADS: usize = 2;
-/// Threads that run the reactor at most, whatever holds them up. Those that once were needed stay.
-const MAX_THREADS: usize = 512;
+/// Threads that stay when they are no longer held up: as many more at most.
+const IDLE_THREADS: usize = 64;
+/// Handlers of the reactor that are no connections: more listeners than anybody has.
+const MAX_LISTENERS: usize = 1024;
 
 /// A reactor and its threads. Both start when they are first needed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pool {
     reactor: OnceLock<Reactor>,
-    threads: Mutex<usize>,
-    /// Threads that a slow servant keeps.
+    max_handlers: usize,
+    staff: Arc<Staff>,
+}
+
+/// How many threads there are, and how many there should be.
+#[derive(Debug)]
+struct Staff {
+    /// Threads that are wanted to wait and to serve.
+    free: usize,
+    threads: AtomicUsize,
+    /// Threads that an upcall keeps.
     held_up: AtomicUsize,
 }
 
 impl Pool {
+    pub(super) fn new(max_connections: usize) -> Self {
+        let free = available_parallelism().map_or(1, usize::from) + SPARE_THREADS;
+        let staff = Staff { free, threads: AtomicUsize::new(0), held_up: AtomicUsize::new(0) };
+        let max_handlers = max_connections.saturating_add(MAX_LISTENERS);
+        Self { reactor: OnceLock::new(), max_handlers, staff: Arc::new(staff) }
+    }
+
     /// The reactor's registry; one thread runs the reactor at least.
     pub(super) fn registry(&self) -> io::Result<&Registry> {
         if self.reactor.get().is_none() {
-            let reactor = Reactor::new()?;
+            let reactor = Reactor::with(&Options::new().max_handlers(self.max_handlers))?;
             // If another was quicker, its reactor is the one, and this one was never run.
             let _ = self.reactor.set(reactor);
         }
@@ -48,48 +69,89 @@ impl Pool {
     /// Has the reactor's threads serve this connection.
     pub(super) fn serve(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
         let registry = self.registry()?;
-        self.staff(self.wanted())?;
+        self.staff_as_wanted();
         registry.register(Pooled { connection: Arc::clone(connection) }, Interest::INPUT).map(drop)
     }
 
-    /// A slow servant keeps one of the threads: another has to do its work.
+    /// An upcall keeps one of the threads: another has to do its work.
     pub(super) fn hold_up(&self) {
-        self.held_up.fetch_add(1, Ordering::Relaxed);
-        if let Err(error) = self.staff(self.wanted()) {
-            tracing::error!(%error, "no thread to serve on while servants are busy");
-        }
+        self.staff.held_up.fetch_add(1, Ordering::SeqCst);
+        self.staff_as_wanted();
     }
 
     /// It keeps the thread no longer.
     pub(super) fn let_go(&self) {
-        self.held_up.fetch_sub(1, Ordering::Relaxed);
+        self.staff.held_up.fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn wanted(&self) -> usize {
-        let free = available_parallelism().map_or(1, usize::from) + SPARE_THREADS;
-        (free + self.held_up.load(Ordering::Relaxed)).min(MAX_THREADS)
+    /// How many threads are kept.
+    #[cfg(all(test, shuttle))]
+    pub(super) fn held_up(&self) -> usize {
+        self.staff.held_up.load(Ordering::SeqCst)
+    }
+
+    fn staff_as_wanted(&self) {
+        if let Err(error) = self.staff(self.staff.wanted()) {
+            // Those that there are go on, and the next one that is held up tries again.
+            tracing::error!(%error, "no further thread to serve connections");
+        }
     }
 
     /// Sees to it that at least so many threads run the reactor.
     fn staff(&self, wanted: usize) -> io::Result<()> {
-        let mut threads = self.threads.lock();
         let Some(reactor) = self.reactor.get() else { return Ok(()) };
-        while *threads < wanted {
-            let reactor = reactor.clone();
-            threads::spawn("spandrel-reactor", move || {
-                if let Err(error) = reactor.run() {
-                    tracing::error!(%error, "the reactor ended");
-                }
-            })?;
-            *threads += 1;
+        while self.staff.enters(wanted) {
+            let (reactor, staff) = (reactor.clone(), Arc::clone(&self.staff));
+            let spawned = threads::spawn("spandrel-reactor", move || staff.run(&reactor));
+            if let Err(error) = spawned {
+                self.staff.threads.fetch_sub(1, Ordering::SeqCst);
+                return Err(error);
+            }
         }
         Ok(())
     }
 
-    /// Ends the threads.
-    pub(super) fn stop(&self) {
+    /// Ends the threads, and all connections that are left.
+    pub(super) fn close(&self) {
         if let Some(reactor) = self.reactor.get() {
-            reactor.stop();
+            reactor.close();
+        }
+    }
+}
+
+impl Staff {
+    fn wanted(&self) -> usize {
+        self.free.saturating_add(self.held_up.load(Ordering::SeqCst))
+    }
+
+    /// Counts one more thread, if there are fewer.
+    fn enters(&self, wanted: usize) -> bool {
+        let more = |threads| (threads < wanted).then(|| threads + 1);
+        self.threads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    /// Counts one thread less, if there are far more than wanted.
+    fn leaves(&self) -> bool {
+        let enough = self.wanted() + IDLE_THREADS;
+        if self.threads.load(Ordering::Relaxed) <= enough {
+            return false;
+        }
+        let less = |threads| (threads > enough).then(|| threads - 1);
+        self.threads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+    }
+
+    /// What a thread does.
+    fn run(&self, reactor: &Reactor) {
+        let mut has_left = false;
+        let result = reactor.run_until(None, || {
+            has_left = has_left || self.leaves();
+            has_left
+        });
+        if let Err(error) = result {
+            tracing::error!(%error, "the reactor ended");
+        }
+        if !has_left {
+            self.threads.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -117,11 +179,17 @@ impl EventHandler for Pooled {
         Ok(())
     }
 
+    /// It has [lingered](Seat::linger) long enough.
+    fn handle_timeout(&mut self, context: &Context<'_>, _timer: Expired) -> io::Result<()> {
+        context.close();
+        Ok(())
+    }
+
     fn handle_close(&mut self, _context: &Context<'_>, reason: CloseReason) {
         if !matches!(reason, CloseReason::Removed) {
             tracing::debug!(?reason, "the reactor serves a connection no longer");
-            self.connection.end_reading();
         }
+        self.connection.unseated();
     }
 }
 
@@ -139,6 +207,10 @@ impl Seat for Registered {
 
     fn resume(&self) -> bool {
         self.registry.resume(self.id)
+    }
+
+    fn linger(&self, time: Duration) -> bool {
+        self.registry.schedule(self.id, time, None, 0).is_ok() && self.registry.resume(self.id)
     }
 
     fn leave(&self) {

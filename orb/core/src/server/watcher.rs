@@ -17,7 +17,7 @@ use spandrel_sync::{
 
 use super::ServerConnection;
 
-/// How long an upcall may keep the reading to itself.
+/// How long an upcall may keep the reading to itself, and a thread of the reactor.
 const TICK: Duration = Duration::from_millis(1);
 /// Ticks that a one-way may keep the reading. (Models would only be longer for more of them; so below.)
 const ONE_WAY_TICKS: u32 = if cfg!(shuttle) { 3 } else { 100 };
@@ -116,8 +116,8 @@ impl Watcher {
             idle = if seen.active { 0 } else { idle + 1 };
             if !seen.overdue.is_empty() {
                 drop(state);
-                for (connection, turn) in seen.overdue {
-                    connection.relieve(turn);
+                for (connection, turn, keeps_reading) in seen.overdue {
+                    connection.overdue(turn, keeps_reading);
                 }
                 state = self.state.lock();
             }
@@ -129,8 +129,8 @@ impl Watcher {
 struct Seen {
     /// Something happened since the last look, or is happening.
     active: bool,
-    /// Upcalls that were there at the last look already.
-    overdue: Vec<(Arc<ServerConnection>, u64)>,
+    /// Upcalls that were there at the last look already, and whether they may keep the reading nevertheless.
+    overdue: Vec<(Arc<ServerConnection>, u64, bool)>,
 }
 
 impl State {
@@ -143,9 +143,9 @@ impl State {
             seen.active |= in_upcall || turn != watched.seen;
             watched.ticks = if in_upcall && turn == watched.seen { watched.ticks + 1 } else { 0 };
             watched.seen = turn;
-            let allowed = if connection.is_one_way() { ONE_WAY_TICKS } else { 1 };
-            if watched.ticks >= allowed {
-                seen.overdue.push((connection, turn));
+            if watched.ticks > 0 {
+                let keeps_reading = connection.is_one_way() && watched.ticks < ONE_WAY_TICKS;
+                seen.overdue.push((connection, turn, keeps_reading));
             }
             true
         });

@@ -1,0 +1,158 @@
+//! A connection that a reactor serves: visits of the reactor's threads, and who takes over from them.
+//!
+//! The reactor calls [`ServerConnection::serve_ready`] in one thread at a time. An upcall that lasts keeps that thread: the pool is
+//! told to let another stand in for it, and a thread of the connection's own takes the reading over. That one suspends the seat, reads
+//! on, and gives the reading back once nothing runs any more that it was taken from.
+
+use std::{fmt, mem, time::Duration};
+
+use spandrel_sync::{Arc, atomic::Ordering};
+
+use super::{CLOSING, Ending, SEATED, Served, ServerConnection};
+use crate::reader::ReadError;
+
+/// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed.
+pub(super) const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A connection's place in a reactor, which calls [`ServerConnection::serve_ready`] when there is something to read, and
+/// [`ServerConnection::unseated`] when it never will again.
+pub(in crate::server) trait Seat: Send + Sync + fmt::Debug {
+    /// Calls no more for now.
+    fn suspend(&self);
+    /// Calls again; false if it never will.
+    fn resume(&self) -> bool;
+    /// Calls again, and leaves by itself after this time; false if it has left before.
+    fn linger(&self, time: Duration) -> bool;
+    /// Calls never again.
+    fn leave(&self);
+}
+
+/// How a visit of a reactor's thread ended.
+#[derive(Debug, Eq, PartialEq)]
+pub(in crate::server) enum Ready {
+    /// Nothing more is there now, or another thread reads.
+    Idle,
+    /// Nothing more will come.
+    Ended,
+}
+
+impl ServerConnection {
+    /// A reactor serves it from now on.
+    pub(in crate::server) fn take_seat(&self, seat: Arc<dyn Seat>) {
+        *self.seat.lock() = Some(seat);
+        // Looked at afterwards: whoever makes it go either finds the seat, or has said so before this.
+        if self.is_gone.load(Ordering::SeqCst) {
+            self.leave_seat();
+        }
+    }
+
+    pub(super) fn seat(&self) -> Option<Arc<dyn Seat>> {
+        self.seat.lock().clone()
+    }
+
+    pub(super) fn leave_seat(&self) {
+        let seat = self.seat.lock().take();
+        if let Some(seat) = seat {
+            seat.leave();
+        }
+    }
+
+    /// The reactor has closed its place, whoever wanted that. A thread that took over reads on, to the end.
+    pub(in crate::server) fn unseated(&self) {
+        if self.turn() & SEATED != 0 {
+            self.end_reading();
+        }
+        if self.is_finished.load(Ordering::SeqCst) {
+            self.vanish();
+        }
+    }
+
+    /// Runs the requests that are there now.
+    pub(in crate::server) fn serve_ready(&self) -> Ready {
+        if self.is_read_out.load(Ordering::SeqCst) {
+            return self.drop_ready();
+        }
+        if self.turn() & SEATED == 0 {
+            // A thread has taken over and is about to say so to the reactor.
+            return Ready::Idle;
+        }
+        let ending = Ending(self);
+        match self.serve_read() {
+            Ok(()) => mem::forget(ending),
+            Err(error) => {
+                self.read_failed(&error);
+                drop(ending);
+            }
+        }
+        if self.is_gone.load(Ordering::SeqCst) { Ready::Ended } else { Ready::Idle }
+    }
+
+    /// What a peer still sends when all is over is dropped, lest it take the last answer for undelivered.
+    fn drop_ready(&self) -> Ready {
+        let is_over = self.is_finished.load(Ordering::SeqCst) && self.link.drop_ready();
+        if is_over { Ready::Ended } else { Ready::Idle }
+    }
+
+    fn serve_read(&self) -> Result<(), ReadError> {
+        let mut next = {
+            let mut reader = self.reader.lock();
+            reader.wake();
+            reader.next_ready(self.link.transport())
+        };
+        while let Some(message) = next? {
+            if self.handle(&message)? == Served::Relieved {
+                return Ok(());
+            }
+            drop(message);
+            next = self.reader.lock().buffered();
+        }
+        self.reader.lock().rest();
+        Ok(())
+    }
+
+    /// The reactor's thread is kept by an upcall, and this one reads.
+    pub(super) fn leave_reactor(&self) {
+        if let Some(seat) = self.seat() {
+            seat.suspend();
+        }
+    }
+
+    /// Leaves the reading to the reactor, once no upcall runs that it could wait for. Where there is none any more, the caller reads on
+    /// without looking again.
+    pub(super) fn goes_back(&self, seat: &mut Option<Arc<dyn Seat>>) -> bool {
+        if self.relieved.load(Ordering::SeqCst) != 0 {
+            return false;
+        }
+        let Some(place) = seat.take() else { return false };
+        self.reader.lock().rest();
+        self.turn.fetch_or(SEATED, Ordering::SeqCst);
+        if place.resume() {
+            return true;
+        }
+        self.turn.fetch_and(!SEATED, Ordering::SeqCst);
+        false
+    }
+
+    /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps.
+    pub(super) fn hold_up(&self, turn: u64) {
+        if self.is_held_up.load(Ordering::SeqCst) {
+            return;
+        }
+        // Counted before it is said, so that nobody counts it back first.
+        self.orb.server().pool().hold_up();
+        if self.is_held_up.swap(true, Ordering::SeqCst) {
+            self.orb.server().pool().let_go();
+        } else if self.turn() & !CLOSING != turn & !CLOSING {
+            // It has ended meanwhile, and may have looked too early.
+            self.let_go();
+        }
+    }
+
+    /// The upcall keeps the reactor's thread no longer.
+    #[inline]
+    pub(super) fn let_go(&self) {
+        if self.is_held_up.load(Ordering::SeqCst) && self.is_held_up.swap(false, Ordering::SeqCst) {
+            self.orb.server().pool().let_go();
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Models of a connection that a reactor's threads serve, and of who takes over from them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+use crate::{
+    models::{below, pipe::Bell},
+    server::connection::{Ready, Seat},
+};
+
+/// Threads of the reactor.
+const THREADS: usize = 2;
+
+/// A reactor with one handler, as far as the connection sees it.
+#[derive(Debug)]
+struct Reactor {
+    connection: Arc<ServerConnection>,
+    near: End,
+    readers: Arc<Mutex<Readers>>,
+    place: Mutex<Place>,
+    bell: Arc<Bell>,
+}
+
+/// The handler's state.
+#[derive(Debug, Default)]
+struct Place {
+    /// A thread is in the handler.
+    is_busy: bool,
+    is_suspended: bool,
+    /// A timer is set.
+    lingers: bool,
+    /// To be closed.
+    is_removed: bool,
+    closes: u32,
+}
+
+/// What a reactor's thread does next.
+enum Step {
+    Input,
+    Timeout,
+    Return,
+}
+
+/// The seat that the reactor gives to its connection.
+#[derive(Debug)]
+struct Chair(Arc<Reactor>);
+
+impl Readers {
+    /// A reactor's thread comes; it may read although it has lost the reading in an earlier visit.
+    fn enter(&mut self) {
+        self.former.remove(&thread::current().id());
+    }
+
+    fn leave(&mut self) {
+        self.current.take_if(|current| *current == thread::current().id());
+    }
+
+    pub(super) fn read_in_reactor(&mut self) {
+        let me = thread::current().id();
+        if !self.is_draining {
+            assert!(!self.former.contains(&me), "who lost the reading reads again");
+            assert!(self.current.is_none_or(|current| current == me), "the reactor reads, and another as well");
+            self.current = Some(me);
+        }
+    }
+
+    /// The reactor may read again, and the caller no longer.
+    fn give_back(&mut self) {
+        let me = thread::current().id();
+        assert!(self.is_draining || self.current == Some(me), "who does not read gives the reading back");
+        self.current = None;
+        self.former.insert(me);
+    }
+
+    /// There is no reactor that could.
+    fn take_back(&mut self) {
+        let me = thread::current().id();
+        self.current = Some(me);
+        self.former.remove(&me);
+    }
+}
+
+impl Seat for Chair {
+    fn suspend(&self) {
+        self.0.place.lock().is_suspended = true;
+    }
+
+    fn resume(&self) -> bool {
+        self.0.readers.lock().give_back();
+        let goes_on = self.0.go_on(|_| {});
+        if !goes_on {
+            self.0.readers.lock().take_back();
+        }
+        goes_on
+    }
+
+    fn linger(&self, _time: Duration) -> bool {
+        self.0.go_on(|place| place.lingers = true)
+    }
+
+    fn leave(&self) {
+        let mut place = self.0.place.lock();
+        if !std::mem::replace(&mut place.is_removed, true) && !place.is_busy {
+            drop(place);
+            self.0.close();
+        }
+    }
+}
+
+impl Reactor {
+    fn start(stage: &Stage) -> (Arc<Self>, Vec<thread::JoinHandle<()>>) {
+        let reactor = Arc::new(Self {
+            connection: Arc::clone(&stage.connection),
+            near: stage.near.clone(),
+            readers: Arc::clone(&stage.readers),
+            place: Mutex::default(),
+            bell: Arc::default(),
+        });
+        reactor.near.set_bell(&reactor.bell);
+        stage.connection.take_seat(Arc::new(Chair(Arc::clone(&reactor))));
+        let threads = (0..THREADS).map(|_| {
+            let reactor = Arc::clone(&reactor);
+            thread::spawn(move || reactor.run())
+        });
+        let threads = threads.collect();
+        (reactor, threads)
+    }
+
+    fn run(&self) {
+        loop {
+            match self.bell.await_that(|| self.next()) {
+                Step::Input => self.visit(),
+                Step::Timeout => self.release(true),
+                Step::Return => return,
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Step> {
+        let mut place = self.place.lock();
+        if place.closes > 0 {
+            return Some(Step::Return);
+        }
+        if place.is_busy || place.is_removed {
+            return None;
+        }
+        let is_shown = !place.is_suspended && self.near.is_readable();
+        let step = if place.lingers && !(is_shown && one_in(2)) {
+            Step::Timeout
+        } else if is_shown {
+            Step::Input
+        } else {
+            return None;
+        };
+        place.is_busy = true;
+        Some(step)
+    }
+
+    fn visit(&self) {
+        self.readers.lock().enter();
+        let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready()));
+        self.readers.lock().leave();
+        self.release(!matches!(visited, Ok(Ready::Idle)));
+        // One who finds that another reads, or is about to, comes again and again.
+        thread::yield_now();
+    }
+
+    /// A call of the handler has returned.
+    fn release(&self, closes: bool) {
+        let mut place = self.place.lock();
+        place.is_removed |= closes;
+        if place.is_removed {
+            drop(place);
+            self.close();
+        } else {
+            place.is_busy = false;
+            drop(place);
+            self.bell.ring();
+        }
+    }
+
+    fn close(&self) {
+        self.connection.unseated();
+        self.place.lock().closes += 1;
+        self.bell.ring();
+    }
+
+    fn go_on(&self, change: impl FnOnce(&mut Place)) -> bool {
+        let mut place = self.place.lock();
+        if place.is_removed {
+            return false;
+        }
+        place.is_suspended = false;
+        change(&mut place);
+        drop(place);
+        self.bell.ring();
+        true
+    }
+
+    /// Stops: closes the handler as soon as nobody is in it.
+    fn stop(self: &Arc<Self>) -> thread::JoinHandle<()> {
+        let chair = Chair(Arc::clone(self));
+        thread::spawn(move || chair.leave())
+    }
+
+    /// Waits until the reactor reads.
+    fn await_seated(&self) {
+        self.bell.await_that(|| {
+            let place = self.place.lock();
+            (!place.is_busy && !place.is_suspended).then_some(())
+        });
+    }
+}
+
+impl Stage {
+    fn pooled() -> Self {
+        Self::with(&Orb::builder().build(), MAX_IN_FLIGHT, true)
+    }
+
+    /// Waits for the end, and checks that nothing is left over.
+    fn end(&self, reactor: &Reactor, threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+        join(threads);
+        self.connection.await_farewell(Farewell::Ended, &Deadline::after(NEVER));
+        assert_eq!(reactor.place.lock().closes, 1);
+        self.check_in_flight();
+        // The last thread may still be on its way out.
+        let entries = self.diary.entries.lock();
+        assert_eq!(entries.running, 0);
+        drop(entries);
+        assert_eq!(self.orb.server().pool().held_up(), 0, "threads that nobody keeps have others in their stead");
+    }
+
+    /// Those of these questions that were run and want an answer.
+    fn answers(&self, questions: &[Question]) -> Vec<u32> {
+        let is_answered = |token: &u32| questions.iter().any(|asked| asked.token == *token && asked.is_two_way);
+        self.begun().into_iter().filter(is_answered).collect()
+    }
+}
+
+fn some_questions() -> Vec<Question> {
+    (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect()
+}
+
+#[test]
+fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
+    check(6000, || {
+        let stage = Stage::pooled();
+        let questions = some_questions();
+        let mut messages = requests(&questions);
+        messages.insert(1, talk::locate(99));
+        let (reactor, threads) = Reactor::start(&stage);
+        let others = [stage.relieve(6), stage.relieve(6), stage.shut_down(), stage.ask(messages)];
+        let received = stage.receive(usize::MAX);
+        stage.client.close();
+        stage.end(&reactor, threads.into_iter().chain(others));
+        assert_eq!(received.goodbyes, 1);
+        assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
+    });
+}
+
+#[test]
+fn no_request_is_lost_or_run_twice() {
+    check(6000, || {
+        let stage = Stage::pooled();
+        let questions = some_questions();
+        let (reactor, threads) = Reactor::start(&stage);
+        let others = [stage.relieve(8), stage.relieve(8)];
+        let asking = stage.ask(requests(&questions));
+        let expected: Vec<u32> = questions.iter().filter(|asked| asked.is_two_way).map(|asked| asked.token).collect();
+        assert_eq!(stage.receive(expected.len()).replies, expected);
+        join([asking]);
+        if one_in(2) {
+            stage.client.close_writer();
+        } else {
+            stage.client.close();
+        }
+        stage.end(&reactor, threads.into_iter().chain(others));
+        assert_eq!(stage.begun(), questions.iter().map(|asked| asked.token).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn the_reactor_serves_again_after_an_upcall_that_lasted() {
+    check(3000, || {
+        let stage = Stage::pooled();
+        stage.orb.watcher().watch(&stage.connection);
+        let (reactor, threads) = Reactor::start(&stage);
+        let its_threads: Vec<_> = threads.iter().map(|handle| handle.thread().id()).collect();
+        for round in 0..2 {
+            stage.diary.entries.lock().released = 0;
+            let asking = stage.ask(requests(&[two_way(HOLD), two_way(RELEASE)]));
+            assert_eq!(stage.receive(2).replies, [HOLD, RELEASE]);
+            join([asking]);
+            reactor.await_seated();
+            join([stage.ask(requests(&[two_way(10)]))]);
+            assert_eq!(stage.receive(1).replies, [10]);
+            let last = *stage.diary.entries.lock().threads.last().expect("it was run");
+            assert!(its_threads.contains(&last), "round {round} left a thread with the connection");
+        }
+        stage.client.close();
+        stage.end(&reactor, threads);
+        stage.orb.watcher().stop();
+    });
+}
+
+#[test]
+fn a_client_that_leaves_at_any_time_leaves_nobody_and_nothing() {
+    check(6000, || {
+        let stage = Stage::pooled();
+        let (reactor, threads) = Reactor::start(&stage);
+        let asking = stage.ask(requests(&[two_way(10), one_way(11), two_way(12)]));
+        let mut others = vec![stage.relieve(6), stage.relieve(6), asking];
+        if one_in(2) {
+            others.push(stage.shut_down());
+        }
+        if one_in(2) {
+            // What is not GIOP ends it too.
+            let _ = send_octets(&stage.client, b"garbage, not GIOP");
+        }
+        if one_in(2) {
+            stage.client.close_writer();
+        } else {
+            stage.client.close();
+        }
+        stage.end(&reactor, threads.into_iter().chain(others));
+    });
+}
+
+#[test]
+fn a_client_that_stays_after_sending_nonsense_is_not_waited_for() {
+    check(3000, || {
+        let stage = Stage::pooled();
+        let (reactor, threads) = Reactor::start(&stage);
+        let watching = stage.relieve(6);
+        let questions = [two_way(10), two_way(11)];
+        let mut messages = requests(&questions);
+        messages.push(b"garbage, not GIOP".to_vec());
+        let asking = stage.ask(messages);
+        stage.end(&reactor, threads.into_iter().chain([watching, asking]));
+        assert_eq!(stage.begun(), [10, 11]);
+    });
+}
+
+#[test]
+fn a_panic_in_the_reactor_ends_the_connection_and_nothing_else() {
+    check(6000, || {
+        let stage = Stage::pooled();
+        let (reactor, threads) = Reactor::start(&stage);
+        let its_threads = threads.iter().map(|handle| handle.thread().id());
+        stage.diary.entries.lock().nervous.extend(its_threads);
+        let questions = [two_way(10), one_way(11)];
+        let mut messages = requests(&questions);
+        messages.insert(below(3), talk::locate(99));
+        let others = [stage.relieve(8), stage.relieve(8)];
+        join([stage.ask(messages)]);
+        stage.client.close_writer();
+        let received = stage.receive(usize::MAX);
+        stage.end(&reactor, threads.into_iter().chain(others));
+        assert_eq!(received.replies, stage.answers(&questions));
+    });
+}
+
+#[test]
+fn a_reactor_that_stops_at_any_time_lets_go_of_the_connection() {
+    check(4000, || {
+        let stage = Stage::pooled();
+        let (reactor, threads) = Reactor::start(&stage);
+        let stopping = reactor.stop();
+        let others = [stage.relieve(6), stopping, stage.ask(requests(&[two_way(10), two_way(11)]))];
+        // A thread that has taken over reads to the end.
+        stage.client.close();
+        stage.end(&reactor, threads.into_iter().chain(others));
+    });
+}
+
+#[test]
+fn a_seat_that_is_given_late_is_left() {
+    check(2000, || {
+        let stage = Stage::pooled();
+        let connection = Arc::clone(&stage.connection);
+        let ending = thread::spawn(move || connection.unseated());
+        let (reactor, threads) = Reactor::start(&stage);
+        stage.end(&reactor, threads.into_iter().chain([ending]));
+    });
+}
+
+#[test]
+fn an_upcall_that_keeps_its_thread_and_the_reading_has_a_stand_in() {
+    check(2000, || {
+        let stage = Stage::with(&Orb::builder().build(), 1, true);
+        let (reactor, threads) = Reactor::start(&stage);
+        let asking = stage.ask(requests(&[two_way(HOLD), two_way(10)]));
+        let mut entries = stage.diary.entries.lock();
+        stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
+        drop(entries);
+        join([stage.relieve(1), stage.relieve(1)]);
+        assert_eq!(stage.orb.server().pool().held_up(), 1);
+        let watching = stage.relieve(4);
+        stage.diary.entries.lock().released += 1;
+        stage.diary.changed.notify_all();
+        assert_eq!(stage.receive(2).replies, [HOLD, 10]);
+        stage.client.close();
+        stage.end(&reactor, threads.into_iter().chain([asking, watching]));
+        assert_eq!(stage.diary.entries.lock().most_running, 1);
+    });
+}
