@@ -259,7 +259,7 @@ impl Registry {
         let mut arming = slot.arming.lock();
         loop {
             let word = slot.state.load();
-            if !word.is(key.generation()) || !word.has(BUSY) {
+            if word.generation() != key.generation() || !word.has(BUSY) {
                 return 0;
             }
             // The claimer finds this note when it releases, and waits for the lock of the arming then.

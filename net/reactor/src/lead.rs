@@ -133,11 +133,12 @@ impl<I> Leadership<I> {
                 self.make_room(&mut shared);
                 break Part::Work(item);
             }
-            if self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
-                break Part::Lead;
-            }
+            // Before leading, for a leader sleeps without looking again.
             if looks.is_some_and(|looks| looks != shared.looks) {
                 break Part::Look;
+            }
+            if self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
+                break Part::Lead;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -298,17 +299,22 @@ impl<I> Leadership<I> {
         self.shared.lock().take(&mut claim)
     }
 
-    /// The leader hands something to the workers, and waits while their queue is full. It goes on to lead.
-    pub(crate) fn hand_over(&self, item: I) {
+    /// The leader hands something to the workers, and waits while their queue is full. It goes on to lead. Gives it back if there
+    /// are no workers any more.
+    pub(crate) fn hand_over(&self, item: I) -> Result<(), I> {
         let mut shared = self.shared.lock();
         while shared.items.len() >= self.bound && !shared.ends {
             shared.leader_waits_for_room = true;
             self.room.wait(&mut shared);
         }
+        if shared.ends {
+            return Err(item);
+        }
         shared.items.push_back(item);
         if shared.idle_workers > 0 {
             self.workers.notify_one();
         }
+        Ok(())
     }
 
     fn make_room(&self, shared: &mut Shared<I>) {

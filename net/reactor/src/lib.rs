@@ -48,6 +48,8 @@ mod dispatch;
 mod handler;
 mod inside;
 mod lead;
+#[cfg(all(test, shuttle))]
+mod models;
 mod options;
 mod queue;
 mod reactor;

@@ -242,13 +242,16 @@ impl Reactor {
         !run.once
     }
 
-    /// Gives everything to the workers; says how many items that were.
+    /// Gives everything to the workers; says how many items that were. What they take no more, because they have been told to end,
+    /// is dispatched here, so that nothing stays claimed.
     fn hand_over(&self, scratch: &mut Scratch) -> usize {
         let registry = self.registry();
         let mut count = 0;
         for mut item in scratch.drain() {
             if registry.claim_shared(&mut item) {
-                registry.core().lead.hand_over(item);
+                if let Err(item) = registry.core().lead.hand_over(item) {
+                    registry.dispatch(item, Turn::NONE);
+                }
                 count += 1;
             }
         }

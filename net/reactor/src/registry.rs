@@ -56,6 +56,8 @@ impl Registry {
         let decodes = handler.pollable().is_some_and(|pollable| !pollable.is_plain());
         let word = Word::new(key.generation(), interest, trigger, decodes);
         *slot.handler.lock() = Some(Owned(handler));
+        // Claimed, so that a leader to whom it is shown while we are at it does not take it for one that is gone.
+        slot.state.store(word);
         let armed = self.arm(&mut slot.arming.lock(), &slot.handler.lock(), key, word);
         if let Err(error) = armed {
             let handler = slot.handler.lock().take();
@@ -63,7 +65,6 @@ impl Registry {
             drop(handler);
             return Err(error);
         }
-        slot.state.store(word);
         if inside::is(core) {
             self.open_claimed(slot, key);
         } else {
@@ -171,8 +172,9 @@ impl Registry {
     /// Ends the wait that is under way, or else the next one, and has all threads in
     /// [`run_until`](crate::Reactor::run_until) look whether what they run for has come true.
     pub fn wake(&self) {
-        self.core().raise();
+        // In this order: a follower that has not been told yet may lead by now, and is the one to be raised.
         self.core().lead.look();
+        self.core().raise();
     }
 
     /// Has every [`run`](crate::Reactor::run) return; see [`Reactor::stop`](crate::Reactor::stop).

@@ -142,7 +142,8 @@ pub(crate) enum Claim {
     Claimed(Word),
     /// Another thread has claimed it, and finds a note.
     Noted,
-    /// Another thread has claimed it, and it was shown before since then: it is to be disarmed, or we spin.
+    /// Another thread has claimed it, and it was shown before since then: it is to be disarmed, or we spin. That thread may be
+    /// about to disarm it itself.
     Spinning,
     /// There is nothing to do: the handler is gone, suspended, or does not want this.
     Moot,
@@ -188,12 +189,12 @@ impl State {
     fn claim_ready_slowly(&self, generation: u32, ready: Interest) -> Claim {
         loop {
             let word = self.load();
-            if !word.is(generation) || word.has(SUSPENDED) {
+            if word.generation() != generation || !word.has(LIVE) {
                 return Claim::Moot;
             }
             let (new, claim) = if !word.has(BUSY) {
                 // What a handle of one that decodes shows need not be what that wants.
-                if !word.has(DECODES) && !word.wanted().intersects(ready) {
+                if word.has(SUSPENDED) || !word.has(DECODES) && !word.wanted().intersects(ready) {
                     return Claim::Moot;
                 }
                 let new = word.with(if word.has(ONE_SHOT) { BUSY | SUSPENDED } else { BUSY });

@@ -43,3 +43,23 @@ impl Wakeup {
         self.0.swap(AWAKE, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleeper_is_woken_once_however_many_come() {
+        let wakeup = Wakeup::new();
+        assert!(!wakeup.nudge(), "it is awake, and looks before it sleeps");
+        assert!(wakeup.fall_asleep());
+        assert!(wakeup.nudge());
+        assert!(!wakeup.nudge() && !wakeup.raise(), "it was woken already");
+        wakeup.woke();
+        assert!(!wakeup.raise());
+        assert!(!wakeup.fall_asleep(), "it was raised while it was awake");
+        wakeup.woke();
+        assert!(wakeup.fall_asleep());
+        assert!(wakeup.raise());
+    }
+}

@@ -298,6 +298,7 @@ fn threads_come_and_go() {
 fn run_until_ends_wherever_it_comes_true() {
     for backend in Backend::available() {
         let reactor = Reactor::with(&Options::default().backend(backend)).expect("a reactor");
+        let start = spandrel_sync::time::Instant::now();
         let flags: Arc<[AtomicBool; 3]> = Arc::default();
         let runs: Vec<_> = (0..3)
             .map(|number| {
@@ -310,6 +311,7 @@ fn run_until_ends_wherever_it_comes_true() {
             reactor.registry().wake();
         }
         runs.into_iter().for_each(|run| assert!(run.join().expect("no panic").expect("runs")));
+        assert!(start.elapsed() < LONG, "it was not told, but found out when its time was up");
     }
 }
 
@@ -367,7 +369,7 @@ fn half_sync_half_async_with_a_short_queue() {
             near.iter().for_each(|one| one.recv_n(&mut [0]).expect("echoed"));
         }
         running.reactor.close();
-        assert!(running.reactor.registry().is_empty());
+        wait_until(|| running.reactor.registry().is_empty());
         assert_eq!(log.count("a close: the reactor was closed"), 10);
     }
 }

@@ -1,0 +1,357 @@
+//! Models of threads that share a reactor, over a pretend demultiplexer.
+//!
+//! The reactor is the real one; only the system is not. A wake-up that is lost, or a lead that nobody takes, leaves every thread
+//! waiting, which the checker reports.
+
+mod pretend;
+
+use std::io;
+use std::time::Duration;
+
+use spandrel_ipc::{Interest, Pollable};
+use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use spandrel_sync::models::{below, check, one_in};
+use spandrel_sync::{Arc, thread};
+
+use crate::{CloseReason, Context, EventHandler, HandlerId, Options, Reactor, Registry, ThreadStrategy};
+use pretend::{Endpoint, Pretend, System};
+
+/// Never runs out: only a hand-over ends it.
+const FOR_EVER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// What all threads of one execution see.
+#[derive(Clone)]
+struct Stage {
+    reactor: Reactor,
+    system: System,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    opened: AtomicUsize,
+    consumed: AtomicUsize,
+    notices: AtomicUsize,
+    closed: AtomicUsize,
+    went_wrong: AtomicBool,
+}
+
+impl Stage {
+    fn new(strategy: ThreadStrategy, patience: Duration) -> Self {
+        let system = System::default();
+        let options = Options::default().threads(strategy).patience(patience).max_events_per_wait(2);
+        let reactor = Reactor::over(&options, Box::new(Pretend::new(&system))).expect("nothing can fail");
+        Self { reactor, system, seen: Arc::default() }
+    }
+
+    fn registry(&self) -> &Registry {
+        self.reactor.registry()
+    }
+
+    /// A handler that takes one octet each time.
+    fn reader(&self, number: usize) -> Reader {
+        Reader {
+            endpoint: Endpoint::new(number, &self.system),
+            seen: Arc::clone(&self.seen),
+            is_inside: AtomicBool::new(false),
+            is_closed: false,
+            then: Box::new(|_| {}),
+        }
+    }
+
+    fn register(&self, reader: Reader) -> HandlerId {
+        self.registry().register(reader, Interest::INPUT).expect("there is room")
+    }
+
+    /// So many threads that run it until stopped.
+    fn run(&self, threads: usize) -> Vec<thread::JoinHandle<()>> {
+        let start = |_| {
+            let reactor = self.reactor.clone();
+            thread::spawn(move || reactor.run().expect("nothing can fail"))
+        };
+        (0..threads).map(start).collect()
+    }
+
+    /// Waits, without a clock.
+    fn wait_until(&self, done: impl Fn(&Seen) -> bool) {
+        self.system.wait_until(|| done(&self.seen));
+    }
+
+    fn end(self, runs: Vec<thread::JoinHandle<()>>, handlers: usize) {
+        self.reactor.stop();
+        runs.into_iter().for_each(|run| run.join().expect("no panic"));
+        self.reactor.close();
+        assert_eq!(self.seen.closed.load(Ordering::SeqCst), handlers, "each handler is closed once");
+        assert!(!self.seen.went_wrong.load(Ordering::SeqCst), "two threads in one handler, or one after its end");
+    }
+}
+
+struct Reader {
+    endpoint: Endpoint,
+    seen: Arc<Seen>,
+    is_inside: AtomicBool,
+    is_closed: bool,
+    then: Box<dyn FnMut(&Context<'_>) + Send>,
+}
+
+impl Reader {
+    fn then(mut self, then: impl FnMut(&Context<'_>) + Send + 'static) -> Self {
+        self.then = Box::new(then);
+        self
+    }
+
+    /// Notices when two threads are in the handler at once, or one after it was closed.
+    fn inside(&mut self, call: impl FnOnce(&mut Self)) -> io::Result<()> {
+        if self.is_inside.swap(true, Ordering::SeqCst) || self.is_closed {
+            self.seen.went_wrong.store(true, Ordering::SeqCst);
+        }
+        thread::yield_now();
+        call(self);
+        self.is_inside.store(false, Ordering::SeqCst);
+        self.endpoint.tell();
+        Ok(())
+    }
+}
+
+impl EventHandler for Reader {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        Some(&self.endpoint)
+    }
+
+    fn handle_open(&mut self, _cx: &Context<'_>) -> io::Result<()> {
+        self.inside(|this| drop(this.seen.opened.fetch_add(1, Ordering::SeqCst)))
+    }
+
+    fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        self.inside(|this| {
+            // What was shown to two leaders may be gone already for the second.
+            if this.endpoint.take() {
+                this.seen.consumed.fetch_add(1, Ordering::SeqCst);
+                this.endpoint.tell();
+            }
+            (this.then)(cx);
+        })
+    }
+
+    fn handle_notice(&mut self, _cx: &Context<'_>, _notice: u64) -> io::Result<()> {
+        self.inside(|this| drop(this.seen.notices.fetch_add(1, Ordering::SeqCst)))
+    }
+
+    fn handle_close(&mut self, _cx: &Context<'_>, why: CloseReason) {
+        let went_wrong = matches!(why, CloseReason::Failed(_) | CloseReason::Panicked(_));
+        self.seen.went_wrong.fetch_or(went_wrong, Ordering::SeqCst);
+        drop(self.inside(|this| {
+            this.is_closed = true;
+            this.seen.closed.fetch_add(1, Ordering::SeqCst);
+        }));
+    }
+}
+
+#[test]
+fn every_octet_is_consumed_whoever_leads() {
+    check(2000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
+        stage.register(stage.reader(0));
+        stage.register(stage.reader(1));
+        let runs = stage.run(3);
+        for octets in [1, 2] {
+            stage.system.send(0, octets);
+            stage.system.send(1, 1);
+        }
+        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 5);
+        stage.end(runs, 2);
+    });
+}
+
+/// One handler waits, inside of its call, for what another does: some follower must come to lead.
+#[test]
+fn a_long_dispatch_loses_the_lead() {
+    check(2000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
+        let others = stage.clone();
+        // It took one octet itself.
+        stage.register(
+            stage.reader(0).then(move |_| others.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) > 1)),
+        );
+        stage.register(stage.reader(1));
+        let runs = stage.run(2);
+        stage.system.send(0, 1);
+        if one_in(2) {
+            stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 1);
+        }
+        stage.system.send(1, 1);
+        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 2);
+        stage.end(runs, 2);
+    });
+}
+
+/// The same where nobody looks: the handler itself hands the lead on.
+#[test]
+fn a_promoted_follower_leads() {
+    check(2000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
+        let others = stage.clone();
+        stage.register(stage.reader(0).then(move |cx| {
+            cx.promote();
+            others.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) > 1);
+        }));
+        stage.register(stage.reader(1));
+        let runs = stage.run(2);
+        stage.system.send(0, 1);
+        stage.system.send(1, 1);
+        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 2);
+        stage.end(runs, 2);
+    });
+}
+
+#[test]
+fn no_notice_sleeps() {
+    check(3000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
+        let id = stage.register(stage.reader(0));
+        let runs = stage.run(1 + below(2));
+        let senders: Vec<_> = (0..2)
+            .map(|_| {
+                let registry = stage.registry().clone();
+                thread::spawn(move || {
+                    registry.notify(id, 1).expect("it is not removed");
+                    registry.notify(id, 2).expect("it is not removed");
+                })
+            })
+            .collect();
+        stage.wait_until(|seen| seen.notices.load(Ordering::SeqCst) == 4);
+        senders.into_iter().for_each(|sender| sender.join().expect("no panic"));
+        stage.end(runs, 1);
+    });
+}
+
+#[test]
+fn a_wake_up_reaches_whoever_runs_until_something() {
+    check(3000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
+        let flags: Arc<[AtomicBool; 2]> = Arc::default();
+        let runs: Vec<_> = (0..2)
+            .map(|number| {
+                let (reactor, flags) = (stage.reactor.clone(), Arc::clone(&flags));
+                thread::spawn(move || {
+                    let done = reactor.run_until(None, || flags[number].load(Ordering::SeqCst));
+                    assert!(done.expect("nothing can fail"));
+                })
+            })
+            .collect();
+        for flag in flags.iter() {
+            flag.store(true, Ordering::SeqCst);
+            stage.registry().wake();
+        }
+        runs.into_iter().for_each(|run| run.join().expect("no panic"));
+        stage.end(Vec::new(), 0);
+    });
+}
+
+#[test]
+fn stopping_wakes_everybody() {
+    check(2000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
+        let runs = stage.run(3);
+        stage.end(runs, 0);
+    });
+}
+
+#[test]
+fn a_removed_handler_is_closed_once_and_never_called_again() {
+    check(3000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
+        let id = stage.register(stage.reader(0).then(|cx| {
+            if one_in(3) {
+                cx.close();
+            }
+        }));
+        let runs = stage.run(2);
+        let removers: Vec<_> = (0..2)
+            .map(|number| {
+                let stage = stage.clone();
+                thread::spawn(move || {
+                    stage.system.send(0, 1);
+                    if number == 0 {
+                        stage.registry().suspend(id);
+                        stage.registry().resume(id);
+                    }
+                    stage.registry().remove(id)
+                })
+            })
+            .collect();
+        removers.into_iter().for_each(|remover| drop(remover.join().expect("no panic")));
+        stage.wait_until(|seen| seen.closed.load(Ordering::SeqCst) == 1);
+        // The slot is another's now.
+        let new = stage.register(stage.reader(1));
+        assert_ne!(id, new);
+        assert!(!stage.registry().remove(id));
+        let before = stage.seen.consumed.load(Ordering::SeqCst);
+        stage.system.send(1, 1);
+        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) > before);
+        stage.end(runs, 2);
+    });
+}
+
+/// Whatever is done to a handler while it is called, its octets are consumed in the end.
+#[test]
+fn what_was_changed_meanwhile_is_not_forgotten() {
+    check(3000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, Duration::from_millis(1));
+        let id = stage.register(stage.reader(0));
+        let runs = stage.run(2);
+        let changer = {
+            let stage = stage.clone();
+            thread::spawn(move || {
+                assert!(stage.registry().suspend(id));
+                stage.registry().notify(id, 1).expect("it is not removed");
+                assert!(stage.registry().resume(id));
+                stage.registry().set_interest(id, Interest::NONE).expect("it is not removed");
+                stage.registry().set_interest(id, Interest::INPUT).expect("it is not removed");
+            })
+        };
+        stage.system.send(0, 2);
+        changer.join().expect("no panic");
+        stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 2 && seen.notices.load(Ordering::SeqCst) == 1);
+        stage.end(runs, 1);
+    });
+}
+
+#[test]
+fn workers_finish_what_they_were_given() {
+    check(2000, || {
+        let strategy = ThreadStrategy::HalfSyncHalfAsync { workers: 2, queue: 1 };
+        let stage = Stage::new(strategy, FOR_EVER);
+        stage.register(stage.reader(0));
+        stage.register(stage.reader(1));
+        let runs = stage.run(1);
+        stage.system.send(0, 2);
+        stage.system.send(1, 1);
+        if one_in(2) {
+            stage.wait_until(|seen| seen.consumed.load(Ordering::SeqCst) == 3);
+        }
+        let stopper = {
+            let reactor = stage.reactor.clone();
+            thread::spawn(move || reactor.close())
+        };
+        stopper.join().expect("no panic");
+        stage.end(runs, 2);
+    });
+}
+
+#[test]
+fn a_handler_registered_while_others_lead_is_opened() {
+    check(2000, || {
+        let stage = Stage::new(ThreadStrategy::LeaderFollowers, FOR_EVER);
+        let runs = stage.run(2);
+        let other = {
+            let stage = stage.clone();
+            thread::spawn(move || stage.register(stage.reader(0)))
+        };
+        stage.register(stage.reader(1));
+        stage.system.send(0, 1);
+        stage.wait_until(|seen| seen.opened.load(Ordering::SeqCst) == 2 && seen.consumed.load(Ordering::SeqCst) == 1);
+        other.join().expect("no panic");
+        stage.end(runs, 2);
+    });
+}
