@@ -114,11 +114,19 @@ impl Record {
         }
     }
 
+    /// What it is waited for by.
+    pub(super) fn watch(&self) -> waiting::Watch<'_> {
+        #[cfg(target_os = "linux")]
+        return self.pidfd.as_ref().map(std::os::fd::AsFd::as_fd);
+        #[cfg(not(target_os = "linux"))]
+        return std::marker::PhantomData;
+    }
+
     /// Sleeps until the child may have ended.
     fn sleep(&self, remaining: Duration, turns: &mut u32) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if self.pidfd.is_some() {
-            return waiting::until_one_may_have_ended(std::iter::once(self), remaining, turns);
+            return waiting::until_one_may_have_ended(std::iter::once(self.watch()), remaining, turns);
         }
         let mut state = self.state.lock();
         if matches!(state.end, End::NotYet) {

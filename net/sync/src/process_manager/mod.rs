@@ -178,7 +178,7 @@ impl ProcessManager {
             if children.is_empty() || remaining.is_zero() {
                 return Ok(None);
             }
-            waiting::until_one_may_have_ended(children.iter().map(|child| &*child.0), remaining, &mut turns)?;
+            waiting::until_one_may_have_ended(children.iter().map(|child| child.0.watch()), remaining, &mut turns)?;
         }
     }
 
@@ -288,8 +288,8 @@ fn detach(mut children: Vec<Process>) {
 fn reap_all(mut children: Vec<Process>) {
     let mut turns = 0;
     while !children.is_empty() {
-        let records = children.iter().map(|child| &*child.0);
-        if waiting::until_one_may_have_ended(records, Duration::MAX, &mut turns).is_err() {
+        let watched = children.iter().map(|child| child.0.watch());
+        if waiting::until_one_may_have_ended(watched, Duration::MAX, &mut turns).is_err() {
             return;
         }
         children.retain(|child| !child.0.is_over());

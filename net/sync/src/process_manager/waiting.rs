@@ -7,7 +7,6 @@
 use std::io;
 use std::time::Duration;
 
-use super::child::Record;
 use crate::{Condition, Mutex};
 
 /// The longest time after which a child without a handle is looked at again.
@@ -20,6 +19,13 @@ pub(super) fn turn(turns: &mut u32) -> Duration {
     turn.min(LONGEST_TURN)
 }
 
+/// What a child is waited for by: its handle, if it has one.
+#[cfg(target_os = "linux")]
+pub(super) type Watch<'a> = Option<std::os::fd::BorrowedFd<'a>>;
+/// Children have no handles here.
+#[cfg(not(target_os = "linux"))]
+pub(super) type Watch<'a> = std::marker::PhantomData<&'a ()>;
+
 /// A handle on the child (`pidfd_open(2)`, Linux 5.3), if it can be had. The child must not have been reaped.
 #[cfg(target_os = "linux")]
 pub(super) fn open(id: u32) -> Option<std::os::fd::OwnedFd> {
@@ -30,7 +36,7 @@ pub(super) fn open(id: u32) -> Option<std::os::fd::OwnedFd> {
 /// Sleeps until one of the children has ended, `remaining` has passed, or it is time to look again.
 #[cfg(target_os = "linux")]
 pub(super) fn until_one_may_have_ended<'a>(
-    children: impl Iterator<Item = &'a Record>,
+    children: impl Iterator<Item = Watch<'a>>,
     remaining: Duration,
     turns: &mut u32,
 ) -> io::Result<()> {
@@ -38,9 +44,9 @@ pub(super) fn until_one_may_have_ended<'a>(
 
     let mut all_have_handles = true;
     let mut handles: Vec<_> = children
-        .filter_map(|child| {
-            all_have_handles &= child.pidfd.is_some();
-            child.pidfd.as_ref().map(|pidfd| PollFd::new(pidfd, PollFlags::IN))
+        .filter_map(|handle| {
+            all_have_handles &= handle.is_some();
+            handle.map(|handle| PollFd::from_borrowed_fd(handle, PollFlags::IN))
         })
         .collect();
     let most = if all_have_handles { remaining } else { remaining.min(turn(turns)) };
@@ -58,7 +64,7 @@ pub(super) fn until_one_may_have_ended<'a>(
 /// Sleeps until it is time to look again.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn until_one_may_have_ended<'a>(
-    _: impl Iterator<Item = &'a Record>,
+    _: impl Iterator<Item = Watch<'a>>,
     remaining: Duration,
     turns: &mut u32,
 ) -> io::Result<()> {

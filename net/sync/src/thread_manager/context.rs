@@ -3,40 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::orders::Orders;
 use super::registry::{Member, Phase, Registry, State};
 use super::{Cancelled, SpawnError};
-use crate::atomic::{AtomicU8, Ordering};
 use crate::deadline::Deadline;
 use crate::{Arc, MutexGuard, thread};
-
-/// What threads are told to do, as a set of bits. Changed under the registry's lock only; read without it.
-#[derive(Debug)]
-pub(super) struct Orders(AtomicU8);
-
-impl Orders {
-    /// Not to begin before the group is released.
-    pub(super) const HOLD: u8 = 1;
-    /// To stop at the next checkpoint.
-    pub(super) const SUSPEND: u8 = 2;
-    /// To end.
-    pub(super) const CANCEL: u8 = 4;
-
-    pub(super) fn new(orders: u8) -> Self {
-        Self(AtomicU8::new(orders))
-    }
-    pub(super) fn get(&self) -> u8 {
-        self.0.load(Ordering::Acquire)
-    }
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.get() & Self::CANCEL != 0
-    }
-    pub(super) fn is_stopped(&self) -> bool {
-        self.get() & (Self::HOLD | Self::SUSPEND) != 0
-    }
-    pub(super) fn change(&self, add: u8, remove: u8) {
-        self.0.store(self.get() & !remove | add, Ordering::Release);
-    }
-}
 
 /// What a managed thread is given: who it is, and what its manager wants of it.
 ///

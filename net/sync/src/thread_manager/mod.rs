@@ -6,15 +6,17 @@
 
 mod context;
 mod options;
+mod orders;
 mod registry;
 mod report;
 mod scheduling;
+mod spawning;
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::Arc;
-use context::Orders;
+use orders::Orders;
 use registry::{Group, Place, Registry};
 
 pub use context::ThreadContext;

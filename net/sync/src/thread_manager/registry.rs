@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::context::{Orders, ThreadContext};
-use super::{Joined, SpawnError, StillRunning, ThreadOptions, ThreadPanic};
+use super::orders::Orders;
+use super::{Joined, StillRunning, ThreadPanic};
 use crate::deadline::Deadline;
 use crate::thread::{JoinHandle, ThreadId, current};
 use crate::{Arc, Condition, Mutex, MutexGuard, Weak};
@@ -35,8 +35,8 @@ pub(super) struct State {
 }
 
 pub(super) struct Member {
-    group: u64,
-    named: Named,
+    pub(super) group: u64,
+    pub(super) named: Named,
     pub(super) phase: Phase,
     /// Known once the thread runs.
     pub(super) thread: Option<ThreadId>,
@@ -46,10 +46,10 @@ pub(super) struct Member {
 
 /// What the table and the thread itself both keep.
 #[derive(Clone)]
-struct Named {
-    name: Arc<str>,
-    group: Arc<str>,
-    orders: Arc<Orders>,
+pub(super) struct Named {
+    pub(super) name: Arc<str>,
+    pub(super) group: Arc<str>,
+    pub(super) orders: Arc<Orders>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,60 +90,7 @@ impl Registry {
         group
     }
 
-    /// Spawns one thread, and waits until it has done what it was asked to do before it begins.
-    pub(super) fn spawn(
-        self: &Arc<Self>,
-        group: &Group,
-        options: &ThreadOptions,
-        place: Place,
-        body: impl FnOnce(&ThreadContext) + Send + 'static,
-    ) -> Result<u64, SpawnError> {
-        let name = place.name(&options.name);
-        let builder = options.builder(&name)?;
-        self.reap();
-        let context = self.enrol(group, &name, place)?;
-        let id = context.id;
-        let asked = options.asks_the_scheduler().then(|| options.clone());
-        let answer = Arc::new((Mutex::new(None), Condition::new()));
-        let answered = Arc::clone(&answer);
-        let must_answer = asked.is_some();
-        let thread = builder.spawn(move || {
-            let startup = || asked.map_or(Ok(()), |options| options.ask_the_scheduler());
-            let report = |result| {
-                *answered.0.lock() = Some(result);
-                answered.1.notify_one();
-            };
-            context.run(startup, report, body);
-        });
-        self.note_handle(id, thread).map_err(|source| SpawnError::Create { name, source })?;
-        if must_answer {
-            let mut result = answer.0.lock();
-            answer.1.wait_while(&mut result, |result| result.is_none());
-            result.take().expect("waited for").inspect_err(|_| self.forget(id))?;
-        }
-        Ok(id)
-    }
-
-    /// Puts a thread that is about to be created into the table.
-    fn enrol(self: &Arc<Self>, group: &Group, name: &str, place: Place) -> Result<ThreadContext, SpawnError> {
-        let mut state = self.state.lock();
-        if group.orders.is_cancelled() {
-            return Err(SpawnError::Cancelled);
-        }
-        if state.members.len() >= self.limit {
-            return Err(SpawnError::LimitReached { limit: self.limit });
-        }
-        let id = state.number();
-        let orders = Arc::new(Orders::new(group.orders.get() | place.orders));
-        let named = Named { name: name.into(), group: Arc::clone(&group.name), orders };
-        let member =
-            Member { group: group.id, named: named.clone(), phase: Phase::Starting, thread: None, handle: None };
-        state.members.insert(id, member);
-        let Named { name, group, orders } = named;
-        Ok(ThreadContext { registry: Arc::clone(self), id, name, group, index: place.index, orders })
-    }
-
-    fn note_handle(&self, id: u64, thread: std::io::Result<JoinHandle<()>>) -> std::io::Result<()> {
+    pub(super) fn note_handle(&self, id: u64, thread: std::io::Result<JoinHandle<()>>) -> std::io::Result<()> {
         let mut state = self.state.lock();
         let noted = thread.map(|handle| {
             if let Some(member) = state.members.get_mut(&id) {
@@ -238,7 +185,7 @@ impl Registry {
     }
 
     /// Joins what has ended, so that a manager whose threads nobody waits for does not grow.
-    fn reap(&self) {
+    pub(super) fn reap(&self) {
         let ended = self.state.lock().take_ended(None);
         if !ended.is_empty() {
             let panics = ended.into_iter().filter_map(Ended::join).collect();
@@ -253,7 +200,7 @@ impl Registry {
 }
 
 impl State {
-    fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
@@ -313,7 +260,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) const ALONE: Self = Self { index: 0, is_alone: true, orders: 0 };
 
-    fn name(self, name: &str) -> String {
+    pub(super) fn name(self, name: &str) -> String {
         if self.is_alone { name.to_owned() } else { format!("{name}-{}", self.index) }
     }
 }
