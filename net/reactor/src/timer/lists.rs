@@ -1,7 +1,7 @@
 //! Doubly linked rings of timers through a slab, as the wheels and the ordered list use them.
 
 use super::clock::Time;
-use super::slab::{NIL, Slab};
+use super::slab::{NIL, Place, Slab};
 
 /// A timer's time, and its neighbours in the ring.
 #[derive(Clone, Copy)]
@@ -18,6 +18,9 @@ impl Links {
         Self { at, prev: NIL, next: NIL }
     }
 }
+
+// What the wheels' speed with a million timers rests on.
+const _: () = assert!(size_of::<Place<Links, u64>>() == 32);
 
 /// A number of rings, each known by its first timer.
 pub(super) struct Lists {
