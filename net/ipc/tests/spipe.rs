@@ -63,6 +63,7 @@ fn until_it_is_accepted_there_is_no_pipe() {
     };
     assert_eq!(wait_ready(&connecting, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
     let client = connecting.try_complete().unwrap().expect("there is a pipe now");
+    connecting.try_complete().expect_err("there was only one");
     server.send_n(b"x").unwrap();
     client.recv_n(&mut [0; 1]).unwrap();
 }
@@ -76,6 +77,27 @@ fn an_acceptor_that_goes_away_refuses_those_who_wait() {
     assert_eq!(waiting.complete(Some(LONG)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(Connector::connect(&Addr::unnamed()).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_handle_to_wait_on_stays_the_same_on_the_way() {
+    use spandrel_ipc::{Pollable, unix::AcceptorOptions};
+    use std::os::fd::AsRawFd;
+    let (_folder, addr) = folder_and_addr();
+    let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().backlog(0)).unwrap();
+    let first = Connector::start(&addr).unwrap();
+    let mut second = Connector::start(&addr).unwrap(); // there is no room for it yet
+    let handle = second.handle().as_raw_fd();
+    assert!(second.try_complete().unwrap().is_none());
+    acceptor.accept().unwrap();
+    first.complete(Some(LONG)).unwrap();
+    while acceptor.set_nonblocking(true).is_ok() && acceptor.accept().is_err() {
+        assert!(second.try_complete().unwrap().is_none());
+        assert!(!wait_ready(&second, Interest::OUTPUT, Some(LONG)).unwrap().is_none(), "time to look again");
+        assert_eq!(second.handle().as_raw_fd(), handle);
+    }
+    second.complete(Some(LONG)).unwrap();
 }
 
 #[cfg(target_os = "linux")]

@@ -39,36 +39,80 @@ impl Connector {
     /// Those of the operating system that are known at once; the others come when it is completed.
     pub fn start(addr: &Addr) -> io::Result<Connecting> {
         let coming = unix::Connector::new().start(addr.rendezvous()?)?;
-        Ok(Connecting(State::Coming(coming)))
+        Ok(Connecting { state: State::Coming(coming), is_over: false })
     }
 }
 
 /// A STREAM pipe that is being made; from [`Connector::start`].
 #[derive(Debug)]
-pub struct Connecting(State);
+pub struct Connecting {
+    state: State,
+    is_over: bool,
+}
 
 #[derive(Debug)]
 enum State {
     /// On the way to the rendezvous.
     Coming(unix::Connecting),
     /// There.
-    Waiting {
-        rendezvous: unix::Stream,
-        /// What has been the handle on the way; then it stays the handle.
+    Waiting(Waiting),
+    /// On the way from one to the other.
+    Between,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    rendezvous: unix::Stream,
+    /// What has been the handle on the way; then it stays the handle.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pace: Option<Pace>,
+}
+
+impl Waiting {
+    fn handle(&self) -> Handle<'_> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        pace: Option<Pace>,
-    },
-    Over,
+        if let Some(pace) = &self.pace {
+            return pace.handle();
+        }
+        self.rendezvous.handle()
+    }
+
+    fn try_complete(&mut self) -> io::Result<Option<Stream>> {
+        match self.rendezvous.try_recv_handle() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                #[cfg(any(target_os = "linux", target_os = "android"))]
+                self.pace.as_mut().map_or(Ok(()), Pace::again)?;
+                Ok(None)
+            }
+            received => met(received, &self.rendezvous).map(Some),
+        }
+    }
+}
+
+impl Connecting {
+    fn go_on(&mut self) -> io::Result<Option<Stream>> {
+        if let State::Coming(coming) = &mut self.state {
+            let Some(rendezvous) = coming.try_complete().map_err(refused)? else { return Ok(None) };
+            let State::Coming(_coming) = std::mem::replace(&mut self.state, State::Between) else { unreachable!() };
+            self.state = State::Waiting(Waiting {
+                rendezvous,
+                #[cfg(any(target_os = "linux", target_os = "android"))]
+                pace: _coming.into_pace(),
+            });
+        }
+        match &mut self.state {
+            State::Waiting(waiting) => waiting.try_complete(),
+            State::Coming(_) | State::Between => unreachable!("it has just arrived"),
+        }
+    }
 }
 
 impl Pollable for Connecting {
     fn handle(&self) -> Handle<'_> {
-        match &self.0 {
+        match &self.state {
             State::Coming(coming) => coming.handle(),
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Waiting { pace: Some(pace), .. } => pace.handle(),
-            State::Waiting { rendezvous, .. } => rendezvous.handle(),
-            State::Over => panic!("an attempt is over once its stream or its error was given"),
+            State::Waiting(waiting) => waiting.handle(),
+            State::Between => unreachable!("nobody sees it between two states"),
         }
     }
 
@@ -77,7 +121,7 @@ impl Pollable for Connecting {
     }
 
     fn prepare(&self, wanted: Interest) -> Prepared {
-        match &self.0 {
+        match &self.state {
             State::Coming(coming) => coming.prepare(wanted),
             _ if wanted.contains(Interest::OUTPUT) => Prepared { wait_for: Interest::INPUT, ready: Interest::NONE },
             _ => Prepared { wait_for: Interest::NONE, ready: Interest::NONE },
@@ -85,7 +129,7 @@ impl Pollable for Connecting {
     }
 
     fn interpret(&self, seen: Interest, wanted: Interest) -> Interest {
-        match &self.0 {
+        match &self.state {
             State::Coming(coming) => coming.interpret(seen, wanted),
             _ if seen.is_none() => Interest::NONE,
             _ => wanted & Interest::OUTPUT,
@@ -97,30 +141,12 @@ impl crate::Connecting for Connecting {
     type Stream = Stream;
 
     fn try_complete(&mut self) -> io::Result<Option<Stream>> {
-        if let State::Coming(coming) = &mut self.0 {
-            let Some(rendezvous) = coming.try_complete().map_err(refused)? else { return Ok(None) };
-            let State::Coming(_coming) = std::mem::replace(&mut self.0, State::Over) else { unreachable!("just seen") };
-            self.0 = State::Waiting {
-                rendezvous,
-                #[cfg(any(target_os = "linux", target_os = "android"))]
-                pace: _coming.into_pace(),
-            };
+        if self.is_over {
+            return Err(io::Error::other("an attempt is over once its stream or its error was given"));
         }
-        match &mut self.0 {
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            State::Waiting { rendezvous, pace } => match rendezvous.try_recv_handle() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    pace.as_mut().map_or(Ok(()), Pace::again).map(|()| None)
-                }
-                received => met(received, rendezvous).map(Some),
-            },
-            #[cfg(not(any(target_os = "linux", target_os = "android")))]
-            State::Waiting { rendezvous } => match rendezvous.try_recv_handle() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-                received => met(received, rendezvous).map(Some),
-            },
-            _ => Err(io::Error::other("the connection was made already")),
-        }
+        let result = self.go_on();
+        self.is_over = !matches!(result, Ok(None));
+        result
     }
 }
 
