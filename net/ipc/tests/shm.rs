@@ -428,3 +428,17 @@ fn of_those_who_say_nothing_only_so_many_are_kept() {
     assert_eq!(silent[0].recv_within(&mut [0], LONG).unwrap(), 0, "it was closed");
     assert_eq!(silent[69].try_recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
+
+#[test]
+fn shutting_down_ends_a_watch() {
+    let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
+    let client = Connector::new().watch(10 * LONG).open(&acceptor.local_addr().unwrap()).unwrap();
+    let (_server, _) = acceptor.accept().unwrap();
+    within_time(move || {
+        thread::scope(|scope| {
+            let receiver = scope.spawn(|| client.recv(&mut [0]).unwrap());
+            client.close_reader().unwrap();
+            assert_eq!(receiver.join().unwrap(), 0);
+        });
+    });
+}

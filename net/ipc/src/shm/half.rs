@@ -245,7 +245,8 @@ impl<E: End + Default> Half<E> {
         if host.is_peer_known_gone() {
             return Ok(true);
         }
-        if patience.watch(|| host.is_peer_near(), || !ring::is_same(signal.value(), seen)) {
+        let is_changed = || !ring::is_same(signal.value(), seen) || self.is_shut();
+        if patience.watch(|| host.is_peer_near(), is_changed) {
             return Ok(false);
         }
         let announced = signal.set(WAITING) | WAITING;

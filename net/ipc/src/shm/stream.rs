@@ -29,7 +29,8 @@ use crate::{Handle, Interest, Pollable, Prepared, Receive, Transfer, TransferErr
 ///
 /// *With a reactor.* [`handle`](Pollable::handle) becomes readable when the peer rings, which it does only after
 /// [`prepare`](Pollable::prepare), and when it is gone. One party at a time may go through `prepare`, a wait on the handle, and
-/// [`interpret`](Pollable::interpret); the methods that wait by themselves do not use the handle and may be used beside it.
+/// [`interpret`](Pollable::interpret); the methods that wait by themselves do not use the handle and may be used beside it. Of a
+/// [`shutdown`](Self::shutdown) by another thread of this side the handle tells only if it ends both directions.
 #[derive(Debug)]
 pub struct Stream {
     memory: Memory,
