@@ -2,7 +2,7 @@
 //!
 //! Without arguments: a table of times, over every back end. `dispatch epoll 10000` runs only that many rounds of one of them
 //! (`plain` is the loop without a reactor), to be counted with `valgrind --tool=callgrind` or `strace -c`; a third argument is the
-//! number of threads.
+//! number of threads, a fourth that of connections.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -33,7 +33,8 @@ mod linux {
         if let Some(name) = arguments.first() {
             let rounds = arguments.get(1).map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
             let threads = arguments.get(2).map_or(1, |threads| threads.parse().expect("a number"));
-            run(name, rounds, threads);
+            let pairs = arguments.get(3).map_or(1, |pairs| pairs.parse().expect("a number"));
+            run(name, rounds, threads, pairs);
             return;
         }
         // Run by `cargo test`, it only shows that it works.
@@ -42,41 +43,41 @@ mod linux {
         println!("{:10} {:>10}", "", "ns/round");
         for name in std::iter::once("plain").chain(names) {
             let start = Instant::now();
-            run(name, rounds, 1);
+            run(name, rounds, 1, 1);
             println!("{name:10} {:>10.0}", start.elapsed().as_nanos() as f64 / rounds as f64);
         }
     }
 
-    fn run(name: &str, rounds: u64, threads: usize) {
-        let (near, far) = pair();
+    fn run(name: &str, rounds: u64, threads: usize, pairs: usize) {
+        let streams: Vec<_> = (0..pairs).flat_map(|_| pair()).collect();
+        // One octet for each pair.
+        streams.iter().step_by(2).for_each(|stream| assert_eq!(stream.send(&[1]).expect("sent"), 1));
         if name == "plain" {
-            plain(&near, &far, rounds).expect("it runs");
+            plain(&streams, rounds).expect("it runs");
         } else {
-            reactor(name.parse().expect("a back end"), near, far, rounds, threads).expect("it runs");
+            reactor(name.parse().expect("a back end"), streams, rounds, threads).expect("it runs");
         }
     }
 
-    fn pair() -> (inet::Stream, inet::Stream) {
+    fn pair() -> [inet::Stream; 2] {
         let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).expect("a port");
         let near = inet::Connector::connect(&acceptor.local_addr().expect("an address")).expect("a connection");
         let (far, _) = acceptor.accept().expect("a connection");
-        (near, far)
+        [near, far]
     }
 
-    fn plain(near: &inet::Stream, far: &inet::Stream, rounds: u64) -> io::Result<()> {
-        let streams = [near, far];
+    fn plain(streams: &[inet::Stream], rounds: u64) -> io::Result<()> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         for (index, stream) in streams.iter().enumerate() {
             epoll::add(&epoll, stream.handle(), EventData::new_u64(index as u64), EventFlags::IN)?;
         }
-        near.send(&[1])?;
         let mut events = Vec::with_capacity(64);
         let mut count = 0;
         while count < rounds {
             events.clear();
             epoll::wait(&epoll, spare_capacity(&mut events), None)?;
             for event in &events {
-                let stream = streams[usize::try_from(event.data.u64()).expect("one of two")];
+                let stream = &streams[usize::try_from(event.data.u64()).expect("an index")];
                 let mut octet = [0];
                 stream.recv(&mut octet)?;
                 stream.send(&octet)?;
@@ -100,8 +101,7 @@ mod linux {
         fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
             let mut octet = [0];
             self.stream.recv(&mut octet)?;
-            let count = self.count.load(Ordering::Relaxed) + 1;
-            self.count.store(count, Ordering::Relaxed);
+            let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
             if count >= self.rounds {
                 cx.stop();
                 return Ok(());
@@ -110,11 +110,10 @@ mod linux {
         }
     }
 
-    fn reactor(backend: Backend, near: inet::Stream, far: inet::Stream, rounds: u64, threads: usize) -> io::Result<()> {
+    fn reactor(backend: Backend, streams: Vec<inet::Stream>, rounds: u64, threads: usize) -> io::Result<()> {
         let reactor = Reactor::with(&Options::default().backend(backend))?;
         let count = Arc::new(AtomicU64::new(0));
-        near.send(&[1])?;
-        for stream in [near, far] {
+        for stream in streams {
             reactor.registry().register(End { stream, count: Arc::clone(&count), rounds }, Interest::INPUT)?;
         }
         thread::scope(|scope| {

@@ -30,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) threads: ThreadStrategy,
     /// Threads inside of `run` and its kin.
     pub(crate) running: AtomicUsize,
+    /// Counts the waits.
+    round: AtomicU64,
     /// How much of each kind is dispatched between two waits.
     most: usize,
     timers: Mutex<Box<dyn TimerQueue<(Key, u64)>>>,
@@ -101,6 +103,7 @@ impl Core {
             clock: Arc::clone(&options.clock),
             threads: options.threads,
             running: AtomicUsize::new(0),
+            round: AtomicU64::new(0),
             most: options.max_events_per_wait,
             timers: Mutex::new(options.timers.queue_with(&options.timer_options)),
             earliest: AtomicU64::new(NEVER),
@@ -118,6 +121,8 @@ impl Core {
         // In this order: who leaves something while we look finds us asleep.
         let sleeps = self.wakeup.fall_asleep();
         let timeout = if sleeps && !self.is_ready() { self.shorten(timeout) } else { Some(Duration::ZERO) };
+        // Before the wait: who releases a handler during it or after says so.
+        self.round.store(self.round.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
         let waited = self.demux.wait(&mut scratch.shown, self.most, timeout);
         self.wakeup.woke();
         waited?;
@@ -131,6 +136,12 @@ impl Core {
             self.take_listed(&mut scratch.items);
         }
         Ok(())
+    }
+
+    /// Which wait is under way, or was the last.
+    #[inline]
+    pub(crate) fn round(&self) -> u64 {
+        self.round.load(Ordering::SeqCst)
     }
 
     /// Whether there are threads that only dispatch.

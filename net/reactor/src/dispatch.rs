@@ -4,7 +4,7 @@ use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use spandrel_ipc::Interest;
+use spandrel_ipc::{Interest, Pollable, Prepared};
 use spandrel_sync::MutexGuard;
 
 use crate::lead::Turn;
@@ -21,18 +21,28 @@ impl Registry {
     pub(crate) fn dispatch(&self, item: Item, turn: Turn) -> usize {
         let Item { key, what } = item;
         match what {
-            What::Shown(ready) => self.dispatch_shown(key, ready, turn),
+            What::Shown(ready) => match self.claim_shown(key, ready) {
+                Some((slot, word)) => self.call_ready(slot, key, word, ready, turn),
+                None => 0,
+            },
             other => self.dispatch_other(key, other, turn),
         }
     }
 
+    /// Claims a handler for which `ready` was shown, if that is to be dispatched.
+    ///
+    /// Who leads does this before anybody else may lead: otherwise the handle could be shown again, dispatched, and drained, and
+    /// then be dispatched once more for nothing.
     #[inline]
-    pub(crate) fn dispatch_shown(&self, key: Key, ready: Interest, turn: Turn) -> usize {
-        let Some(slot) = self.core().table.slot(key) else { return 0 };
-        match slot.state.claim_ready(key.generation(), ready) {
-            Claim::Claimed(word) => self.call_ready(slot, key, word, ready, turn),
-            Claim::Spinning => self.disarm_busy(slot, key),
-            Claim::Noted | Claim::Moot => 0,
+    pub(crate) fn claim_shown(&self, key: Key, ready: Interest) -> Option<(&Slot, Word)> {
+        let slot = self.core().table.slot(key)?;
+        match slot.state.claim_ready(key.generation(), ready, Some(self.core().round())) {
+            Claim::Claimed(word) => Some((slot, word)),
+            Claim::Spinning => {
+                self.disarm_busy(slot, key);
+                None
+            }
+            Claim::Noted | Claim::Moot => None,
         }
     }
 
@@ -56,9 +66,14 @@ impl Registry {
     }
 
     fn dispatch_listed(&self, slot: &Slot, key: Key, ready: Interest, turn: Turn) -> usize {
-        match slot.state.claim_ready(key.generation(), ready) {
+        match slot.state.claim_ready(key.generation(), ready, None) {
             Claim::Claimed(word) => self.call(slot, key, word, turn, |handler, cx, calls| {
-                call_kinds(slot, handler, cx, ready & word.wanted(), calls)
+                let mut ready = ready & word.wanted();
+                if word.has(DECODES) {
+                    // It may have been dispatched since it was listed.
+                    ready = handler.pollable().map_or(Interest::NONE, |pollable| prepare(pollable, ready).ready);
+                }
+                call_kinds(slot, handler, cx, ready, calls)
             }),
             // Whoever has claimed it asks again whether it is ready.
             Claim::Noted | Claim::Spinning | Claim::Moot => 0,
@@ -104,7 +119,7 @@ impl Registry {
 
     /// Calls a handler that was claimed for what its handle showed.
     #[inline]
-    fn call_ready(&self, slot: &Slot, key: Key, word: Word, shown: Interest, turn: Turn) -> usize {
+    pub(crate) fn call_ready(&self, slot: &Slot, key: Key, word: Word, shown: Interest, turn: Turn) -> usize {
         self.call(slot, key, word, turn, |handler, cx, calls| {
             let mut ready = shown & word.wanted();
             if word.has(DECODES) {
@@ -147,7 +162,7 @@ impl Registry {
         };
         drop(body);
         // The usual case: nothing happened meanwhile, and the handle tells everything.
-        if outcome.is_ok() && word.is_clean() && slot.state.swap(word, word.without(BUSY)) {
+        if outcome.is_ok() && word.is_clean() && slot.state.swap(word, word.released(self.core().round())) {
             return calls;
         }
         self.release_after(slot, key, outcome);
@@ -182,7 +197,7 @@ impl Registry {
             let is_released = if word.is_to_arm() {
                 self.arm_and_release(slot, key, word)?
             } else {
-                slot.state.swap(word, word.armed().without(BUSY))
+                slot.state.swap(word, word.armed().released(self.core().round()))
             };
             if is_released {
                 if word.has(MAIL) {
@@ -204,7 +219,7 @@ impl Registry {
         // One that is listed already is asked again after its dispatch; but what was missed nobody shows again.
         let lists = !missed.is_none() || !ready.is_none() && !word.has(LISTED);
         ready |= missed;
-        let released = word.armed().without(BUSY);
+        let released = word.armed().released(self.core().round());
         let is_released = slot.state.swap(word, if lists { released.with(LISTED) } else { released });
         drop(arming);
         if is_released && lists {
@@ -229,12 +244,7 @@ impl Registry {
         let mut wait_for = word.awaited();
         let mut ready = Interest::NONE;
         if word.has(DECODES) && !wait_for.is_none() {
-            let wanted = wait_for;
-            let prepared = pollable.prepare(wanted);
-            (wait_for, ready) = (prepared.wait_for, prepared.ready & wanted);
-            if wanted.contains(Interest::INPUT) && pollable.pending() {
-                ready |= Interest::INPUT;
-            }
+            Prepared { wait_for, ready } = prepare(pollable, wait_for);
         }
         if let Some((armed, _)) = arming.armed.filter(|(armed, _)| *armed != handle) {
             // It exchanged its handle, and the old one may be closed and gone already.
@@ -255,19 +265,19 @@ impl Registry {
 
     /// Takes a handle out of the demultiplexer that shows up again and again while its handler is busy.
     #[cold]
-    pub(crate) fn disarm_busy(&self, slot: &Slot, key: Key) -> usize {
+    fn disarm_busy(&self, slot: &Slot, key: Key) {
         let mut arming = slot.arming.lock();
         loop {
             let word = slot.state.load();
             if word.generation() != key.generation() || !word.has(BUSY) {
-                return 0;
+                return;
             }
             // The claimer finds this note when it releases, and waits for the lock of the arming then.
             if slot.state.swap(word, word.with(DISARMED)) {
                 if let Some((handle, _)) = arming.armed.take() {
                     let _ = self.core().demux.remove(handle);
                 }
-                return 0;
+                return;
             }
         }
     }
@@ -300,6 +310,16 @@ impl Registry {
     pub(crate) fn reason(&self) -> CloseReason {
         if self.core().table.is_closed() { CloseReason::Stopped } else { CloseReason::Removed }
     }
+}
+
+/// Readies an endpoint that decodes for a wait, and says what it is to be waited for, and what is so already.
+fn prepare(pollable: &dyn Pollable, wanted: Interest) -> Prepared {
+    let mut prepared = pollable.prepare(wanted);
+    if pollable.pending() {
+        prepared.ready |= Interest::INPUT;
+    }
+    prepared.ready = prepared.ready & wanted;
+    prepared
 }
 
 /// Output before exception before input, each only as long as the handler wants it.

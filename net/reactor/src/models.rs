@@ -82,7 +82,10 @@ impl Stage {
         runs.into_iter().for_each(|run| run.join().expect("no panic"));
         self.reactor.close();
         assert_eq!(self.seen.closed.load(Ordering::SeqCst), handlers, "each handler is closed once");
-        assert!(!self.seen.went_wrong.load(Ordering::SeqCst), "two threads in one handler, or one after its end");
+        assert!(
+            !self.seen.went_wrong.load(Ordering::SeqCst),
+            "two threads in a handler, or one after its end, or called for nothing"
+        );
     }
 }
 
@@ -124,11 +127,13 @@ impl EventHandler for Reader {
 
     fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
         self.inside(|this| {
-            // What was shown to two leaders may be gone already for the second.
+            // Nobody else takes them: a handler that was told for nothing would wait for ever, where its handle makes it wait.
             if this.endpoint.take() {
                 this.seen.consumed.fetch_add(1, Ordering::SeqCst);
-                this.endpoint.tell();
+            } else {
+                this.seen.went_wrong.store(true, Ordering::SeqCst);
             }
+            this.endpoint.tell();
             (this.then)(cx);
         })
     }

@@ -12,7 +12,6 @@ use crate::demux::{self, Demultiplexer};
 use crate::inside::Inside;
 use crate::lead::{Leadership, Part, Turn};
 use crate::queue::{Item, What};
-use crate::state::Claim;
 use crate::{HandlerId, Options, Registry, ThreadStrategy};
 
 /// Waits for what its handlers wait for, and calls them (paper 002, section 2.4).
@@ -211,18 +210,18 @@ impl Reactor {
                 leading.phase = None;
                 core.lead.share(scratch.drain());
                 return Ok(self.finish_shared(run));
-            } else if scratch.len() == 1 {
-                let turn = core.lead.begin();
-                leading.phase = Some(turn);
-                run.calls += match scratch.take_single() {
-                    Some((key, ready)) => registry.dispatch_shown(key, ready, turn),
-                    None => scratch.drain().map(|item| registry.dispatch(item, turn)).sum(),
-                };
-                if !core.lead.end(turn) {
-                    leading.phase = None;
+            } else if let Some((key, ready)) = scratch.take_single() {
+                if let Some((slot, word)) = registry.claim_shown(key, ready)
+                    && !leading.in_place(|turn| run.calls += registry.call_ready(slot, key, word, ready, turn))
+                {
                     return Ok(!run.once);
                 }
-                leading.phase = Some(Turn::NONE);
+            } else if scratch.len() == 1
+                && !leading.in_place(|turn| {
+                    run.calls += scratch.drain().map(|item| registry.dispatch(item, turn)).sum::<usize>();
+                })
+            {
+                return Ok(!run.once);
             }
             let is_over = run.once || core.lead.is_stopped() || run.left().is_some_and(|left| left.is_zero());
             if is_over || run.is_done() {
@@ -263,18 +262,9 @@ impl Registry {
     /// Claims the handler of a shared item, so that it is not shown anew to the next leader. False: there is nothing to do.
     fn claim_shared(&self, item: &mut Item) -> bool {
         let What::Shown(ready) = item.what else { return true };
-        let Some(slot) = self.core().table.slot(item.key) else { return false };
-        match slot.state.claim_ready(item.key.generation(), ready) {
-            Claim::Claimed(_) => {
-                item.what = What::Claimed(ready);
-                true
-            }
-            Claim::Spinning => {
-                self.disarm_busy(slot, item.key);
-                false
-            }
-            Claim::Noted | Claim::Moot => false,
-        }
+        let is_claimed = self.claim_shown(item.key, ready).is_some();
+        item.what = What::Claimed(ready);
+        is_claimed
     }
 }
 
@@ -283,6 +273,19 @@ struct Leading<'a> {
     lead: &'a Leadership<Item>,
     /// In which dispatch in place; `None` if it leads no longer.
     phase: Option<Turn>,
+}
+
+impl Leading<'_> {
+    /// Dispatches in place. False: it leads no longer.
+    #[inline]
+    fn in_place(&mut self, dispatch: impl FnOnce(Turn)) -> bool {
+        let turn = self.lead.begin();
+        self.phase = Some(turn);
+        dispatch(turn);
+        let leads = self.lead.end(turn);
+        self.phase = leads.then_some(Turn::NONE);
+        leads
+    }
 }
 
 impl Drop for Leading<'_> {

@@ -38,6 +38,9 @@ const ONE_SHOT: u64 = 1 << 16;
 pub(crate) const MAIL: u64 = 1 << 17;
 /// On the list of those that are ready without being shown.
 pub(crate) const LISTED: u64 = 1 << 18;
+/// Bits 19 to 31: in which round of waiting it was last released.
+const ROUND_SHIFT: u32 = 19;
+const ROUND: u64 = 0x1fff << ROUND_SHIFT;
 const GENERATION_SHIFT: u32 = 32;
 /// What a releasing thread has to look at.
 const NOTES: u64 = MISSED | REMOVED | DIRTY | SHOWN | DISARMED | MAIL;
@@ -117,6 +120,20 @@ impl Word {
         self.without(DIRTY | SHOWN | DISARMED | MISSED | MAIL)
     }
 
+    /// As it is when it has been released in that round.
+    #[inline]
+    pub(crate) fn released(self, round: u64) -> Self {
+        Self(self.0 & !(BUSY | ROUND) | (round << ROUND_SHIFT) & ROUND)
+    }
+
+    /// Whether what a wait of that round has shown may have been dispatched meanwhile by another thread: whoever was in the handler
+    /// when the wait began has left it since. A level is shown again if not. (Rounds are told apart only so far, and once in a great
+    /// many times this is true for nothing, which costs a wait.)
+    #[inline]
+    fn is_stale(self, round: u64) -> bool {
+        (self.0 ^ round << ROUND_SHIFT) & ROUND == 0 && self.0 & (EDGE | ONE_SHOT) == 0
+    }
+
     /// Whether all there is to do to release it is to clear `BUSY`, as far as this value tells.
     #[inline]
     pub(crate) fn is_clean(self) -> bool {
@@ -145,7 +162,7 @@ pub(crate) enum Claim {
     /// Another thread has claimed it, and it was shown before since then: it is to be disarmed, or we spin. That thread may be
     /// about to disarm it itself.
     Spinning,
-    /// There is nothing to do: the handler is gone, suspended, or does not want this.
+    /// There is nothing to do: the handler is gone, suspended, does not want this, or may have been called for it already.
     Moot,
 }
 
@@ -173,20 +190,21 @@ impl State {
         self.0.store(word.0, Ordering::Release);
     }
 
-    /// Claims the slot of a handler for which `ready` was shown.
+    /// Claims the slot of a handler that is ready: as shown in that round of waiting, or for `None` as it said itself.
     #[inline]
-    pub(crate) fn claim_ready(&self, generation: u32, ready: Interest) -> Claim {
+    pub(crate) fn claim_ready(&self, generation: u32, ready: Interest, round: Option<u64>) -> Claim {
         let word = self.load();
         let flags = LIVE | BUSY | REMOVED | SUSPENDED | ONE_SHOT | DECODES;
         let is_plain_and_idle = word.generation() == generation && word.0 & flags == LIVE;
-        if is_plain_and_idle && word.wanted().intersects(ready) && self.swap(word, word.with(BUSY)) {
+        let is_wanted = word.wanted().intersects(ready) && !round.is_some_and(|round| word.is_stale(round));
+        if is_plain_and_idle && is_wanted && self.swap(word, word.with(BUSY)) {
             return Claim::Claimed(word.with(BUSY));
         }
-        self.claim_ready_slowly(generation, ready)
+        self.claim_ready_slowly(generation, ready, round)
     }
 
     #[cold]
-    fn claim_ready_slowly(&self, generation: u32, ready: Interest) -> Claim {
+    fn claim_ready_slowly(&self, generation: u32, ready: Interest, round: Option<u64>) -> Claim {
         loop {
             let word = self.load();
             if word.generation() != generation || !word.has(LIVE) {
@@ -194,7 +212,8 @@ impl State {
             }
             let (new, claim) = if !word.has(BUSY) {
                 // What a handle of one that decodes shows need not be what that wants.
-                if word.has(SUSPENDED) || !word.has(DECODES) && !word.wanted().intersects(ready) {
+                let is_wanted = word.has(DECODES) || word.wanted().intersects(ready);
+                if word.has(SUSPENDED) || !is_wanted || round.is_some_and(|round| word.is_stale(round)) {
                     return Claim::Moot;
                 }
                 let new = word.with(if word.has(ONE_SHOT) { BUSY | SUSPENDED } else { BUSY });
