@@ -10,6 +10,7 @@ pub(crate) mod outbox;
 pub(crate) mod population;
 pub(crate) mod reactive;
 
+use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::time::Duration;
 
@@ -107,12 +108,35 @@ pub(crate) struct Connection<F: Family> {
     pub(crate) guest: Guest,
     /// To be closed once nothing waits to be sent.
     pub(crate) is_closing: bool,
+    /// The handler has received the end.
+    pub(crate) has_ended: Cell<bool>,
+    /// The handler has made use of timers.
+    pub(crate) has_timers: bool,
+}
+
+impl<F: Family> Connection<F> {
+    /// Whether the handler is called no more, once nothing waits to be sent.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_closing || self.has_ended.get() && !self.has_timers
+    }
+
+    /// Notes what was received into `room` octets.
+    #[inline]
+    fn note(&self, received: io::Result<usize>, room: impl FnOnce() -> bool) -> io::Result<usize> {
+        if matches!(received, Ok(0)) && room() {
+            self.has_ended.set(true);
+        }
+        received
+    }
 }
 
 impl<F: Family, H> Service<F, H> {
     pub(crate) fn new(stream: Arc<F::Stream>, remote: F::Addr, handler: H, guest: Guest) -> Self {
         let outbox = Outbox::new(MAX_WAITING);
-        Self { connection: Connection { stream, remote, outbox, guest, is_closing: false }, handler }
+        let has_ended = Cell::new(false);
+        let connection = Connection { stream, remote, outbox, guest, is_closing: false, has_ended, has_timers: false };
+        Self { connection, handler }
     }
 
     /// The connection's stream.
@@ -147,14 +171,18 @@ pub(crate) enum Runner<'a> {
 impl<F: Family> Peer<'_, F> {
     /// Receives into `buffer` what is there and says how many octets. Zero is the end. Run by a thread of its own it waits.
     ///
+    /// After the end the handler is given no further input. What was put is still sent; then the connection is closed, unless the handler
+    /// has [scheduled](Self::schedule) a timer: then it is closed when the handler says so.
+    ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if a reactor runs the handler and nothing is there: pass it on with `?`. Others of the system.
     #[inline]
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.runner {
+        let received = match self.runner {
             Runner::Reactor(_) => self.connection.stream.try_recv(buffer),
             Runner::Thread(_) => self.connection.stream.recv(buffer),
-        }
+        };
+        self.connection.note(received, || !buffer.is_empty())
     }
 
     /// Like [`recv`](Self::recv), into several slices in order.
@@ -162,24 +190,35 @@ impl<F: Family> Peer<'_, F> {
     /// # Errors
     /// As [`recv`](Self::recv).
     pub fn recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        match self.runner {
+        let received = match self.runner {
             Runner::Reactor(_) => self.connection.stream.try_recv_v(slices),
             Runner::Thread(_) => self.connection.stream.recv_v(slices),
-        }
+        };
+        self.connection.note(received, || slices.iter().any(|slice| !slice.is_empty()))
     }
 
     /// Sends all of `data`. Run by a reactor, what the peer does not take now is kept and sent when it does; until then the handler is
     /// given no further input, so that a peer that does not read is not worked for.
     ///
     /// # Errors
-    /// [`io::ErrorKind::QuotaExceeded`] when more than [`MAX_WAITING`] octets would wait; those of the system.
+    /// [`io::ErrorKind::QuotaExceeded`] when more than [`MAX_WAITING`] octets would wait; those of the system. After an error nobody knows
+    /// how much was sent: pass it on, so that the connection is closed.
     #[inline]
     pub fn put(&mut self, data: &[u8]) -> io::Result<()> {
         let connection = &mut *self.connection;
         match self.runner {
             Runner::Reactor(_) => connection.outbox.put(&*connection.stream, data),
-            Runner::Thread(_) => Ok(connection.stream.send_n(data)?),
+            Runner::Thread(_) => connection.stream.send_n(data).map_err(|error| {
+                let error = io::Error::from(error);
+                // Some systems call it so that the stream's time-out is over; but octets of this would be missing in what comes next.
+                if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
+            }),
         }
+    }
+
+    /// From now on at most so many octets may wait for the peer to take them, instead of [`MAX_WAITING`].
+    pub fn limit_waiting(&mut self, octets: usize) {
+        self.connection.outbox.limit(octets);
     }
 
     /// How many octets wait for the peer to take them.
@@ -219,10 +258,12 @@ impl<F: Family> Peer<'_, F> {
     /// # Errors
     /// When there are too many timers.
     pub fn schedule(&mut self, delay: Duration, interval: Option<Duration>, argument: u64) -> io::Result<TimerId> {
-        match &mut self.runner {
+        let timer = match &mut self.runner {
             Runner::Reactor(context) => context.schedule(delay, interval, argument),
             Runner::Thread(seat) => seat.schedule(delay, interval, argument),
-        }
+        }?;
+        self.connection.has_timers = true;
+        Ok(timer)
     }
 
     /// Cancels a timer; false if it is gone already.

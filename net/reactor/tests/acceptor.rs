@@ -9,10 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use spandrel_ipc::inet::{Addr, Inet};
-use spandrel_ipc::{Family, Shutdown};
+use spandrel_ipc::{Family, Receive, Shutdown, Transfer, Transmit};
 use spandrel_reactor::strategy::{AtMost, Concurrency, Pooled, Reactive, Singleton, ThreadPerConnection, ThreadPool};
 use spandrel_reactor::{Acceptor, CloseReason, Expired, Peer, Server, ServiceHandler};
 
+use support::places::*;
 use support::{Echo, LONG, Running, client, eventually, expect_echo, expect_end};
 
 fn serve(running: &Running, concurrency: impl Concurrency<Inet, Echo>) -> Server<Inet> {
@@ -20,11 +21,13 @@ fn serve(running: &Running, concurrency: impl Concurrency<Inet, Echo>) -> Server
     acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap()
 }
 
-/// What must hold whoever runs the handlers.
-fn conforms(concurrency: impl Concurrency<Inet, Echo>) {
+/// What must hold whoever runs the handlers, over whatever family.
+fn conforms<P: Place>(concurrency: impl Concurrency<P::Family, Echo>) {
     let running = Running::start(2);
-    let server = serve(&running, concurrency);
-    let clients: Vec<_> = (0..8).map(|_| client(server.addr())).collect();
+    let (addr, _folder) = P::fresh();
+    let acceptor = Acceptor::new(P::family(), || Echo).concurrency(concurrency);
+    let server = acceptor.open(running.reactor.registry(), &addr).unwrap();
+    let clients: Vec<_> = (0..8).map(|_| client_of::<P>(server.addr())).collect();
     for round in 0..3 {
         for (number, client) in clients.iter().enumerate() {
             expect_echo(client, &format!("{number}: round {round}"));
@@ -37,7 +40,7 @@ fn conforms(concurrency: impl Concurrency<Inet, Echo>) {
     expect_end(&clients[0]);
     clients[1].send_n(b"?").unwrap();
     expect_end(&clients[1]);
-    clients[2].shutdown(Shutdown::Both).unwrap();
+    let _ = clients[2].shutdown(Shutdown::Both); // in two steps where there are two layers, and the peer may be gone after the first
     eventually(|| server.connections() == 5);
     clients[3..].iter().for_each(|client| expect_echo(client, "still there"));
 
@@ -51,28 +54,53 @@ fn conforms(concurrency: impl Concurrency<Inet, Echo>) {
 
     assert_eq!(server.drain(LONG), 0, "idle connections end by themselves");
     clients[4..].iter().for_each(expect_end);
-    assert!(Inet::default().connect(server.addr(), Some(LONG)).is_err(), "nobody listens any more");
+    assert!(P::family().connect(server.addr(), Some(LONG)).is_err(), "nobody listens any more");
 }
 
-#[test]
-fn a_reactor_runs_the_services() {
-    conforms(Reactive);
-}
+macro_rules! conforming {
+    ($name:ident, $Place:ident) => {
+        mod $name {
+            use super::*;
 
-#[test]
-fn a_thread_runs_each_service() {
-    conforms(ThreadPerConnection::new(64));
-}
+            #[test]
+            fn a_reactor_runs_the_services() {
+                conforms::<$Place>(Reactive);
+            }
 
-#[test]
-fn threads_run_some_services_and_the_reactor_the_rest() {
-    conforms(ThreadPerConnection::new(3).or_reactive());
-}
+            #[test]
+            fn a_thread_runs_each_service() {
+                conforms::<$Place>(ThreadPerConnection::new(64));
+            }
 
-#[test]
-fn a_pool_runs_the_services() {
-    conforms(ThreadPool::new(8, 8).unwrap());
+            #[test]
+            fn threads_run_some_services_and_the_reactor_the_rest() {
+                conforms::<$Place>(ThreadPerConnection::new(3).or_reactive());
+            }
+
+            #[test]
+            fn a_pool_runs_the_services() {
+                conforms::<$Place>(ThreadPool::new(8, 8).unwrap());
+            }
+
+            #[test]
+            fn what_a_peer_does_not_take_waits_and_is_sent_when_it_does() {
+                unread_output_waits::<$Place>();
+            }
+
+            #[test]
+            fn what_is_put_before_the_end_arrives() {
+                everything_arrives_before_the_end::<$Place>();
+            }
+
+            #[test]
+            fn what_does_not_end_in_time_is_cut() {
+                stubborn_connections_are_cut::<$Place>(Reactive);
+                stubborn_connections_are_cut::<$Place>(ThreadPerConnection::new(8));
+            }
+        }
+    };
 }
+for_every_place!(conforming);
 
 #[test]
 fn connections_beyond_the_threads_are_refused() {
@@ -224,20 +252,74 @@ impl<F: Family> ServiceHandler<F> for Flood {
     }
 }
 
-#[test]
-fn what_a_peer_does_not_take_waits_and_is_sent_when_it_does() {
+fn unread_output_waits<P: Place>() {
     const OCTETS: usize = 12 << 20;
     let running = Running::start(1);
+    let (addr, _folder) = P::fresh();
     let (sent, told) = mpsc::channel();
     let make = move || Flood { octets: OCTETS, sent: sent.clone() };
-    let server = Acceptor::new(Inet::default(), make).open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
-    let client = client(server.addr());
+    let server = Acceptor::new(P::family(), make).open(running.reactor.registry(), &addr).unwrap();
+    let client = client_of::<P>(server.addr());
     client.send_n(b"input that has to wait").unwrap();
     assert_eq!(told.recv_timeout(LONG).unwrap(), "timer", "timers go on while output waits");
     let mut octets = vec![0; OCTETS];
     client.recv_n(&mut octets).unwrap();
     assert!(octets.iter().all(|octet| *octet == 7));
     assert_eq!(told.recv_timeout(LONG).unwrap(), "sent");
+}
+
+/// Says much and goes, as soon as it is asked.
+struct Parting(Vec<u8>);
+
+impl<F: Family> ServiceHandler<F> for Parting {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.recv(&mut [0; 64])?;
+        peer.put(&self.0)?;
+        peer.close();
+        Ok(())
+    }
+}
+
+fn everything_arrives_before_the_end<P: Place>() {
+    let running = Running::start(1);
+    for octets in [1, 70_000, 4 << 20] {
+        let (addr, _folder) = P::fresh();
+        let words: Vec<u8> = (0..octets).map(|number: usize| (number ^ (number >> 8)) as u8).collect();
+        let said = words.clone();
+        let make = move || Parting(said.clone());
+        let server = Acceptor::new(P::family(), make).open(running.reactor.registry(), &addr).unwrap();
+        let client = client_of::<P>(server.addr());
+        client.send_n(b"speak").unwrap();
+        let mut heard = vec![0; octets];
+        client.recv_n(&mut heard).unwrap();
+        assert!(heard == words, "{octets} octets");
+        expect_end(&client);
+    }
+}
+
+/// Sends without an end and never looks at what comes.
+struct Stubborn;
+
+impl<F: Family> ServiceHandler<F> for Stubborn {
+    fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.put(&vec![1; 12 << 20])
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.recv(&mut [0; 64]).map(drop)
+    }
+}
+
+fn stubborn_connections_are_cut<P: Place>(concurrency: impl Concurrency<P::Family, Stubborn>) {
+    let running = Running::start(1);
+    let (addr, _folder) = P::fresh();
+    let acceptor = Acceptor::new(P::family(), || Stubborn).concurrency(concurrency);
+    let server = acceptor.open(running.reactor.registry(), &addr).unwrap();
+    let client = client_of::<P>(server.addr());
+    client.recv_n(&mut [0; 64]).unwrap();
+    assert_eq!(server.drain(Duration::from_millis(20)), 1);
+    eventually(|| server.connections() == 0);
+    assert_eq!(server.drain(Duration::ZERO), 0, "it may be drained again");
 }
 
 #[test]

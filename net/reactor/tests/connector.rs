@@ -138,7 +138,7 @@ fn a_connection_is_used_again() {
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
     for _ in 0..3 {
         let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
-        expect_echo(&stream, "again");
+        expect_echo(&*stream, "again");
         assert_eq!(cache.idle(), 0);
         drop(stream);
         assert_eq!((cache.idle(), server.connections()), (1, 1));
@@ -154,12 +154,12 @@ fn a_connection_that_died_while_idle_is_not_used_again() {
     let server = echo(&running);
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
     let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
-    expect_echo(&stream, "alive");
+    expect_echo(&*stream, "alive");
     stream.shutdown(Shutdown::Write).unwrap();
     drop(stream);
     eventually(|| server.connections() == 0);
     let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
-    expect_echo(&stream, "a new one");
+    expect_echo(&*stream, "a new one");
     assert_eq!(cache.idle(), 0);
 }
 
@@ -170,7 +170,7 @@ fn the_least_recently_used_is_closed_first() {
     let limits = CacheLimits::default().idle(2);
     let cache = ConnectionCache::new(Inet::default(), limits);
     for server in &servers {
-        expect_echo(&cache.connect(server.addr(), Some(LONG)).unwrap(), "hello");
+        expect_echo(&*cache.connect(server.addr(), Some(LONG)).unwrap(), "hello");
     }
     eventually(|| servers[0].connections() == 0);
     assert_eq!((cache.idle(), servers[1].connections(), servers[2].connections()), (2, 1, 1));

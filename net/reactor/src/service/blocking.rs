@@ -5,9 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use spandrel_ipc::{Family, Interest, wait_ready};
+use spandrel_sync::thread;
 
 use super::{Peer, Runner, Service, ServiceHandler};
-use crate::timer::{Clock, MonotonicClock, TimerId, TimerQueue, TimerStrategy};
+use crate::timer::{Clock, MonotonicClock, Time, TimerId, TimerQueue, TimerStrategy};
 use crate::{CloseReason, Expired};
 
 /// The timers of a thread that serves one connection.
@@ -49,8 +50,8 @@ impl Seat {
         Some(earliest.saturating_since(self.clock.now()))
     }
 
-    fn expired(&mut self) -> Option<Expired> {
-        self.timers.as_mut()?.pop_expired(self.clock.now()).map(|expired| Expired {
+    fn expired(&mut self, now: Time) -> Option<Expired> {
+        self.timers.as_mut()?.pop_expired(now).map(|expired| Expired {
             id: expired.id,
             argument: expired.payload,
             missed: expired.missed,
@@ -78,20 +79,36 @@ pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>)
 
 fn run<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, seat: &mut Seat) -> io::Result<()> {
     step(service, seat, |handler, peer| handler.open(peer))?;
-    while !service.connection.is_closing {
+    while !service.connection.is_over() {
+        let has_ended = service.connection.has_ended.get();
         match seat.left() {
+            None if has_ended => break, // nobody would ever call the handler again
             // No wait before the transfer, which waits itself.
             None => step(service, seat, |handler, peer| handler.handle_input(peer))?,
             Some(left) => {
-                let ready = wait_ready(&*service.connection.stream, Interest::INPUT, Some(left))?;
-                while let Some(expired) = seat.expired() {
-                    step(service, seat, |handler, peer| handler.handle_timeout(peer, expired))?;
-                }
+                let ready = if has_ended {
+                    thread::park_timeout(left);
+                    Interest::NONE
+                } else {
+                    wait_ready(&*service.connection.stream, Interest::INPUT, Some(left))?
+                };
+                time_out(service, seat)?;
                 if !ready.is_none() && !service.connection.is_closing {
                     step(service, seat, |handler, peer| handler.handle_input(peer))?;
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Tells the handler of the timers that have expired by now: not of those that expire meanwhile, or they could keep it from its input.
+fn time_out<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, seat: &mut Seat) -> io::Result<()> {
+    let now = seat.clock.now();
+    while !service.connection.is_closing
+        && let Some(expired) = seat.expired(now)
+    {
+        step(service, seat, |handler, peer| handler.handle_timeout(peer, expired))?;
     }
     Ok(())
 }

@@ -18,6 +18,11 @@ impl Outbox {
         Self { waiting: VecDeque::new(), limit }
     }
 
+    /// Holds at most `octets` from now on.
+    pub(crate) fn limit(&mut self, octets: usize) {
+        self.limit = octets;
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }

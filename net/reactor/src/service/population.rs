@@ -9,34 +9,66 @@ use spandrel_ipc::Transfer;
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, Weak};
 
-/// Something that is open.
-pub(crate) trait Member: Send {
+use crate::{HandlerId, Registry};
+
+/// Something that is open. Its methods are called without any lock, since they may close a handler, which leaves then.
+pub(crate) trait Member: Send + Sync {
     /// Lets it end what it has begun.
     fn drain(&self);
     /// Ends it now.
     fn cut(&self);
 }
 
-/// A stream of this process: draining ends its input, so that its handler receives what has come and then the end.
+/// A stream that a thread serves: draining ends its input, so that its handler receives what has come and then the end.
 impl<S: Transfer> Member for Weak<S> {
     fn drain(&self) {
-        if let Some(stream) = self.upgrade() {
-            let _ = stream.shutdown(Shutdown::Read);
-        }
+        shut(self, Shutdown::Read);
     }
 
     fn cut(&self) {
-        if let Some(stream) = self.upgrade() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        shut(self, Shutdown::Both);
+    }
+}
+
+/// A stream that a reactor serves.
+pub(crate) struct InReactor<S> {
+    pub(crate) stream: Weak<S>,
+    pub(crate) registry: Registry,
+    pub(crate) id: HandlerId,
+}
+
+impl<S: Transfer> Member for InReactor<S> {
+    fn drain(&self) {
+        shut(&self.stream, Shutdown::Read);
+        // Where the handle does not show the end of the input (shared memory), the stream has to be asked anew.
+        self.registry.resume(self.id);
+    }
+
+    fn cut(&self) {
+        shut(&self.stream, Shutdown::Both);
+        // It need not be waiting for anything.
+        self.registry.remove(self.id);
+    }
+}
+
+fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
+    if let Some(stream) = stream.upgrade() {
+        // One that has ended already fails.
+        let _ = stream.shutdown(how);
     }
 }
 
 #[derive(Default)]
 struct Members {
     next: u64,
-    open: HashMap<u64, Box<dyn Member>>,
+    open: HashMap<u64, Arc<dyn Member>>,
     is_draining: bool,
+}
+
+impl Members {
+    fn all(&self) -> Vec<Arc<dyn Member>> {
+        self.open.values().map(Arc::clone).collect()
+    }
 }
 
 /// All that is open.
@@ -66,28 +98,37 @@ impl Population {
         }
         let number = members.next;
         members.next += 1;
-        members.open.insert(number, Box::new(member));
+        members.open.insert(number, Arc::new(member));
         Some(Guest { population: Arc::clone(self), number, on_leave: None })
     }
 
     /// Takes the place of what the guest was.
     pub(crate) fn replace(&self, guest: &Guest, member: impl Member + 'static) {
+        let member: Arc<dyn Member> = Arc::new(member);
         let mut members = self.members.lock();
         let is_draining = members.is_draining;
-        if let Some(open) = members.open.get_mut(&guest.number) {
-            if is_draining {
-                member.drain();
-            }
-            *open = Box::new(member);
+        let before = members.open.insert(guest.number, Arc::clone(&member));
+        drop(members);
+        drop(before);
+        if is_draining {
+            member.drain();
         }
     }
 
-    /// Lets all end what they have begun, and waits until they have; after `timeout` the rest is cut. The number of those cut.
-    pub(crate) fn drain(&self, timeout: Duration) -> usize {
-        let start = Instant::now();
+    /// Lets nobody in any more, and all who are in end what they have begun.
+    pub(crate) fn begin_drain(&self) {
         let mut members = self.members.lock();
         members.is_draining = true;
-        members.open.values().for_each(|member| member.drain());
+        let all = members.all();
+        drop(members);
+        all.iter().for_each(|member| member.drain());
+    }
+
+    /// As [`begin_drain`](Self::begin_drain), and waits until all have ended; after `timeout` the rest is cut. The number of those cut.
+    pub(crate) fn drain(&self, timeout: Duration) -> usize {
+        let start = Instant::now();
+        self.begin_drain();
+        let mut members = self.members.lock();
         while !members.open.is_empty() {
             let left = timeout.saturating_sub(Instant::now().saturating_duration_since(start));
             if left.is_zero() {
@@ -95,8 +136,10 @@ impl Population {
             }
             self.left.wait_for(&mut members, left);
         }
-        members.open.values().for_each(|member| member.cut());
-        members.open.len()
+        let rest = members.all();
+        drop(members);
+        rest.iter().for_each(|member| member.cut());
+        rest.len()
     }
 }
 
@@ -115,6 +158,12 @@ impl Guest {
     /// Calls this when it leaves.
     pub(crate) fn on_leave(&mut self, call: impl FnOnce() + Send + 'static) {
         self.on_leave = Some(Box::new(call));
+    }
+
+    /// Calls nobody when it leaves.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn leave_quietly(&mut self) {
+        self.on_leave = None;
     }
 }
 

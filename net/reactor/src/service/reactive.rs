@@ -3,9 +3,11 @@
 use std::io;
 
 use spandrel_ipc::{Family, Interest, Pollable};
+use spandrel_sync::Arc;
 
+use super::population::InReactor;
 use super::{Connection, Peer, Runner, Service, ServiceHandler};
-use crate::{CloseReason, Context, EventHandler, Expired};
+use crate::{CloseReason, Context, EventHandler, Expired, Registry};
 
 /// An event handler for one connection: keeps what the peer has not taken, and gives no input meanwhile.
 #[derive(Debug)]
@@ -39,14 +41,16 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
         self.settle(context)
     }
 
-    /// Waits for what is to come next: output while something waits to be sent, otherwise input.
+    /// Waits for what is to come next: output while something waits to be sent, otherwise input until that has ended.
     #[inline]
     fn settle(&mut self, context: &Context<'_>) -> io::Result<()> {
         let wanted = if !self.connection.outbox.is_empty() {
             Interest::OUTPUT
-        } else if self.connection.is_closing {
+        } else if self.connection.is_over() {
             context.close();
             return Ok(());
+        } else if self.connection.has_ended.get() {
+            Interest::NONE // its timers go on
         } else {
             Interest::INPUT
         };
@@ -64,6 +68,9 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
     }
 
     fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let Connection { stream, guest, .. } = &self.connection;
+        let (stream, registry) = (Arc::downgrade(stream), Registry::clone(context));
+        guest.population().replace(guest, InReactor { stream, registry, id: context.id() });
         self.call(context, |handler, peer| handler.open(peer))
     }
 

@@ -69,7 +69,7 @@ where
     F: Family<Stream: Into<OwnedFd>>,
     H: ServiceHandler<F>,
 {
-    fn activate(&mut self, context: &Context<'_>, service: Service<F, H>) -> io::Result<()> {
+    fn activate(&mut self, context: &Context<'_>, mut service: Service<F, H>) -> io::Result<()> {
         if self.running.len() >= self.limit {
             let message = format!("all {} processes are serving", self.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
@@ -88,6 +88,7 @@ where
             How::Fork => match fork::fork()? {
                 // Never comes back: what the copy has of everything else is not its own.
                 None => {
+                    service.connection.guest.leave_quietly(); // whoever would hear it is the original
                     let stream = Arc::clone(&service.connection.stream);
                     fork::end_copy(stream.handle(), || blocking::serve(service))
                 }

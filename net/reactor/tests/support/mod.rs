@@ -1,12 +1,14 @@
 //! What the tests of the patterns have in common.
 #![allow(dead_code, unreachable_pub, reason = "each suite uses some of it")]
 
+pub mod places;
+
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spandrel_ipc::Family;
 use spandrel_ipc::inet::{self, Addr, Inet};
+use spandrel_ipc::{Family, Transfer};
 use spandrel_reactor::{Options, Peer, Reactor, ServiceHandler};
 
 /// Far more than anything here takes; a test that would hang fails instead.
@@ -74,7 +76,7 @@ pub fn client(addr: &Addr) -> inet::Stream {
 
 /// Sends text and expects it back.
 #[track_caller]
-pub fn expect_echo(stream: &inet::Stream, text: &str) {
+pub fn expect_echo(stream: &impl Transfer, text: &str) {
     stream.send_n(text.as_bytes()).unwrap();
     let mut back = vec![0; text.len()];
     stream.recv_n(&mut back).unwrap();
@@ -83,7 +85,7 @@ pub fn expect_echo(stream: &inet::Stream, text: &str) {
 
 /// Expects that the peer has closed.
 #[track_caller]
-pub fn expect_end(stream: &inet::Stream) {
+pub fn expect_end(stream: &impl Transfer) {
     match stream.recv(&mut [0; 64]) {
         Ok(0) => {}
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}

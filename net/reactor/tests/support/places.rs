@@ -1,0 +1,123 @@
+//! Every family of streams, each with a way to fresh addresses, so that what holds of the patterns is tested over all of them.
+
+use std::sync::OnceLock;
+
+use spandrel_ipc::inet::{self, Inet};
+use spandrel_ipc::{Family, Receive};
+#[cfg(target_os = "linux")]
+use spandrel_ipc::{shm, unix};
+use spandrel_tls::{ClientOptions, ServerOptions, Tls, pem};
+
+use super::LONG;
+
+/// Where a family can be tested.
+pub trait Place: 'static {
+    type Family: Family;
+
+    fn family() -> Self::Family;
+
+    /// An address at which an acceptor can be opened that then tells where it is, and what must live as long as it is used.
+    fn fresh() -> (AddrOf<Self>, Option<tempfile::TempDir>);
+}
+
+pub type AddrOf<P> = <<P as Place>::Family as Family>::Addr;
+pub type StreamOf<P> = <<P as Place>::Family as Family>::Stream;
+
+/// Connects; nothing the stream does waits for longer than a test may take.
+#[track_caller]
+pub fn client_of<P: Place>(addr: &AddrOf<P>) -> StreamOf<P> {
+    let stream = P::family().connect(addr, Some(LONG)).unwrap();
+    stream.set_recv_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+pub struct OverInet;
+impl Place for OverInet {
+    type Family = Inet;
+    fn family() -> Inet {
+        Inet::default()
+    }
+    fn fresh() -> (inet::Addr, Option<tempfile::TempDir>) {
+        (inet::Addr::loopback(0), None)
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub struct OverUnix;
+#[cfg(target_os = "linux")]
+impl Place for OverUnix {
+    type Family = unix::Unix;
+    fn family() -> unix::Unix {
+        unix::Unix::default()
+    }
+    fn fresh() -> (unix::Addr, Option<tempfile::TempDir>) {
+        (unix::Addr::unnamed(), None)
+    }
+}
+
+#[cfg(unix)]
+pub struct OverSpipe;
+#[cfg(unix)]
+impl Place for OverSpipe {
+    type Family = spandrel_ipc::spipe::Spipe;
+    fn family() -> Self::Family {
+        spandrel_ipc::spipe::Spipe::default()
+    }
+    fn fresh() -> (AddrOf<Self>, Option<tempfile::TempDir>) {
+        let folder = tempfile::tempdir().unwrap();
+        (spandrel_ipc::spipe::Addr::path(folder.path().join("pipes")).unwrap(), Some(folder))
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub struct OverShm;
+#[cfg(target_os = "linux")]
+impl Place for OverShm {
+    type Family = shm::Shm;
+    fn family() -> shm::Shm {
+        shm::Shm::default()
+    }
+    fn fresh() -> (shm::Addr, Option<tempfile::TempDir>) {
+        (shm::Addr::unnamed(), None)
+    }
+}
+
+/// Decodes, and makes its connections in several steps.
+pub struct OverTls;
+impl Place for OverTls {
+    type Family = Tls<Inet>;
+    fn family() -> Tls<Inet> {
+        static FAMILY: OnceLock<Tls<Inet>> = OnceLock::new();
+        FAMILY.get_or_init(tls).clone()
+    }
+    fn fresh() -> (inet::Addr, Option<tempfile::TempDir>) {
+        (inet::Addr::loopback(0), None)
+    }
+}
+
+/// Both sides: a server that vouches for itself, and clients that believe it.
+fn tls() -> Tls<Inet> {
+    const NAME: &str = "server.test";
+    let provider = spandrel_sync::Arc::new(rustls::crypto::ring::default_provider());
+    let rcgen::CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+    let chain = pem::certificates(cert.pem().as_bytes()).unwrap();
+    let key = pem::private_key(signing_key.serialize_pem().as_bytes()).unwrap();
+    let server = ServerOptions::new(spandrel_sync::Arc::clone(&provider), chain, key).build().unwrap();
+    let client = ClientOptions::new(provider, pem::authorities(cert.pem().as_bytes()).unwrap()).build().unwrap();
+    Tls::new(Inet::default()).server(server).client(client, NAME.try_into().unwrap())
+}
+
+/// Calls the macro `$what` once for each place.
+#[macro_export]
+macro_rules! for_every_place {
+    ($what:ident) => {
+        $what!(inet, OverInet);
+        #[cfg(target_os = "linux")]
+        $what!(unix, OverUnix);
+        #[cfg(unix)]
+        $what!(spipe, OverSpipe);
+        #[cfg(target_os = "linux")]
+        $what!(shm, OverShm);
+        $what!(tls, OverTls);
+    };
+}
