@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use spandrel_ipc::{Accept, Family, Interest, Pollable};
@@ -14,7 +15,9 @@ use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, Registry};
 
 /// How many connections are accepted before other handlers have their turn.
 const BATCH: usize = 64;
-/// How long nothing is accepted after the system refused to.
+/// How many connections may fail among those before it is taken for the system's fault.
+const FAILURES: usize = 8;
+/// How long nothing is accepted then.
 const BREATH: Duration = Duration::from_millis(20);
 
 /// Listens at an address and serves whoever connects.
@@ -120,11 +123,30 @@ impl<F: Family, W> Listening<F, W>
 where
     W: FnMut(&Context<'_>, F::Stream, F::Addr) -> io::Result<()> + Send + 'static,
 {
-    /// Gives each connection to `welcome`; an error of it concerns that connection only. `acceptor` must not block
+    /// Gives each connection to `welcome`; an error or a panic of it concerns that connection only. `acceptor` must not block
     /// ([`Accept::set_nonblocking`]). To be registered for [`Interest::INPUT`].
     pub fn new(acceptor: F::Acceptor, welcome: W) -> Self {
         Self { acceptor, welcome }
     }
+
+    /// An error or a panic concerns this connection only.
+    fn receive(&mut self, context: &Context<'_>, stream: F::Stream, remote: F::Addr) {
+        let from = remote.clone();
+        let welcome = AssertUnwindSafe(|| (self.welcome)(context, stream, remote));
+        match catch_unwind(welcome) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(remote = %from, %error, "a connection cannot be served"),
+            Err(panic) => {
+                let panic = crate::dispatch::message(panic);
+                tracing::error!(remote = %from, panic, "a panic while a connection was accepted");
+            }
+        }
+    }
+}
+
+/// Whether nothing will be accepted any more. (The system has an error of that name too, which means one connection.)
+fn is_shut_down(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotConnected && error.raw_os_error().is_none()
 }
 
 impl<F: Family, W> EventHandler for Listening<F, W>
@@ -136,24 +158,27 @@ where
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let mut failures = 0;
         for _ in 0..BATCH {
             match self.acceptor.accept() {
-                Ok((stream, remote)) => {
-                    let from = remote.to_string();
-                    if let Err(error) = (self.welcome)(context, stream, remote) {
-                        tracing::warn!(remote = %from, %error, "a connection cannot be served");
-                    }
-                }
+                Ok((stream, remote)) => self.receive(context, stream, remote),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                Err(error) if is_shut_down(&error) => {
                     context.close();
                     return Ok(());
+                }
+                // The connection's own, such as of a peer that does not speak as it should; or the system's.
+                Err(error) if failures < FAILURES => {
+                    tracing::debug!(%error, "a connection cannot be accepted");
+                    failures += 1;
                 }
                 Err(error) => {
                     // No memory, or a network that is down: what is connected goes on, the rest waits in the backlog.
                     tracing::warn!(%error, "cannot accept");
-                    context.set_interest(Interest::NONE);
-                    context.schedule(BREATH, None, 0)?;
+                    match context.schedule(BREATH, None, 0) {
+                        Ok(_) => context.set_interest(Interest::NONE),
+                        Err(error) => tracing::error!(%error, "cannot pause"),
+                    }
                     return Ok(());
                 }
             }
@@ -200,10 +225,35 @@ impl<F: Family> Server<F> {
         self.registry.remove(self.id);
     }
 
+    /// Stops accepting, and lets every service end what it has begun, without waiting: what [`drain`](Self::drain) does first.
+    pub fn begin_drain(&self) {
+        self.close();
+        self.population.begin_drain();
+    }
+
     /// Stops accepting, lets every service end what it has begun (it receives what has come, and then the end), and waits until all
-    /// connections are closed, `timeout` at most; then cuts the rest and says how many that were.
+    /// connections are closed, `timeout` at most; then cuts the rest and says how many that were. Those may take a moment to close, as
+    /// [`connections`](Self::connections) shows: a handler that computes is not interrupted.
     ///
     /// Not to be called in a reactor's thread, which would wait for itself.
+    ///
+    /// Several servers, of one reactor or of many, are asked all before any is waited for, and a program ends gracefully like this:
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # use spandrel_ipc::inet::Inet;
+    /// # use spandrel_reactor::{Reactor, Server};
+    /// fn end(reactor: &Reactor, servers: &[Server<Inet>], timeout: Duration) -> usize {
+    ///     let end = Instant::now() + timeout;
+    ///     servers.iter().for_each(Server::begin_drain);
+    ///     let drain = |server: &Server<Inet>| server.drain(end.saturating_duration_since(Instant::now()));
+    ///     let cut = servers.iter().map(drain).sum();
+    ///     reactor.stop();
+    ///     cut
+    /// }
+    /// # let reactor = Reactor::new()?;
+    /// # assert_eq!(end(&reactor, &[], Duration::ZERO), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[must_use = "how many connections were cut"]
     pub fn drain(&self, timeout: Duration) -> usize {
         self.close();

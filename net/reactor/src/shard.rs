@@ -22,15 +22,21 @@ pub struct Shards {
 impl Shards {
     /// Starts `count` reactors.
     ///
+    /// A reactor that cannot go on is closed, with its connections and the acceptors in it, so that the system gives what comes to the
+    /// others; [`stop`](Self::stop) tells why.
+    ///
     /// # Errors
-    /// Those of [`Reactor::with`], and when a thread cannot be started.
+    /// [`io::ErrorKind::InvalidInput`] for none; those of [`Reactor::with`], and when a thread cannot be started.
     pub fn start(count: usize, options: &Options) -> io::Result<Self> {
+        if count == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no reactors would serve nobody"));
+        }
         let mut shards = Self { reactors: Vec::new(), threads: Vec::new() };
         for number in 0..count {
             let reactor = Reactor::with(options)?;
             let running = reactor.clone();
             let builder = thread::Builder::new().name(format!("spandrel-shard-{number}"));
-            shards.threads.push(builder.spawn(move || running.run())?);
+            shards.threads.push(builder.spawn(move || run(&running))?);
             shards.reactors.push(reactor);
         }
         Ok(shards)
@@ -72,7 +78,7 @@ impl Shards {
         Ok(servers)
     }
 
-    /// Stops all reactors and waits for their threads.
+    /// Stops all reactors, waits for their threads, and closes what is open. ([`Server::drain`] shows how to let it end before.)
     ///
     /// # Errors
     /// The first error with which a reactor ended.
@@ -87,8 +93,18 @@ impl Shards {
             let end = thread.join().unwrap_or_else(|_| Err(io::Error::other("a reactor's thread panicked")));
             first = first.and(end);
         }
+        self.reactors.iter().for_each(Reactor::close);
         first
     }
+}
+
+fn run(reactor: &Reactor) -> io::Result<()> {
+    let end = reactor.run();
+    if let Err(error) = &end {
+        tracing::error!(%error, "a reactor cannot go on");
+        reactor.close();
+    }
+    end
 }
 
 impl Drop for Shards {

@@ -6,7 +6,7 @@ mod support;
 use spandrel_ipc::inet::{self, Addr, Inet};
 use spandrel_reactor::{Acceptor, Options, Shards};
 
-use support::{Echo, LONG, client, expect_echo};
+use support::{Echo, LONG, client, expect_echo, expect_end};
 
 #[test]
 fn several_reactors_share_an_address() {
@@ -22,4 +22,31 @@ fn several_reactors_share_an_address() {
     assert!(shares.iter().filter(|share| **share > 0).count() > 1, "the system spreads them: {shares:?}");
     servers.iter().for_each(|server| assert_eq!(server.drain(LONG), 0));
     shards.stop().unwrap();
+}
+
+#[test]
+fn what_is_open_when_the_reactors_stop_is_closed() {
+    let shards = Shards::start(2, &Options::default()).unwrap();
+    let options = inet::AcceptorOptions::default().reuse_port(true);
+    let family = Inet::new(options, inet::Connector::new());
+    let servers = shards.open(&Addr::loopback(0), |_| Acceptor::new(family, || Echo)).unwrap();
+    let clients: Vec<_> = (0..8).map(|_| client(servers[0].addr())).collect();
+    clients.iter().for_each(|client| expect_echo(client, "hello"));
+    let kept = shards.reactors()[0].clone();
+    shards.stop().unwrap();
+    clients.iter().for_each(expect_end);
+    assert!(kept.registry().is_empty());
+}
+
+#[test]
+fn acceptors_that_cannot_share_their_address_are_closed_again() {
+    let shards = Shards::start(2, &Options::default()).unwrap();
+    let failed = shards.open(&Addr::loopback(0), |_| Acceptor::new(Inet::default(), || Echo));
+    assert_eq!(failed.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    assert!(shards.reactors().iter().all(|reactor| reactor.registry().is_empty()));
+}
+
+#[test]
+fn no_reactors_are_refused() {
+    assert_eq!(Shards::start(0, &Options::default()).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }

@@ -1,6 +1,7 @@
 //! Who runs the services that an acceptor or connector makes.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use spandrel_ipc::Family;
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +31,9 @@ impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for Reactive {
 }
 
 /// A thread for each service. What comes beyond `limit` is refused, or left to the reactor.
+///
+/// The threads belong to their connections, not to the reactor that accepted: they go on when that stops, and end with the process at the
+/// latest. [`Server::drain`](crate::Server::drain) ends them before.
 #[derive(Clone, Debug)]
 pub struct ThreadPerConnection {
     limit: usize,
@@ -96,6 +100,8 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A fixed number of threads, each of which serves one connection to its end and then takes the next from a bounded queue: the
 /// reactor is the half that never waits, the pool the half that does (half-sync/half-async).
+///
+/// As with [`ThreadPerConnection`], what is served goes on when the reactor stops.
 #[derive(Debug)]
 pub struct ThreadPool {
     queue: Arc<Queue>,
@@ -105,12 +111,15 @@ struct Queue {
     state: Mutex<QueueState>,
     /// There is a job, or no further one will come.
     news: Condition,
+    threads: usize,
     limit: usize,
 }
 
 #[derive(Default)]
 struct QueueState {
     jobs: std::collections::VecDeque<Job>,
+    /// Threads that serve.
+    busy: usize,
     is_closed: bool,
 }
 
@@ -121,13 +130,16 @@ impl std::fmt::Debug for Queue {
 }
 
 impl ThreadPool {
-    /// Starts `threads` threads, for which up to `queue` connections may wait; further ones are refused. The threads end when
-    /// this is dropped and they have served what they had.
+    /// Starts `threads` threads, for which up to `queue` connections may wait while all are busy; further ones are refused. The
+    /// threads end when this is dropped, as it is when its server is closed, and they have served what they had.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// [`io::ErrorKind::InvalidInput`] for no threads; when one cannot be started.
     pub fn new(threads: usize, queue: usize) -> io::Result<Self> {
-        let queue = Arc::new(Queue { state: Mutex::default(), news: Condition::new(), limit: queue });
+        if threads == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a pool without threads would serve nobody"));
+        }
+        let queue = Arc::new(Queue { state: Mutex::default(), news: Condition::new(), threads, limit: queue });
         let pool = Self { queue };
         for number in 0..threads {
             let queue = Arc::clone(&pool.queue);
@@ -146,8 +158,8 @@ impl Drop for ThreadPool {
 
 impl Queue {
     fn work(&self) {
+        let mut state = self.state.lock();
         loop {
-            let mut state = self.state.lock();
             let job = loop {
                 match state.jobs.pop_front() {
                     Some(job) => break job,
@@ -155,8 +167,14 @@ impl Queue {
                     None => self.news.wait(&mut state),
                 }
             };
+            state.busy += 1;
             drop(state);
-            job();
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(job)) {
+                let panic = crate::dispatch::message(panic);
+                tracing::error!(panic, "a handler panicked while it was dropped");
+            }
+            state = self.state.lock();
+            state.busy -= 1;
         }
     }
 }
@@ -164,7 +182,8 @@ impl Queue {
 impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPool {
     fn activate(&mut self, _context: &Context<'_>, service: Service<F, H>) -> io::Result<()> {
         let mut state = self.queue.state.lock();
-        if state.jobs.len() >= self.queue.limit {
+        let idle = self.queue.threads - state.busy; // though it may not have come for its job yet
+        if state.jobs.len() >= self.queue.limit.saturating_add(idle) {
             let message = format!("{} connections wait for a thread, the limit", self.queue.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }

@@ -105,7 +105,8 @@ impl<F: Family, H: ServiceHandler<F>> ServiceHandler<F> for Recycled<H> {
     }
 }
 
-/// One handler for all connections, one of them at a time.
+/// One handler for all connections, one of them at a time. Where it panics, the connection that it was serving is closed, and it goes on
+/// with the others: it must be fit for that.
 #[derive(Debug)]
 pub struct Singleton<H>(Arc<Mutex<H>>);
 
