@@ -31,7 +31,7 @@ fn every_mechanism_has_its_row_and_who_is_absent_says_why() {
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("latency.json")).unwrap()).unwrap();
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * 8, "two kinds of call, seven mechanisms and omniORB");
+    assert_eq!(rows.len(), 2 * 9, "two kinds of call, eight mechanisms and omniORB");
     for row in rows {
         let absent = row["contender"] == "omniorb";
         assert_eq!(row["median_us"].is_null(), absent, "{row}");
@@ -39,7 +39,7 @@ fn every_mechanism_has_its_row_and_who_is_absent_says_why() {
         assert!(absent || row["ratio"]["median"].as_f64().unwrap() > 0.0, "{row}");
     }
     let rounds = fs::read_to_string(folder.path().join("rounds.csv")).unwrap();
-    assert_eq!(rounds.lines().count(), 1 + 2 * 2 * 7);
+    assert_eq!(rounds.lines().count(), 1 + 2 * 2 * 8);
 }
 
 #[test]

@@ -26,7 +26,7 @@ const TINY: [&str; 13] = [
 ];
 
 /// What there is to compare on this platform.
-const MECHANISMS: [&str; 7] = ["c", "ipc", "c-unix", "unix", "spipe", "shm", "orb"];
+const MECHANISMS: [&str; 8] = ["c", "ipc", "c-unix", "unix", "spipe", "shm", "orb", "orb-reactor"];
 
 #[test]
 fn a_series_ends_in_tables_and_in_files_that_can_be_read() {

@@ -42,11 +42,14 @@ pub enum MechanismName {
     Shm,
     /// The ORB, through generated stubs and skeletons.
     Orb,
+    /// The same, with a server whose connections have no threads of their own.
+    OrbReactor,
 }
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 7] = [Self::C, Self::Ipc, Self::CUnix, Self::Unix, Self::Spipe, Self::Shm, Self::Orb];
+    pub const ALL: [Self; 8] =
+        [Self::C, Self::Ipc, Self::CUnix, Self::Unix, Self::Spipe, Self::Shm, Self::Orb, Self::OrbReactor];
 
     /// Those that exist on this platform, in the same order; between two machines only those that reach so far.
     #[must_use]
@@ -66,19 +69,20 @@ impl MechanismName {
             Self::Spipe => "spipe",
             Self::Shm => "shm",
             Self::Orb => "orb",
+            Self::OrbReactor => "orb-reactor",
         }
     }
 
     /// Whether it puts octets of its own around the data, so that the others must be told how many.
     #[must_use]
     pub fn counts_octets(self) -> bool {
-        self == Self::Orb
+        matches!(self, Self::Orb | Self::OrbReactor)
     }
 
     /// Whether transmitter and receiver can be on two machines.
     #[must_use]
     pub fn leaves_the_machine(self) -> bool {
-        matches!(self, Self::C | Self::Ipc | Self::Orb)
+        matches!(self, Self::C | Self::Ipc | Self::Orb | Self::OrbReactor)
     }
 
     /// The mechanism of this name.
@@ -89,7 +93,8 @@ impl MechanismName {
         use octet_stream::Streams;
         match self {
             Self::Ipc => Ok(&Streams::<family::FamilyStream<spandrel_ipc::inet::Inet>>::NEW),
-            Self::Orb => Ok(&orb::OrbMechanism),
+            Self::Orb => Ok(&orb::OrbMechanism { threaded_connections: None }),
+            Self::OrbReactor => Ok(&orb::OrbMechanism { threaded_connections: Some(0) }),
             #[cfg(target_os = "linux")]
             Self::C => Ok(&Streams::<c::PlainStream<c::Tcp>>::NEW),
             #[cfg(target_os = "linux")]

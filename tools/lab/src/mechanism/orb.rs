@@ -21,7 +21,10 @@ use crate::workload::{CallKind, DataType, Flood, PING_STRUCTS, PingCase, PingPon
 
 /// The mechanism.
 #[derive(Debug)]
-pub(super) struct OrbMechanism;
+pub(super) struct OrbMechanism {
+    /// How many connections of the server have a thread of their own; the ORB's default if it is not said.
+    pub(super) threaded_connections: Option<usize>,
+}
 
 /// How long the receiver's ORB waits at its end for requests that still run.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -33,7 +36,11 @@ fn builder(options: &SocketOptions) -> OrbBuilder {
 
 impl Mechanism for OrbMechanism {
     fn listen(&self, host: IpAddr, job: &Job) -> Result<Box<dyn Receiver>, LabError> {
-        let orb = builder(&job.sockets).listen(Endpoint::new(host.to_string(), 0)).build();
+        let mut builder = builder(&job.sockets).listen(Endpoint::new(host.to_string(), 0));
+        if let Some(connections) = self.threaded_connections {
+            builder = builder.threaded_connections(connections);
+        }
+        let orb = builder.build();
         let received = Arc::new(Sink::default());
         let activate = || {
             let poa = Poa::root(&orb)?;
