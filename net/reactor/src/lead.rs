@@ -77,6 +77,8 @@ pub(crate) struct Leadership<I> {
 struct Shared<I> {
     items: VecDeque<I>,
     waiting: usize,
+    /// A follower was told to wake and has not yet said that it did.
+    is_waking: bool,
     idle_workers: usize,
     leader_waits_for_room: bool,
     is_watched: bool,
@@ -93,6 +95,7 @@ impl<I> Leadership<I> {
         let shared = Shared {
             items: VecDeque::new(),
             waiting: 0,
+            is_waking: false,
             idle_workers: 0,
             leader_waits_for_room: false,
             is_watched: false,
@@ -151,8 +154,8 @@ impl<I> Leadership<I> {
         }
         self.publish_watch(&shared);
         // Whoever leaves with one thing wakes another for the next.
-        if shared.waiting > 0 && (!shared.items.is_empty() || self.phase() == FREE) {
-            self.followers.notify_one();
+        if !shared.items.is_empty() || self.phase() == FREE {
+            self.wake_one(&mut shared);
         }
         part
     }
@@ -176,6 +179,7 @@ impl<I> Leadership<I> {
             None => self.followers.wait(shared),
         }
         shared.waiting -= 1;
+        shared.is_waking = false;
         if watcher.is_watching {
             watcher.look(self.turn.load(Ordering::SeqCst));
         }
@@ -243,7 +247,7 @@ impl<I> Leadership<I> {
         let mut shared = self.shared.lock();
         if shared.waiting > 0 && !shared.is_watched {
             shared.watcher_wanted = true;
-            self.followers.notify_one();
+            self.wake_one(&mut shared);
         }
         self.publish_watch(&shared);
     }
@@ -268,8 +272,13 @@ impl<I> Leadership<I> {
     }
 
     fn appoint(&self) {
-        let shared = self.shared.lock();
-        if shared.waiting > 0 {
+        self.wake_one(&mut self.shared.lock());
+    }
+
+    /// Wakes a follower, unless one is on its way: that one wakes the next if there is more to do than it takes.
+    fn wake_one(&self, shared: &mut Shared<I>) {
+        if shared.waiting > 0 && !shared.is_waking {
+            shared.is_waking = true;
             self.followers.notify_one();
         }
     }
@@ -289,9 +298,7 @@ impl<I> Leadership<I> {
         let mut shared = self.shared.lock();
         shared.items.extend(items);
         self.leave();
-        if shared.waiting > 0 {
-            self.followers.notify_one();
-        }
+        self.wake_one(&mut shared);
     }
 
     /// Takes one of the items that are shared, if there is one.
