@@ -1,4 +1,4 @@
-//! The server side: listening, a thread per connection up to a limit and a [reactor](pool) beyond, and the watcher that keeps a
+//! The server side: listening, a thread per connection up to a limit and a reactor beyond, and the watcher that keeps a
 //! slow servant from blocking others.
 //!
 //! A connection's thread reads a request, runs it, writes the reply and reads again: no hand-off between threads. When an
