@@ -122,7 +122,9 @@ impl EventHandler for Reader {
     }
 
     fn handle_open(&mut self, _cx: &Context<'_>) -> io::Result<()> {
-        self.inside(|this| drop(this.seen.opened.fetch_add(1, Ordering::SeqCst)))
+        self.inside(|this| {
+            this.seen.opened.fetch_add(1, Ordering::SeqCst);
+        })
     }
 
     fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
@@ -139,7 +141,9 @@ impl EventHandler for Reader {
     }
 
     fn handle_notice(&mut self, _cx: &Context<'_>, _notice: u64) -> io::Result<()> {
-        self.inside(|this| drop(this.seen.notices.fetch_add(1, Ordering::SeqCst)))
+        self.inside(|this| {
+            this.seen.notices.fetch_add(1, Ordering::SeqCst);
+        })
     }
 
     fn handle_close(&mut self, _cx: &Context<'_>, why: CloseReason) {
@@ -285,7 +289,9 @@ fn a_removed_handler_is_closed_once_and_never_called_again() {
                 })
             })
             .collect();
-        removers.into_iter().for_each(|remover| drop(remover.join().expect("no panic")));
+        for remover in removers {
+            remover.join().expect("no panic");
+        }
         stage.wait_until(|seen| seen.closed.load(Ordering::SeqCst) == 1);
         // The slot is another's now.
         let new = stage.register(stage.reader(1));

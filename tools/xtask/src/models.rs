@@ -1,7 +1,8 @@
-//! `cargo xtask models`: the models of how threads work together, under a model checker.
+//! `cargo xtask models`: the models of how threads work together, under model checkers.
 //!
-//! They are built with `--cfg shuttle`, which makes `spandrel-sync` stand for the checker's locks and threads, in a target
-//! folder of their own, so that an ordinary build is not thrown away for them.
+//! Those in modules called `models` are built with `--cfg shuttle`, which makes `spandrel-sync` stand for the checker's locks and
+//! threads. `shuttle` takes all atomics as sequentially consistent; what rests on weaker orders is modelled in modules called `weak`,
+//! with `--cfg loom`. Both are built in target folders of their own, so that an ordinary build is not thrown away for them.
 
 use std::fs;
 use std::path::Path;
@@ -14,25 +15,37 @@ use crate::place;
 /// The wings whose crates may have models.
 const WINGS: [&str; 2] = ["net", "orb"];
 
+/// A model checker, and where what it runs stands.
+#[derive(Clone, Copy)]
+struct Checker {
+    name: &'static str,
+    module: &'static str,
+}
+
+const SHUTTLE: Checker = Checker { name: "shuttle", module: "models" };
+const LOOM: Checker = Checker { name: "loom", module: "weak" };
+
 /// Runs each model `times` as often as it says.
 pub(crate) fn run(times: u32) -> Result<()> {
     for wing in WINGS {
         for member in place::wing(wing)? {
-            if has_models(&member.folder.join("src"), false)? {
-                run_those_of(&member.name, times)?;
+            for checker in [SHUTTLE, LOOM] {
+                if has_models(&member.folder.join("src"), checker.module, false)? {
+                    run_those_of(&member.name, checker, times)?;
+                }
             }
         }
     }
     Ok(())
 }
 
-/// Whether a test stands in a module `models` of these sources. (That of `spandrel-sync` has none: it runs others'.)
-fn has_models(folder: &Path, below_models: bool) -> Result<bool> {
+/// Whether a test stands in a module of this name. (`models` of `spandrel-sync` has none: it runs others'.)
+fn has_models(folder: &Path, module: &str, below_models: bool) -> Result<bool> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let models = below_models || path.file_stem().is_some_and(|name| name == "models");
+        let models = below_models || path.file_stem().is_some_and(|name| name == module);
         let found = match path.is_dir() {
-            true => has_models(&path, models)?,
+            true => has_models(&path, module, models)?,
             false => models && fs::read_to_string(&path)?.contains("#[test]"),
         };
         if found {
@@ -42,20 +55,21 @@ fn has_models(folder: &Path, below_models: bool) -> Result<bool> {
     Ok(false)
 }
 
-fn run_those_of(package: &str, times: u32) -> Result<()> {
-    let output = cargo_test(package, times).args(["--", "--list"]).output().context("cannot start Cargo")?;
+fn run_those_of(package: &str, checker: Checker, times: u32) -> Result<()> {
+    let output = cargo_test(package, checker, times).args(["--", "--list"]).output().context("cannot start Cargo")?;
     let listed = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() || !listed.contains(": test") {
         bail!("{package} has no models, or they do not build:\n{}", String::from_utf8_lossy(&output.stderr));
     }
-    place::run(&mut cargo_test(package, times))
+    place::run(&mut cargo_test(package, checker, times))
 }
 
-fn cargo_test(package: &str, times: u32) -> Command {
+fn cargo_test(package: &str, checker: Checker, times: u32) -> Command {
     let mut command = Command::new(place::cargo_program());
-    command.args(["test", "--package", package, "--lib", "models::"]).current_dir(place::root());
-    command.env("RUSTFLAGS", "--cfg shuttle -D warnings");
-    command.env("CARGO_TARGET_DIR", place::target().join("models"));
+    let tests = format!("{}::", checker.module);
+    command.args(["test", "--package", package, "--lib", &tests]).current_dir(place::root());
+    command.env("RUSTFLAGS", format!("--cfg {} -D warnings", checker.name));
+    command.env("CARGO_TARGET_DIR", place::target().join(format!("models-{}", checker.name)));
     // Some twenty times as fast, with overflow and debug assertions still checked.
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
     command.env("SPANDREL_MODELS_TIMES", times.to_string());
@@ -69,8 +83,11 @@ mod tests {
     #[test]
     fn models_are_found_where_there_are_some() {
         let source = |name: &str| place::root().join(name).join("src");
-        assert!(has_models(&source("orb/core"), false).unwrap());
-        assert!(has_models(&source("orb/poa"), false).unwrap());
-        assert!(!has_models(&source("orb/cdr"), false).unwrap());
+        let found = |name: &str, checker: Checker| has_models(&source(name), checker.module, false).unwrap();
+        for crate_with_models in ["net/ipc", "net/reactor", "orb/core", "orb/poa"] {
+            assert!(found(crate_with_models, SHUTTLE), "{crate_with_models}");
+        }
+        assert!(found("net/ipc", LOOM));
+        assert!(!found("orb/cdr", SHUTTLE) && !found("orb/core", LOOM));
     }
 }
