@@ -11,9 +11,11 @@ use crate::scratch;
 use crate::session::{Output, Session};
 use crate::wait::Wait;
 
-/// The lock is given in and given back; after an error it is free.
-type Locked<'a> = MutexGuard<'a, Session>;
+/// The lock is given in, free while the stream below is waited for, and given back with what came of it.
+pub(crate) type Locked<'a> = MutexGuard<'a, Session>;
+pub(crate) type Step<'a> = (Locked<'a>, io::Result<()>);
 
+/// Transfers of plaintext.
 impl<S: Transfer> Stream<S> {
     pub(crate) fn recv_as(&self, slices: &mut [IoSliceMut<'_>], mut wait: Wait) -> io::Result<usize> {
         if slices.iter().all(|slice| slice.is_empty()) {
@@ -23,119 +25,178 @@ impl<S: Transfer> Stream<S> {
         session.is_patient = wait.is_patient();
         loop {
             if session.is_handshaking() && !session.is_read_shut {
-                session = self.establish(session, &mut wait)?;
+                session = and_go_on(self.establish(session, &mut wait))?;
             }
             let taken = session.take(slices);
             session = self.send_what_can_be(session); // alerts, new keys
             match taken? {
                 Some(octets) => return Ok(octets),
-                None => session = self.fill(session, &mut wait)?,
+                None => session = and_go_on(self.fill(session, &mut wait))?,
             }
         }
     }
 
     pub(crate) fn send_as(&self, slices: &[IoSlice<'_>], mut wait: Wait) -> io::Result<usize> {
         let Some(first) = slices.iter().position(|slice| !slice.is_empty()) else { return Ok(0) };
+        let slices = &slices[first..];
+        if slices.iter().map(|slice| slice.len()).sum::<usize>() == 1 {
+            self.see_room(wait)?;
+        }
         let mut session = self.session.lock();
         session.is_patient = wait.is_patient();
-        session = self.establish(session, &mut wait)?;
+        session = and_go_on(self.establish(session, &mut wait))?;
         let octets = loop {
+            session = and_go_on(self.await_turn(session, wait))?;
             session.check_sending()?;
-            session = self.send_output(session, &mut wait)?;
-            match session.put(&slices[first..])? {
+            if session.output.is_held() {
+                return self.send_held(session, slices[0][0], wait);
+            }
+            session = and_go_on(self.send_output(session, &mut wait))?;
+            if session.is_sending {
+                continue;
+            }
+            match session.put(slices)? {
                 0 => {}
                 octets => break octets,
             }
         };
-        match self.send_output(session, &mut wait) {
-            // What is left is sent before anything else.
-            Err(error) if is_timeout(&error) => Ok(octets),
-            result => result.map(|_| octets),
+        let (mut session, result) = self.send_output(session, &mut wait);
+        match result {
+            Err(error) if is_timeout(&error) => {
+                // The last octet is said to be unsent, so that who sends comes back.
+                let is_held = octets > 1 && session.output.hold(octet_at(slices, octets - 1));
+                Ok(octets - usize::from(is_held))
+            }
+            result => result.map(|()| octets),
         }
     }
 
+    /// Goes on where a send had to stop in the middle of a record: `next` was encrypted with what came before it.
+    fn send_held(&self, mut session: Locked<'_>, next: u8, mut wait: Wait) -> io::Result<usize> {
+        if !session.output.release(next) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a send stopped in the middle; what it did not send has to be sent next",
+            ));
+        }
+        let (mut session, result) = self.send_output(session, &mut wait);
+        match result {
+            Err(error) if is_timeout(&error) => {
+                if session.output.hold(next) {
+                    Err(error)
+                } else {
+                    Ok(1)
+                }
+            }
+            result => result.map(|()| 1),
+        }
+    }
+
+    /// One octet cannot be sent in part, so it is not encrypted before there is room.
+    fn see_room(&self, wait: Wait) -> io::Result<()> {
+        let left = match wait {
+            Wait::No => Some(std::time::Duration::ZERO),
+            wait => wait.left()?,
+        };
+        if left.is_some() && wait_ready(&self.inner, Interest::OUTPUT, left)?.is_none() {
+            let kind = if wait.is_patient() { io::ErrorKind::TimedOut } else { io::ErrorKind::WouldBlock };
+            return Err(kind.into());
+        }
+        Ok(())
+    }
+}
+
+/// Transfers of ciphertext.
+impl<S: Transfer> Stream<S> {
     /// Completes the handshake.
-    pub(crate) fn establish<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> io::Result<Locked<'a>> {
+    pub(crate) fn establish<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         while session.is_handshaking() {
             session.digest();
             if self.handshake_end.is_over() {
                 session.fail(Fault::Late);
             }
             if let Some(fault) = session.handshake_fault() {
-                drop(self.send_what_can_be(session)); // an alert
-                return Err(fault.into());
+                return (self.send_what_can_be(session), Err(fault.into())); // with an alert
             }
             let mut limited = wait.not_beyond(self.handshake_end);
-            let step = match session.has_output() {
+            let result;
+            (session, result) = match session.has_output() {
                 true => self.send_output(session, &mut limited),
                 false if session.is_handshaking() => self.fill(session, &mut limited),
-                false => return Ok(session),
+                false => break,
             };
             *wait = wait.begun();
-            session = match step {
-                Ok(session) => session,
-                Err(error) if is_timeout(&error) && !self.handshake_end.is_over() => return Err(error),
+            match result {
+                Err(error) if is_timeout(&error) && !self.handshake_end.is_over() => return (session, Err(error)),
                 // Late, or broken: the peer may have said why.
-                Err(_) => self.session.lock(),
-            };
+                _ => {}
+            }
         }
-        Ok(session)
+        (session, Ok(()))
     }
 
-    /// Sends ciphertext until there is none. Failures are kept, for who sends.
-    pub(crate) fn send_output<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> io::Result<Locked<'a>> {
+    /// Sends ciphertext until there is none, or another thread sends it. Failures are kept, for who sends.
+    pub(crate) fn send_output<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         let mut has_sent = false;
         loop {
-            if session.is_sending {
-                if has_sent {
-                    return Ok(session);
+            if session.is_sending && !has_sent {
+                let result;
+                (session, result) = self.await_turn(session, *wait);
+                if result.is_err() {
+                    return (session, result);
                 }
-                session = self.pause(session, *wait)?;
-                continue;
             }
             if !session.has_output() {
-                return Ok(session);
+                let result = session.check_below();
+                return (session, result);
             }
             if !session.collect() {
-                return self.half_close(session);
+                let result = self.half_close(&mut session);
+                return (session, result);
             }
-            session.is_sending = true;
-            let mut output = std::mem::take(&mut session.output);
-            drop(session);
-            let result = self.send_below(&output, *wait);
-            *wait = wait.begun();
-            session = self.session.lock();
-            session.is_sending = false;
-            self.changed.notify_all();
-            match result {
-                Ok(octets) => {
-                    output.advance(octets);
-                    has_sent = true;
-                }
-                Err(error) if is_timeout(&error) => {
-                    session.output = output;
-                    wait.left()?;
-                    continue;
-                }
-                Err(error) => {
-                    session.break_off(Fault::below(&error));
-                    return Err(error);
-                }
+            let result;
+            (session, result) = self.send_once(session, wait);
+            if result.is_err() {
+                return (session, result);
             }
-            session.output = output;
+            has_sent = true;
         }
+    }
+
+    fn send_once<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
+        session.is_sending = true;
+        let mut output = std::mem::take(&mut session.output);
+        drop(session);
+        let result = self.send_below(&output, *wait);
+        *wait = wait.begun();
+        let mut session = self.session.lock();
+        session.is_sending = false;
+        self.changed.notify_all();
+        let result = match result {
+            Ok(octets) => {
+                output.advance(octets);
+                session.output = output;
+                Ok(())
+            }
+            Err(error) if is_timeout(&error) => {
+                session.output = output;
+                wait.left().map(drop)
+            }
+            Err(error) => {
+                session.break_off(Fault::below(&error));
+                Err(error)
+            }
+        };
+        (session, result)
     }
 
     /// Sends what can be sent without waiting. What becomes of it, who sends will be told.
     pub(crate) fn send_what_can_be<'a>(&'a self, session: Locked<'a>) -> Locked<'a> {
-        if !session.has_output() {
-            return session;
-        }
-        self.send_output(session, &mut Wait::No).unwrap_or_else(|_| self.session.lock())
+        if session.has_output() { self.send_output(session, &mut Wait::No).0 } else { session }
     }
 
     /// Receives ciphertext once. If another thread does so, waits for what comes of that instead.
-    pub(crate) fn fill<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> io::Result<Locked<'a>> {
+    pub(crate) fn fill<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         if session.is_receiving {
             return self.pause(session, *wait);
         }
@@ -151,36 +212,56 @@ impl<S: Transfer> Stream<S> {
         let mut session = self.session.lock();
         session.is_receiving = false;
         self.changed.notify_all();
-        match result {
-            Ok(octets) => session.received(buffer, octets),
+        let result = match result {
+            Ok(octets) => {
+                session.received(buffer, octets);
+                Ok(())
+            }
             Err(error) if is_timeout(&error) => {
                 scratch::give_input(buffer);
                 match waited {
-                    Wait::AsSet(_) if !has_output => return Err(io::ErrorKind::TimedOut.into()),
-                    waited => waited.left()?,
-                };
+                    Wait::AsSet(_) if !has_output => Err(io::ErrorKind::TimedOut.into()),
+                    waited => waited.left().map(drop),
+                }
             }
-            Err(error) => session.end(Fault::below(&error)),
+            Err(error) => {
+                session.end(Fault::below(&error));
+                Ok(())
+            }
+        };
+        (session, result)
+    }
+
+    /// Waits until no thread sends.
+    pub(crate) fn await_turn<'a>(&'a self, mut session: Locked<'a>, wait: Wait) -> Step<'a> {
+        while session.is_sending {
+            let result;
+            (session, result) = self.pause(session, wait);
+            if result.is_err() {
+                return (session, result);
+            }
         }
-        Ok(session)
+        (session, Ok(()))
     }
 
     /// Waits until another thread has done what it is doing.
-    fn pause<'a>(&'a self, mut session: Locked<'a>, wait: Wait) -> io::Result<Locked<'a>> {
-        match wait.left()? {
+    fn pause<'a>(&'a self, mut session: Locked<'a>, wait: Wait) -> Step<'a> {
+        let result = wait.left().map(|left| match left {
             None => self.changed.wait(&mut session),
             Some(left) => drop(self.changed.wait_for(&mut session, left)),
-        }
-        Ok(session)
+        });
+        (session, result)
     }
 
     /// The peer was told that no more comes, and nothing is left to be sent.
-    fn half_close<'a>(&'a self, mut session: Locked<'a>) -> io::Result<Locked<'a>> {
+    fn half_close(&self, session: &mut Session) -> io::Result<()> {
         session.is_half_closed = true;
-        self.inner.shutdown(Shutdown::Write)?;
-        Ok(session)
+        self.inner.shutdown(Shutdown::Write)
     }
+}
 
+/// The calls.
+impl<S: Transfer> Stream<S> {
     fn recv_below(&self, buffer: &mut [u8], wait: Wait) -> io::Result<usize> {
         match wait {
             Wait::No => self.inner.try_recv(buffer),
@@ -200,7 +281,7 @@ impl<S: Transfer> Stream<S> {
 
     /// Receives, unless something can be sent before there is something to receive.
     fn recv_or_see_output(&self, buffer: &mut [u8], wait: Wait) -> io::Result<usize> {
-        if !matches!(wait, Wait::No) {
+        if wait.is_patient() {
             wait_ready(&self.inner, Interest::INPUT | Interest::OUTPUT, wait.left()?)?;
         }
         self.inner.try_recv(buffer)
@@ -222,4 +303,18 @@ impl<S: Transfer> Stream<S> {
         }?;
         if sent == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(sent) }
     }
+}
+
+fn and_go_on((session, result): Step<'_>) -> io::Result<Locked<'_>> {
+    result.map(|()| session)
+}
+
+fn octet_at(slices: &[IoSlice<'_>], mut at: usize) -> u8 {
+    for slice in slices {
+        match slice.get(at) {
+            Some(octet) => return *octet,
+            None => at -= slice.len(),
+        }
+    }
+    unreachable!("it was sent from there")
 }

@@ -50,7 +50,7 @@ impl<S: Transfer> Stream<S> {
             session.fail(Fault::Late);
         }
         if !session.digest() && seen.contains(Interest::INPUT) {
-            session = self.fill(session, &mut Wait::No).unwrap_or_else(|_| self.session.lock());
+            session = self.fill(session, &mut Wait::No).0;
         }
         let is_readable = session.digest();
         session = self.send_what_can_be(session);

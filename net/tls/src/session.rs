@@ -53,18 +53,37 @@ struct Input {
 pub(crate) struct Output {
     octets: Vec<u8>,
     sent: usize,
+    held: Option<u8>,
 }
 
 impl Output {
+    /// What may be sent.
     pub(crate) fn rest(&self) -> &[u8] {
-        &self.octets[self.sent..]
+        &self.octets[self.sent..self.octets.len() - usize::from(self.is_held())]
     }
 
     pub(crate) fn advance(&mut self, sent: usize) {
         self.sent += sent;
-        if self.rest().is_empty() {
+        if self.sent == self.octets.len() {
             scratch::give_output(std::mem::take(self).octets);
         }
+    }
+
+    /// Holds the end of the last record back until `last`, its last octet of plaintext, is sent again: who was told that it is unsent
+    /// may give it up, and then the peer must not have it. False if it has been sent.
+    pub(crate) fn hold(&mut self, last: u8) -> bool {
+        let is_unsent = self.sent < self.octets.len();
+        self.held = is_unsent.then_some(last);
+        is_unsent
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Holds the end back no longer. False if it waits for another octet than `last`.
+    pub(crate) fn release(&mut self, last: u8) -> bool {
+        self.held.take_if(|held| *held == last).is_some()
     }
 }
 
@@ -212,9 +231,14 @@ impl Session {
         self.failed.is_some() || self.broken.is_some()
     }
 
-    /// Whether this side has told its end while something may still come from the other.
-    pub(crate) fn is_to_be_drained(&self) -> bool {
-        self.is_half_closed && self.ended.is_none()
+    /// Whether something may still come from the peer.
+    pub(crate) fn is_open_below(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Why nothing can be sent below any more, if that is so.
+    pub(crate) fn check_below(&self) -> io::Result<()> {
+        self.broken.clone().map_or(Ok(()), |why| Err(why.into()))
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
@@ -223,31 +247,38 @@ impl Session {
 
     /// Whether there is ciphertext to send, or the stream below to be half-closed, which no thread is doing.
     pub(crate) fn has_output(&self) -> bool {
-        let has_octets = !self.output.rest().is_empty() || self.connection.wants_write();
-        self.broken.is_none() && !self.is_sending && (has_octets || self.is_to_tell_close() || self.is_to_half_close())
+        if self.broken.is_some() || self.is_sending {
+            return false;
+        }
+        let comes_next = self.connection.wants_write() || self.is_to_tell_close() || self.is_to_half_close();
+        !self.output.rest().is_empty() || comes_next && !self.output.is_held()
     }
 
     /// Makes [`output`](Self::output) what is to be sent next. False if there is nothing.
     pub(crate) fn collect(&mut self) -> bool {
+        if !self.output.rest().is_empty() {
+            return true;
+        }
         if self.is_to_tell_close() {
             self.connection.send_close_notify();
             self.is_close_told = true;
         }
-        if self.output.rest().is_empty() && self.connection.wants_write() {
-            let mut octets = scratch::output();
-            while self.connection.wants_write() {
-                self.connection.write_tls(&mut octets).expect("memory takes everything");
-            }
-            self.output = Output { octets, sent: 0 };
+        if !self.connection.wants_write() {
+            return false;
         }
-        !self.output.rest().is_empty()
+        let mut octets = scratch::output();
+        while self.connection.wants_write() {
+            self.connection.write_tls(&mut octets).expect("memory takes everything");
+        }
+        self.output = Output { octets, sent: 0, held: None };
+        true
     }
 
     fn is_to_tell_close(&self) -> bool {
         self.is_write_shut && !self.is_close_told && !self.is_handshaking() && self.failed.is_none()
     }
 
-    pub(crate) fn is_to_half_close(&self) -> bool {
+    fn is_to_half_close(&self) -> bool {
         self.is_close_told && !self.is_half_closed
     }
 }

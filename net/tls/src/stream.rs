@@ -11,6 +11,7 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::{Condition, Mutex};
 
 use crate::Patience;
+use crate::fault::Fault;
 use crate::scratch;
 use crate::session::Session;
 use crate::wait::{Deadline, Wait};
@@ -28,10 +29,10 @@ use crate::wait::{Deadline, Wait};
 /// *Errors.* What TLS refuses, or the peer of us, is of the kind [`io::ErrorKind::InvalidData`], and [`tls_error`](crate::tls_error) tells
 /// what it was.
 ///
-/// *Sending without waiting.* What was sent without waiting, or with a time-out that ran out, may lie encrypted in the stream: 64 KiB at
-/// most. It goes out with any later transfer, and also while somebody waits with [`wait_ready`](spandrel_ipc::wait_ready) or a
-/// reactor, for whatever it is. If none of these follows, or another thread is in the middle of a `recv` that waits, call
-/// [`flush`](Self::flush).
+/// *Sending without waiting.* When a transfer may not wait, or no longer, it may have to stop in the middle of a record. It then says one
+/// octet less than it has encrypted, 64 KiB at most, and the peer can decrypt that record once the octet was sent again. It has to be
+/// the next that is sent, as in any stream whose reader is to understand the writer; [`io::ErrorKind::InvalidInput`] says that it was
+/// not. So a message of which all was sent has left the stream, and one that was given up is never received whole.
 ///
 /// *Waiting.* A record that was received in part, or carries nothing for us, makes the handle readable for nothing, and one that was
 /// taken in part is announced by [`pending`](spandrel_ipc::Pollable::pending) while the handle is silent.
@@ -40,8 +41,9 @@ use crate::wait::{Deadline, Wait};
 ///
 /// *The end.* [`close_writer`](Self::close_writer) tells the peer (`close_notify`), for which there must be room among what is on its
 /// way, and half-closes the stream below. It waits for room like the transfer before it: not at all if that did not wait, then what is
-/// left is done by later transfers; otherwise as long as [`close_timeout`](crate::Tls::close_timeout) says, and then it cuts the
-/// connection. Dropping a stream is the same. `shutdown` of both ways never waits.
+/// left is done by later transfers; otherwise for the time of a send, but no longer than [`close_timeout`](crate::Tls::close_timeout)
+/// says, and then it cuts the connection. After a send that stopped in the middle it cuts the connection at once. Dropping a stream is
+/// the same. `shutdown` of both ways never waits.
 pub struct Stream<S: Transfer = inet::Stream> {
     pub(crate) inner: S,
     pub(crate) session: Mutex<Session>,
@@ -101,8 +103,9 @@ impl<S: Transfer> Stream<S> {
     }
 
     pub(crate) fn handshake_as(&self, mut wait: Wait) -> io::Result<()> {
-        let session = self.establish(self.session.lock(), &mut wait)?;
-        self.send_output(session, &mut wait).map(drop)
+        let (session, result) = self.establish(self.session.lock(), &mut wait);
+        result?;
+        self.send_output(session, &mut wait).1
     }
 
     /// Whether the handshake is not complete.
@@ -118,20 +121,21 @@ impl<S: Transfer> Stream<S> {
         self.handshake_end.left()
     }
 
-    /// Whether octets that were sent without waiting still lie in the stream.
+    /// Whether something that can be sent lies in the stream: of a record that was stopped in the middle, or of what TLS says by itself.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         let session = self.session.lock();
         session.has_output() || session.is_sending
     }
 
-    /// Sends what was sent without waiting and still lies in the stream; waits no longer than `timeout`, if there is one.
+    /// Sends what [lies in the stream](Self::has_unsent), such as the end that was told without waiting; waits no longer than `timeout`, if there is one. Not
+    /// needed in general: every transfer does it, and whoever waits on the handle.
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when the time ran out; those of the stream below.
     pub fn flush(&self, timeout: Option<Duration>) -> io::Result<()> {
         let end = timeout.map_or(Deadline::NEVER, Deadline::after);
-        self.send_output(self.session.lock(), &mut Wait::Until(end)).map(drop)
+        self.send_output(self.session.lock(), &mut Wait::Until(end)).1
     }
 
     /// Encrypts with new keys from now on, and asks the peer to do the same (TLS 1.3). Sent with the next transfer at the latest. Not
@@ -208,15 +212,21 @@ impl<S: Transfer> Stream<S> {
             drop(session);
             return self.inner.shutdown(Shutdown::Write);
         }
-        let is_patient = session.is_patient && !self.is_nonblocking.load(Ordering::Relaxed);
-        let mut wait = if is_patient { Wait::within(self.close_timeout) } else { Wait::No };
-        match self.send_output(session, &mut wait) {
-            Err(error) if is_timeout(&error) && is_patient => {
-                self.inner.shutdown(Shutdown::Write)?;
-                Err(error)
+        let wait_of_send = self.send_wait();
+        let is_patient = session.is_patient && wait_of_send.is_patient() && !session.output.is_held();
+        let mut wait = if is_patient { wait_of_send.not_beyond(Deadline::after(self.close_timeout)) } else { Wait::No };
+        let (mut session, result) = self.send_output(session, &mut wait);
+        match result {
+            Err(error) if !is_timeout(&error) => Err(error),
+            Ok(()) if !session.output.is_held() => Ok(()),
+            Err(_) if !is_patient && !session.output.is_held() => Ok(()),
+            // The peer is not to believe that it has everything.
+            result => {
+                let result = if is_patient { result } else { Ok(()) };
+                session.break_off(Fault::Below { os: None, kind: io::ErrorKind::BrokenPipe });
+                drop(session);
+                self.inner.shutdown(Shutdown::Write).and(result)
             }
-            Err(error) if is_timeout(&error) => Ok(()),
-            result => result.map(drop),
         }
     }
 }
@@ -289,7 +299,7 @@ impl<S: Transfer> Drop for Stream<S> {
         }
         // Nobody is left to be told what went wrong.
         let _ = self.tell_close();
-        if !self.session.get_mut().is_to_be_drained() {
+        if !self.session.get_mut().is_open_below() {
             return;
         }
         // What lies unread in a socket (TLS 1.3 sends tickets unasked) would make the system reset the connection, and the peer lose
