@@ -6,6 +6,7 @@ mod cache;
 
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use spandrel_ipc::{Family, Interest, Pollable};
@@ -17,9 +18,9 @@ pub use cache::{CacheLimits, Cached, ConnectionCache};
 use crate::service::Service;
 use crate::service::population::Population;
 use crate::strategy::{Concurrency, Creation, Reactive};
-use crate::timer::TimerId;
+use crate::timer::{Time, TimerId};
 use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, Registry};
-use attempt::{Attempt, Outcome};
+use attempt::{Attempt, Outcome, tell};
 
 /// How long an attempt may take unless it is set otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -28,10 +29,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const DONE: u64 = 0;
 /// Notice: the connection has ended.
 const ENDED: u64 = 1;
-/// Timer: the attempt takes too long.
-const LATE: u64 = 0;
+/// Timer: the attempt takes too long. (Timers may also stand for notices.)
+const LATE: u64 = 2;
 /// Timer: the wait before the next attempt is over.
-const RETRY: u64 = 1;
+const RETRY: u64 = 3;
 
 /// Connects to an address and serves the connection: what an [`Acceptor`](crate::Acceptor) is on the other side.
 ///
@@ -97,9 +98,9 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Connector<F, C, K
             connector: self,
             addr: addr.clone(),
             population: Arc::clone(&population),
-            outcome: Arc::default(),
             attempt: None,
             timer: None,
+            since: Time::ZERO,
         };
         let id = registry.register(connecting, Interest::NONE)?;
         Ok(Client { id, registry: registry.clone(), population })
@@ -126,6 +127,12 @@ impl Client {
         self.registry.remove(self.id);
     }
 
+    /// Connects no more, and lets the service end what it has begun, without waiting: what [`drain`](Self::drain) does first.
+    pub fn begin_drain(&self) {
+        self.close();
+        self.population.begin_drain();
+    }
+
     /// Connects no more, lets the service end what it has begun, and waits for it, `timeout` at most; then cuts the connection and says
     /// so (1, otherwise 0). Not to be called in a reactor's thread.
     #[must_use = "how many connections were cut"]
@@ -140,53 +147,106 @@ struct Supervisor<F: Family, C, K> {
     connector: Connector<F, C, K>,
     addr: F::Addr,
     population: Arc<Population>,
-    outcome: Outcome<F>,
-    attempt: Option<HandlerId>,
+    /// What is under way. Each has an outcome of its own, so that one that was given up and succeeds all the same is not heard.
+    attempt: Option<(HandlerId, Outcome<F>)>,
     /// Of the attempt, or of the wait before the next.
     timer: Option<TimerId>,
+    /// When the connection was made.
+    since: Time,
 }
 
 impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> Supervisor<F, C, K> {
     fn start(&mut self, context: &Context<'_>) -> io::Result<()> {
-        match self.connector.family.start(&self.addr) {
-            Ok(connecting) => {
-                let attempt = Attempt::<F>::new(connecting, Arc::clone(&self.outcome), context.id(), DONE);
-                self.attempt = Some(context.register(attempt, Interest::OUTPUT)?);
-                self.timer = Some(context.schedule(self.connector.timeout, None, LATE)?);
-                Ok(())
-            }
+        match self.try_start(context) {
+            Ok(()) => Ok(()),
             Err(error) => self.failed(context, &error),
         }
+    }
+
+    fn try_start(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let connecting = self.connector.family.start(&self.addr)?;
+        let outcome = Outcome::<F>::default();
+        let attempt = Attempt::<F>::new(connecting, Arc::clone(&outcome), context.id(), DONE);
+        let timer = context.schedule(self.connector.timeout, None, LATE)?;
+        match context.register(attempt, Interest::OUTPUT) {
+            Ok(attempt) => (self.attempt, self.timer) = (Some((attempt, outcome)), Some(timer)),
+            Err(error) => {
+                context.cancel(timer);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     fn failed(&mut self, context: &Context<'_>, error: &io::Error) -> io::Result<()> {
         tracing::debug!(addr = %self.addr, %error, "an attempt to connect failed");
         (self.connector.on_failure)(error);
-        self.wait_or_end(context)
+        self.wait_or_end(context, |backoff| backoff.after_failure(fastrand::u32(..)))
     }
 
-    fn wait_or_end(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let wait = self.connector.backoff.as_mut().and_then(|backoff| backoff.after_failure(fastrand::u32(..)));
-        match wait {
+    fn ended(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let lasted = context.now().saturating_since(self.since);
+        self.wait_or_end(context, |backoff| backoff.after_end(lasted, fastrand::u32(..)))
+    }
+
+    fn wait_or_end(
+        &mut self,
+        context: &Context<'_>,
+        wait: impl FnOnce(&mut Backoff) -> Option<Duration>,
+    ) -> io::Result<()> {
+        match self.connector.backoff.as_mut().and_then(wait) {
             Some(wait) => self.timer = Some(context.schedule(wait, None, RETRY)?),
             None => context.close(),
         }
         Ok(())
     }
 
+    /// The attempt has ended, if it has an outcome.
+    fn done(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let Some(outcome) = self.attempt.as_ref().and_then(|(_, outcome)| outcome.lock().take()) else { return Ok(()) };
+        self.attempt = None;
+        self.cancel_timer(context);
+        let stream = match outcome {
+            Ok(stream) => stream,
+            Err(error) => return self.failed(context, &error),
+        };
+        self.since = context.now();
+        // Whether it fails or panics, its guest has left then, which is heard as `ENDED`.
+        let error = match catch_unwind(AssertUnwindSafe(|| self.connected(context, stream))) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error,
+            Err(panic) => io::Error::other(crate::dispatch::message(panic)),
+        };
+        tracing::warn!(addr = %self.addr, %error, "a connection cannot be served");
+        self.since = Time::MAX; // it has not lasted
+        (self.connector.on_failure)(&error);
+        Ok(())
+    }
+
     fn connected(&mut self, context: &Context<'_>, stream: F::Stream) -> io::Result<()> {
-        if let Some(backoff) = &mut self.connector.backoff {
-            backoff.reset();
-        }
         let stream = Arc::new(stream);
         let Some(mut guest) = self.population.enter(Arc::downgrade(&stream)) else {
             context.close();
             return Ok(());
         };
         let (registry, id) = (Registry::clone(context), context.id());
-        guest.on_leave(move || drop(registry.notify(id, ENDED)));
+        guest.on_leave(move || tell(&registry, id, ENDED));
         let handler = self.connector.creation.make(&self.addr)?;
         self.connector.concurrency.activate(context, Service::new(stream, self.addr.clone(), handler, guest))
+    }
+
+    fn late(&mut self, context: &Context<'_>) -> io::Result<()> {
+        if self.attempt.as_ref().is_some_and(|(_, outcome)| outcome.lock().is_some()) {
+            return self.done(context); // it has ended just now
+        }
+        self.give_up(context);
+        self.failed(context, &io::ErrorKind::TimedOut.into())
+    }
+
+    fn give_up(&mut self, context: &Context<'_>) {
+        if let Some((attempt, _)) = self.attempt.take() {
+            context.remove(attempt);
+        }
     }
 
     fn cancel_timer(&mut self, context: &Context<'_>) {
@@ -206,45 +266,31 @@ impl<F: Family, C: Creation<F>, K: Concurrency<F, C::Handler>> EventHandler for 
     }
 
     fn handle_notice(&mut self, context: &Context<'_>, notice: u64) -> io::Result<()> {
-        if notice == ENDED {
-            return self.wait_or_end(context);
-        }
-        let Some(outcome) = self.outcome.lock().take() else { return Ok(()) };
-        self.attempt = None;
-        self.cancel_timer(context);
-        match outcome {
-            Ok(stream) => match self.connected(context, stream) {
-                Err(error) => {
-                    tracing::warn!(addr = %self.addr, %error, "a connection cannot be served");
-                    (self.connector.on_failure)(&error);
-                    Ok(()) // its guest has left, which is heard as `ENDED`
-                }
-                Ok(()) => Ok(()),
-            },
-            Err(error) => self.failed(context, &error),
+        match notice {
+            ENDED => self.ended(context),
+            _ => self.done(context),
         }
     }
 
     fn handle_timeout(&mut self, context: &Context<'_>, timer: Expired) -> io::Result<()> {
+        if matches!(timer.argument, DONE | ENDED) {
+            return self.handle_notice(context, timer.argument);
+        }
+        if self.timer != Some(timer.id) {
+            return Ok(()); // it had expired already when it was cancelled
+        }
         self.timer = None;
-        if timer.argument == RETRY {
-            return self.start(context);
+        match timer.argument {
+            RETRY => self.start(context),
+            _ => self.late(context),
         }
-        if let Some(attempt) = self.attempt.take() {
-            context.remove(attempt);
-        }
-        if self.outcome.lock().is_some() {
-            return Ok(()); // it has ended just now, and its notice comes next
-        }
-        self.failed(context, &io::ErrorKind::TimedOut.into())
     }
 
     fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
-        if let CloseReason::Failed(error) = reason {
-            tracing::error!(addr = %self.addr, %error, "no longer connecting");
+        if let CloseReason::Failed(_) | CloseReason::Panicked(_) = reason {
+            tracing::error!(addr = %self.addr, %reason, "no longer connecting");
         }
-        if let Some(attempt) = self.attempt.take() {
-            context.remove(attempt);
-        }
+        self.give_up(context);
+        self.cancel_timer(context);
     }
 }

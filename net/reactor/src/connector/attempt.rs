@@ -1,11 +1,12 @@
 //! One attempt to connect.
 
 use std::io;
+use std::time::Duration;
 
 use spandrel_ipc::{Connecting, Family, Pollable};
 use spandrel_sync::{Arc, Mutex};
 
-use crate::{CloseReason, Context, EventHandler, HandlerId};
+use crate::{CloseReason, Context, EventHandler, HandlerId, Registry};
 
 /// Where an attempt leaves what came of it.
 pub(super) type Outcome<F> = Arc<Mutex<Option<io::Result<<F as Family>::Stream>>>>;
@@ -50,11 +51,25 @@ impl<F: Family> EventHandler for Attempt<F> {
 
     /// Tells only now: the stream has the handle of the attempt, which must no longer be waited on when the stream is.
     fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
-        if let CloseReason::Failed(error) = reason {
-            *self.outcome.lock() = Some(Err(error));
+        match reason {
+            CloseReason::Failed(error) => *self.outcome.lock() = Some(Err(error)),
+            CloseReason::Panicked(message) => *self.outcome.lock() = Some(Err(io::Error::other(message))),
+            _ => {}
         }
-        if let Err(error) = context.notify(self.told, self.notice) {
-            tracing::debug!(%error, "nobody waits for an attempt to connect any more");
+        tell(context, self.told, self.notice);
+    }
+}
+
+/// Tells a handler that something has ended: by a notice, and where there is no room for one, by a timer with the notice as its argument.
+pub(super) fn tell(registry: &Registry, told: HandlerId, notice: u64) {
+    let result = match registry.notify(told, notice) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            registry.schedule(told, Duration::ZERO, None, notice).map(drop)
         }
+        result => result,
+    };
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::error!(%error, "a connector cannot be told"),
+        _ => {} // who is gone need not know
     }
 }
