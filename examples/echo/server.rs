@@ -9,9 +9,10 @@ impl<F: Family> ServiceHandler<F> for Echo {
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> std::io::Result<()> {
         let mut buffer = [0; 4096];
         match peer.recv(&mut buffer)? {
-            0 => Ok(peer.close()),
-            count => peer.put(&buffer[..count]),
+            0 => peer.close(),
+            count => peer.put(&buffer[..count])?,
         }
+        Ok(())
     }
 }
 
