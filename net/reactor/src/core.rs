@@ -241,10 +241,13 @@ impl Core {
         self.listed_len.store(listed.len(), Ordering::SeqCst);
     }
 
-    /// Lists a handler that is ready whatever its handle shows.
-    pub(crate) fn list(&self, key: Key, ready: Interest) {
+    /// Lists a handler that is ready whatever its handle shows; once, if it says that it `is_listed` already.
+    pub(crate) fn list(&self, key: Key, ready: Interest, is_listed: bool) {
         let mut listed = self.listed.lock();
-        listed.push_back((key, ready));
+        match listed.iter_mut().find(|(there, _)| is_listed && *there == key) {
+            Some((_, there)) => *there |= ready,
+            None => listed.push_back((key, ready)),
+        }
         self.listed_len.store(listed.len(), Ordering::SeqCst);
         drop(listed);
         self.nudge();

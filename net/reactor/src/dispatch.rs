@@ -223,7 +223,7 @@ impl Registry {
         let is_released = slot.state.swap(word, if lists { released.with(LISTED) } else { released });
         drop(arming);
         if is_released && lists {
-            self.core().list(key, ready);
+            self.core().list(key, ready, word.has(LISTED));
         }
         Ok(is_released)
     }

@@ -121,6 +121,15 @@ impl Registry {
         })
     }
 
+    /// Has a handler called as if its handle had shown `ready`, as far as it wants that and is not suspended: for what has changed
+    /// about an endpoint and its handle does not show, such as the end of what can be received, where this side has brought it
+    /// about (Windows shows no such end).
+    ///
+    /// False if it was removed.
+    pub fn mark_ready(&self, id: HandlerId, ready: Interest) -> bool {
+        self.alter(id, |word| word.missing(ready)).is_ok()
+    }
+
     fn alter(&self, id: HandlerId, change: impl Fn(Word) -> Word) -> io::Result<()> {
         let slot = self.slot(id).ok_or_else(stale)?;
         match slot.state.alter(id.0.generation(), change) {

@@ -82,6 +82,8 @@ impl fmt::Debug for Signal {
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     wanted: Mutex<BTreeMap<Signal, Vec<Key>>>,
+    /// Held by who subscribes, so that there is one source for each signal.
+    subscribing: Mutex<()>,
 }
 
 impl Signals {
@@ -93,17 +95,19 @@ impl Signals {
 
 /// Has `key` told of `signal`.
 pub(crate) fn subscribe(registry: &Registry, key: Key, signal: Signal) -> io::Result<()> {
-    let mut wanted = registry.core().signals.wanted.lock();
-    if let Some(keys) = wanted.get_mut(&signal) {
+    let Signals { wanted, subscribing } = &registry.core().signals;
+    let _subscribing = subscribing.lock();
+    if let Some(keys) = wanted.lock().get_mut(&signal) {
         keys.retain(|known| *known != key && registry.contains(HandlerId(*known)));
         keys.push(key);
         return Ok(());
     }
-    wanted.insert(signal, vec![key]);
-    // Registering calls nothing of a source that would look at the map.
-    let result = Source::open(signal).and_then(|source| registry.register(source, Interest::INPUT));
+    let source = Source::open(signal)?;
+    wanted.lock().insert(signal, vec![key]);
+    // Not under the lock, which a source takes when it is closed.
+    let result = registry.register(source, Interest::INPUT);
     if result.is_err() {
-        wanted.remove(&signal);
+        wanted.lock().remove(&signal);
     }
     result.map(drop)
 }
@@ -146,7 +150,12 @@ impl EventHandler for Source {
     }
 
     fn handle_close(&mut self, cx: &Context<'_>, _why: CloseReason) {
-        low_level::unregister(self.registration);
         cx.core().signals.wanted.lock().remove(&self.signal);
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        low_level::unregister(self.registration);
     }
 }

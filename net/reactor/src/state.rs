@@ -88,6 +88,11 @@ impl Word {
         Interest::from_bits((self.0 >> MISSED_SHIFT) as u8)
     }
 
+    /// With a note of what is ready though it will not be shown.
+    pub(crate) fn missing(self, ready: Interest) -> Self {
+        Self(self.0 | u64::from(ready.bits()) << MISSED_SHIFT)
+    }
+
     pub(crate) fn trigger(self) -> Trigger {
         #[cfg(unix)]
         if self.has(EDGE) {
@@ -219,7 +224,7 @@ impl State {
                 let new = word.with(if word.has(ONE_SHOT) { BUSY | SUSPENDED } else { BUSY });
                 (new, Claim::Claimed(new))
             } else if word.has(EDGE | ONE_SHOT) {
-                (word.with(u64::from(ready.bits()) << MISSED_SHIFT), Claim::Noted)
+                (word.missing(ready), Claim::Noted)
             } else if word.has(SHOWN) {
                 return Claim::Spinning;
             } else {

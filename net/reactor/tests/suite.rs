@@ -64,6 +64,7 @@ suite! {
     busy_handlers_take_turns
     an_exchanged_handle_is_waited_for
     slots_are_used_again
+    what_no_handle_shows_can_be_said
 }
 
 mod cases {
@@ -637,5 +638,29 @@ mod cases {
             drop(near);
             run_until(&reactor, || reactor.registry().is_empty());
         }
+    }
+
+    pub(crate) fn what_no_handle_shows_can_be_said(backend: Backend) {
+        let reactor = reactor(backend);
+        let registry = reactor.registry();
+        let log = Log::default();
+        let (_near, far) = pair();
+        let handler = Scripted::new("a", &log).over(far).input(|_, stream| stream.try_recv(&mut [0]).map(drop));
+        let id = registry.register(handler, Interest::INPUT).expect("registered");
+        run_until(&reactor, || log.has("a open"));
+        for count in 1..4 {
+            // However often it is said before it is heard.
+            (0..100).for_each(|_| assert!(registry.mark_ready(id, Interest::INPUT | Interest::OUTPUT)));
+            run_until(&reactor, || log.count("a input") == count);
+            while reactor.run_once(Some(Duration::ZERO)).expect("runs") > 0 {}
+            assert_eq!(log.count("a input"), count);
+        }
+        assert!(!log.has("a output"), "it does not want that");
+        registry.suspend(id);
+        assert!(registry.mark_ready(id, Interest::INPUT));
+        while reactor.run_once(Some(Duration::ZERO)).expect("runs") > 0 {}
+        assert_eq!(log.count("a input"), 3);
+        registry.remove(id);
+        assert!(!registry.mark_ready(id, Interest::INPUT));
     }
 }
