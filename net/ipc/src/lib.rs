@@ -36,7 +36,7 @@ pub mod fifo;
 pub mod inet;
 #[cfg(target_os = "linux")]
 pub mod shm;
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
 pub mod spipe;
 #[cfg(unix)]
 pub mod unix;

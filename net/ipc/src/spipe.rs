@@ -2,8 +2,14 @@
 //!
 //! System V Release 4 attached a pipe to a path with `fattach` and gave each process that opened the path a pipe of its own (the module
 //! `connld`). Here the path is the rendezvous: an acceptor makes a socketpair for each process that comes to it, hands one end over,
-//! keeps the other, and the rendezvous is forgotten. No end has a name, and either may be passed on
-//! ([`unix::Passable`](crate::unix::Passable)). [`pair`] makes both ends in one process.
+//! keeps the other, and the rendezvous is forgotten. No end has a name, and either may be passed on (`unix::Passable`). [`pair`] makes
+//! both ends in one process.
+//!
+//! On Windows they are instances of a named pipe, `\\.\pipe\name`: `Acceptor`, `Connector` and `Stream` have the same methods there,
+//! wherever these have a meaning. What Windows has no form of is absent from its interface: one cannot wait for a pipe and a socket
+//! in one call, so that these endpoints are not `Pollable`, belong to no reactor, and there is no `Family` of them, nor a
+//! `Connecting`; a pipe is shut down in both directions or not at all, so that there is no `close_writer`; and an end cannot be passed
+//! on.
 //!
 //! ```
 //! use spandrel_ipc::spipe;
@@ -16,56 +22,30 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+#[cfg(unix)]
 mod acceptor;
+#[cfg(unix)]
 mod addr;
+#[cfg(unix)]
 mod connecting;
+#[cfg(unix)]
+mod family;
+#[cfg(unix)]
 mod stream;
+#[cfg(windows)]
+mod windows;
 
-use std::io;
-use std::time::Duration;
-
+#[cfg(unix)]
 pub use crate::unix::AcceptorOptions;
+#[cfg(unix)]
 pub use acceptor::Acceptor;
+#[cfg(unix)]
 pub use addr::Addr;
+#[cfg(unix)]
 pub use connecting::{Connecting, Connector};
+#[cfg(unix)]
+pub use family::Spipe;
+#[cfg(unix)]
 pub use stream::{Stream, pair};
-
-use crate::Family;
-
-/// The family of STREAM pipes, for code that is generic over families: with which options acceptors are opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Spipe {
-    /// For the rendezvous; its queues do not matter to the pipes.
-    pub acceptor: AcceptorOptions,
-}
-
-impl Spipe {
-    /// With these options.
-    #[must_use]
-    pub fn new(acceptor: AcceptorOptions) -> Self {
-        Self { acceptor }
-    }
-}
-
-impl Family for Spipe {
-    type Addr = Addr;
-    type Acceptor = Acceptor;
-    type Connecting = Connecting;
-    type Stream = Stream;
-
-    fn open(&self, addr: &Addr) -> io::Result<Acceptor> {
-        Acceptor::open_with(addr, &self.acceptor)
-    }
-
-    fn connect(&self, addr: &Addr, timeout: Option<Duration>) -> io::Result<Stream> {
-        match timeout {
-            Some(timeout) => Connector::connect_timeout(addr, timeout),
-            None => Connector::connect(addr),
-        }
-    }
-
-    fn start(&self, addr: &Addr) -> io::Result<Connecting> {
-        Connector::start(addr)
-    }
-}
+#[cfg(windows)]
+pub use windows::{Acceptor, AcceptorOptions, Addr, Connector, Stream, pair};

@@ -3,6 +3,8 @@
 //! Each function here is safe to call with any arguments; what that rests on stands beside each `unsafe` block.
 
 pub(crate) mod dgram;
+#[cfg(windows)]
+pub(crate) mod named_pipe;
 #[cfg(target_os = "linux")]
 pub(crate) mod shm;
 #[cfg(unix)]

@@ -1,0 +1,50 @@
+//! Coming to an acceptor for an end of a STREAM pipe.
+
+use std::io;
+use std::time::Duration;
+
+use super::{Addr, Stream};
+use crate::deadline::Deadline;
+use crate::sys::named_pipe::{Pipe, is_busy, wait_for_instance};
+
+/// Makes connections; carries no octets itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connector(());
+
+impl Connector {
+    /// Comes to `addr`, and waits while others are before us.
+    ///
+    /// The acceptor may learn who we are, and cannot act in our name (it is given the level `SecurityIdentification`).
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] when nobody accepts there, [`io::ErrorKind::PermissionDenied`] and others of the operating system;
+    /// [`io::ErrorKind::InvalidInput`] for an address without a name.
+    pub fn connect(addr: &Addr) -> io::Result<Stream> {
+        connect(addr, Deadline::after(None))
+    }
+
+    /// Like [`connect`](Self::connect), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect); [`io::ErrorKind::TimedOut`] when the time ran out, at once when it is zero.
+    pub fn connect_timeout(addr: &Addr, timeout: Duration) -> io::Result<Stream> {
+        match timeout {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            timeout => connect(addr, Deadline::after(Some(timeout))),
+        }
+    }
+}
+
+fn connect(addr: &Addr, deadline: Deadline) -> io::Result<Stream> {
+    let name = addr.rendezvous()?;
+    loop {
+        match Pipe::open(name) {
+            Err(error) if is_busy(&error) => {}
+            opened => return Stream::new(opened?),
+        }
+        let left = deadline.left();
+        if left.is_some_and(|left| left.is_zero()) || !wait_for_instance(name, left)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Both ends of one STREAM pipe.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+
+use spandrel_sync::atomic::{AtomicU64, Ordering};
+
+use super::options::QUEUE;
+use super::{Addr, Stream};
+use crate::sys::named_pipe::{Instance, Pipe, is_busy, is_in_use};
+
+/// Both ends of one pipe, for threads of this process.
+///
+/// # Errors
+/// Those of the operating system, such as too many open handles.
+pub fn pair() -> io::Result<(Stream, Stream)> {
+    // Windows has no pipe for both directions without a name. Whoever guesses this one costs us another attempt.
+    let mut attempts = 0..ATTEMPTS;
+    loop {
+        attempts.next();
+        match attempt() {
+            Err(error) if is_in_use(&error) && !attempts.is_empty() => {}
+            result => return result,
+        }
+    }
+}
+
+const ATTEMPTS: u32 = 8;
+
+/// A pipe of one instance: who comes first has it, and here that is whoever succeeds.
+fn attempt() -> io::Result<(Stream, Stream)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let any = RandomState::new().hash_one(count);
+    let addr = Addr::name(&format!("spandrel-pair-{}-{count}-{any:016x}", std::process::id()))?;
+    let one = Pipe::create(addr.rendezvous()?, &Instance { limit: 1, queues: [QUEUE; 2] }, true)?;
+    let other = Pipe::open(addr.rendezvous()?).inspect_err(|error| debug_assert!(is_busy(error), "{error}"))?;
+    Ok((Stream::new(one)?, Stream::new(other)?))
+}
