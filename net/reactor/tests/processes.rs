@@ -22,7 +22,7 @@ mod linux {
 
     use crate::support::{LONG, Running, client, eventually, expect_end};
 
-    /// Says in which process it is; a `!` kills that.
+    /// Says in which process it is; a `!` kills that, a `#` asks which handles it has, a `>` what a process sees that it starts.
     struct WhoAmI;
 
     impl<F: Family> ServiceHandler<F> for WhoAmI {
@@ -31,10 +31,35 @@ mod linux {
             match peer.recv(&mut buffer)? {
                 0 => peer.close(),
                 _ if buffer[0] == b'!' => std::process::abort(),
+                _ if buffer[0] == b'#' => peer.put(&handles().to_le_bytes())?,
+                _ if buffer[0] == b'>' => peer.put(&[grandchild()])?,
                 _ => peer.put(&std::process::id().to_le_bytes())?,
             }
             Ok(())
         }
+    }
+
+    /// How many handles are open, apart from the one that looks.
+    fn handles() -> u32 {
+        std::fs::read_dir("/proc/self/fd").unwrap().count() as u32 - 1
+    }
+
+    /// Set for a process that only says whether it takes itself for one that serves a connection.
+    const PROBE: &str = "SPANDREL_TEST_PROBE";
+
+    fn grandchild() -> u8 {
+        let program = std::env::current_exe().unwrap();
+        let status = std::process::Command::new(program).env(PROBE, "1").status().unwrap();
+        status.code().unwrap() as u8
+    }
+
+    fn children() -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let of = |task: io::Result<std::fs::DirEntry>| {
+            let children = std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default();
+            children.split_whitespace().count()
+        };
+        tasks.map(of).sum()
     }
 
     fn ask(addr: &Addr) -> u32 {
@@ -46,17 +71,25 @@ mod linux {
     }
 
     pub(crate) fn main() {
+        if std::env::var_os(PROBE).is_some() {
+            let handed = spandrel_reactor::strategy::handed_connection::<Inet>().unwrap();
+            std::process::exit(if handed.is_some() { 7 } else { 5 });
+        }
+        let inherited = handles();
         if serve_handed::<Inet, _>(WhoAmI).expect("a connection that was handed over is served") {
             return;
         }
         // First of all, while this process has one thread.
         forked();
-        executed();
+        executed(inherited);
+        drained();
+        closed_with_the_reactor();
+        refused_to_watch();
         refused_to_fork();
         println!("test result: ok. processes serve connections");
     }
 
-    fn executed() {
+    fn executed(inherited: u32) {
         let running = Running::start(1);
         let server = Acceptor::new(Inet::default(), || WhoAmI)
             .concurrency(ProcessPerConnection::new(2).unwrap())
@@ -76,8 +109,72 @@ mod linux {
         well.send_n(b"who").unwrap();
         well.recv_n(&mut [0; 4]).unwrap();
         eventually(|| server.connections() == 1);
-        assert_eq!(server.drain(std::time::Duration::from_millis(100)), 1, "the last one is cut");
-        expect_end(&well);
+        // What this process was started with, and the connection once more.
+        well.send_n(b"#").unwrap();
+        let mut count = [0; 4];
+        well.recv_n(&mut count).unwrap();
+        assert_eq!(u32::from_le_bytes(count), inherited + 1, "handles are leaked to the child");
+        well.send_n(b">").unwrap();
+        let mut code = [0];
+        well.recv_n(&mut code).unwrap();
+        assert_eq!(code, [5], "the connection is handed to one process only");
+        drop(well);
+        eventually(|| server.connections() == 0);
+        assert_eq!(children(), 0, "all are reaped");
+    }
+
+    /// Processes are asked to end like other services; who has not come to it in time is cut.
+    fn drained() {
+        let running = Running::start(1);
+        let server = executing(&running);
+        let idle = client(server.addr());
+        idle.send_n(b"who").unwrap();
+        idle.recv_n(&mut [0; 4]).unwrap();
+        assert_eq!(server.drain(LONG), 0);
+        expect_end(&idle);
+
+        let server = executing(&running);
+        let busy = client(server.addr());
+        busy.send_n(b"who").unwrap();
+        busy.recv_n(&mut [0; 4]).unwrap();
+        assert_eq!(server.drain(std::time::Duration::ZERO), 1);
+        expect_end(&busy);
+        eventually(|| server.connections() == 0);
+        assert_eq!(children(), 0);
+    }
+
+    fn executing(running: &Running) -> spandrel_reactor::Server<Inet> {
+        Acceptor::new(Inet::default(), || WhoAmI)
+            .concurrency(ProcessPerConnection::new(2).unwrap())
+            .open(running.reactor.registry(), &Addr::loopback(0))
+            .unwrap()
+    }
+
+    fn closed_with_the_reactor() {
+        let running = Running::start(1);
+        let server = executing(&running);
+        let stream = client(server.addr());
+        stream.send_n(b"who").unwrap();
+        stream.recv_n(&mut [0; 4]).unwrap();
+        drop(running);
+        expect_end(&stream);
+        assert_eq!((children(), server.connections()), (0, 0));
+    }
+
+    /// A process that cannot be looked after is not left alone: there is room for the listening handler only.
+    fn refused_to_watch() {
+        let reactor = Reactor::with(&spandrel_reactor::Options::default().max_handlers(1)).unwrap();
+        let server = Acceptor::new(Inet::default(), || WhoAmI)
+            .concurrency(ProcessPerConnection::new(2).unwrap())
+            .open(reactor.registry(), &Addr::loopback(0))
+            .unwrap();
+        for _ in 0..3 {
+            let stream = client(server.addr());
+            let is_over =
+                || !matches!(stream.try_recv(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+            assert!(reactor.run_until(Some(LONG), is_over).unwrap());
+            assert_eq!((children(), server.connections()), (0, 0));
+        }
     }
 
     /// The reactor runs on this, the only thread; the client is a copy of this process made before.

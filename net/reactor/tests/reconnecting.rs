@@ -27,7 +27,8 @@ impl<F: Family> ServiceHandler<F> for Hello {
     fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
         let count = peer.recv(&mut [0; 64])?;
         let _ = self.0.send(if count == 0 { "end" } else { "hello" });
-        Ok(peer.close())
+        peer.close();
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Copying a process that has one thread.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::process::Pid;
 use spandrel_ipc::Handle;
@@ -36,7 +37,8 @@ pub(crate) fn end_copy(keep: Handle<'_>, serve: impl FnOnce()) -> ! {
             unsafe { libc::close_range(first, last, 0) };
         }
     }
-    serve();
+    // A panic must not come back into the reactor, all of whose handles are gone.
+    let _ = catch_unwind(AssertUnwindSafe(serve));
     // SAFETY: ends the process at once; what was registered to run at exit is the original's business.
     unsafe { libc::_exit(0) }
 }
