@@ -16,8 +16,8 @@ mod linux {
     use std::io;
 
     use spandrel_ipc::Family;
-    use spandrel_ipc::inet::{Addr, Inet};
-    use spandrel_reactor::strategy::{ProcessPerConnection, serve_handed};
+    use spandrel_ipc::inet::{self, Addr, Inet};
+    use spandrel_reactor::strategy::{ProcessPerConnection, Reactive, ThreadPerConnection, ThreadPool, serve_handed};
     use spandrel_reactor::{Acceptor, Peer, Reactor, ServiceHandler};
 
     use crate::support::{LONG, Running, client, eventually, expect_end};
@@ -85,6 +85,10 @@ mod linux {
         drained();
         closed_with_the_reactor();
         refused_to_watch();
+        starved(Reactive);
+        starved(ThreadPerConnection::new(30));
+        starved(ThreadPool::new(30, 0).unwrap());
+        starved(ProcessPerConnection::new(30).unwrap());
         refused_to_fork();
         println!("test result: ok. processes serve connections");
     }
@@ -159,6 +163,44 @@ mod linux {
         drop(running);
         expect_end(&stream);
         assert_eq!((children(), server.connections()), (0, 0));
+    }
+
+    /// Runs a reactor on this thread until something is so, which others bring about without waking it.
+    fn run(reactor: &Reactor, mut is_so: impl FnMut() -> bool) {
+        let start = std::time::Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < LONG, "it never became so");
+            reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
+        }
+    }
+
+    /// Whoever runs the services, without descriptors the server sheds load, and goes on when there are some again.
+    fn starved(concurrency: impl spandrel_reactor::strategy::Concurrency<Inet, WhoAmI>) {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let reactor = Reactor::new().unwrap();
+        let server = Acceptor::new(Inet::default(), || WhoAmI)
+            .concurrency(concurrency)
+            .open(reactor.registry(), &Addr::loopback(0))
+            .unwrap();
+        reactor.run_once(Some(std::time::Duration::ZERO)).unwrap();
+        let crowd: Vec<_> = (0..20).map(|_| client(server.addr())).collect();
+        let before = getrlimit(Resource::Nofile);
+        let current = Some(u64::from(handles()) + 4);
+        setrlimit(Resource::Nofile, Rlimit { current, maximum: before.maximum }).unwrap();
+        let is_shed = || {
+            let has_ended = |stream: &inet::Stream| !matches!(stream.try_recv(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+            crowd.iter().filter(|stream| has_ended(stream)).count() >= 10
+        };
+        run(&reactor, is_shed);
+        setrlimit(Resource::Nofile, before).unwrap();
+        drop(crowd);
+        run(&reactor, || server.connections() == 0);
+        let late = client(server.addr());
+        late.send_n(b"who").unwrap();
+        let is_served = || late.try_recv(&mut [0; 4]).is_ok_and(|count| count == 4);
+        run(&reactor, is_served);
+        drop(late);
+        run(&reactor, || server.connections() == 0 && children() == 0);
     }
 
     /// A process that cannot be looked after is not left alone: there is room for the listening handler only.
