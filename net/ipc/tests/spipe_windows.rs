@@ -350,6 +350,20 @@ fn what_counts_as_sent_survives_the_thread_and_the_end_that_sent_it() {
 }
 
 #[test]
+fn a_peer_that_never_receives_holds_an_end_that_is_closed_for_a_while_only() {
+    let addr = fresh();
+    let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().connections(1)).unwrap();
+    let idle = Connector::connect_timeout(&addr, LONG).unwrap();
+    let (server, _) = acceptor.accept_within(LONG).unwrap();
+    fill(&server);
+    drop(server);
+    let _next = Connector::connect_timeout(&addr, LONG).unwrap();
+    assert_eq!(acceptor.try_accept().unwrap_err().kind(), ErrorKind::WouldBlock, "the end goes on");
+    acceptor.accept_within(LONG).unwrap();
+    assert_eq!(idle.send_within(b"x", LONG).unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+#[test]
 fn shutting_an_end_down_ends_all_waits_and_leaves_what_was_sent() {
     let (_acceptor, client, server) = met();
     let client = Arc::new(client);
@@ -449,7 +463,7 @@ fn who_came_is_known() {
     let (_acceptor, client, server) = met();
     let (one, other) = pair().unwrap();
     for stream in [client, server, one, other] {
-        assert_eq!(stream.peer_process_id(), process::id());
+        assert_eq!(stream.peer_process_id(), Some(process::id()));
     }
 }
 

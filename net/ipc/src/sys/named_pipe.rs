@@ -12,10 +12,15 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
 use std::ptr;
 use std::time::Duration;
 
+use spandrel_sync::Arc;
 use windows_sys::Win32::Foundation::{
     ERROR_ACCESS_DENIED, ERROR_IO_PENDING, ERROR_NO_DATA, ERROR_OPERATION_ABORTED, ERROR_PIPE_BUSY,
-    ERROR_PIPE_CONNECTED, ERROR_SEM_TIMEOUT, INVALID_HANDLE_VALUE, WAIT_OBJECT_0, WAIT_TIMEOUT,
+    ERROR_PIPE_CONNECTED, ERROR_SEM_TIMEOUT, INVALID_HANDLE_VALUE, LocalFree, WAIT_OBJECT_0, WAIT_TIMEOUT,
 };
+use windows_sys::Win32::Security::Authorization::{
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
+};
+use windows_sys::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_FIRST_PIPE_INSTANCE, FILE_FLAG_OVERLAPPED, PIPE_ACCESS_DUPLEX, ReadFile, SECURITY_IDENTIFICATION,
 };
@@ -106,6 +111,37 @@ pub(crate) struct Instance {
     pub(crate) queues: [u32; 2],
 }
 
+/// Who may do what, as the system reads it (Security Descriptor Definition Language): all to the owner, to administrators and to
+/// the system. Without this, everybody may open a pipe to receive from it.
+const ACCESS: &str = "D:P(A;;GA;;;OW)(A;;GA;;;BA)(A;;GA;;;SY)";
+
+/// A security descriptor of the system's.
+struct Descriptor(PSECURITY_DESCRIPTOR);
+
+impl Descriptor {
+    fn new(text: &str) -> io::Result<Self> {
+        let text = wide(text);
+        let mut descriptor = ptr::null_mut();
+        // SAFETY: the text ends with a zero, and `descriptor` is there for the answer.
+        let made = unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                text.as_ptr(),
+                SDDL_REVISION_1,
+                &mut descriptor,
+                ptr::null_mut(),
+            )
+        };
+        if made == 0 { Err(io::Error::last_os_error()) } else { Ok(Self(descriptor)) }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the system made it for us to be freed so.
+        unsafe { LocalFree(self.0) };
+    }
+}
+
 /// One end of a named pipe.
 #[derive(Debug)]
 pub(crate) struct Pipe {
@@ -115,11 +151,18 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// A new instance, not yet connected: the first of its name, which then nobody else may have, or one more.
+    /// A new instance, not yet connected: the first of its name, which then nobody else may have, or one more. The user whose
+    /// process this is, administrators and the system may open it, and nobody else.
     pub(crate) fn create(name: &str, instance: &Instance, first: bool) -> io::Result<Self> {
         let wide = wide(name);
+        let access = Descriptor::new(ACCESS)?;
+        let attributes = SECURITY_ATTRIBUTES {
+            nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
+            lpSecurityDescriptor: access.0,
+            bInheritHandle: 0,
+        };
         let first = if first { FILE_FLAG_FIRST_PIPE_INSTANCE } else { 0 };
-        // SAFETY: the name ends with a zero and is there until the call returns; there are no attributes.
+        // SAFETY: the name ends with a zero; it, the attributes and the descriptor are there until the call returns.
         let handle = unsafe {
             CreateNamedPipeW(
                 wide.as_ptr(),
@@ -129,7 +172,7 @@ impl Pipe {
                 instance.queues[0],
                 instance.queues[1],
                 0,
-                ptr::null(),
+                &attributes,
             )
         };
         owned(handle).map(|handle| Self { handle, is_server: true })
@@ -227,13 +270,13 @@ pub(crate) enum Received {
 }
 
 /// What the system is told about an operation, and tells.
-struct Overlapped(Box<std::cell::UnsafeCell<OVERLAPPED>>);
+struct Overlapped(std::cell::UnsafeCell<OVERLAPPED>);
 
 impl Overlapped {
     /// For an operation that sets `event` at its end, and tells no completion port.
     fn new(event: &Event) -> Self {
         let untold = event.raw().map_addr(|addr| addr | 1);
-        Self(Box::new(OVERLAPPED { hEvent: untold, ..OVERLAPPED::default() }.into()))
+        Self(OVERLAPPED { hEvent: untold, ..OVERLAPPED::default() }.into())
     }
 
     fn as_ptr(&self) -> *mut OVERLAPPED {
@@ -261,25 +304,24 @@ impl Overlapped {
     }
 }
 
-// SAFETY: it is memory on the heap, and whoever has a reference to it only passes its address to the system, which keeps calls from
-// several threads apart.
+// SAFETY: whoever has a reference to it only passes its address to the system, which keeps calls from several threads apart.
 unsafe impl Send for Overlapped {}
 // SAFETY: as above.
 unsafe impl Sync for Overlapped {}
 
 /// An instance that waits for somebody to come.
 pub(crate) struct Listening {
-    pipe: spandrel_sync::Arc<Pipe>,
-    overlapped: Overlapped,
+    pipe: Arc<Pipe>,
+    overlapped: Box<Overlapped>,
     event: Event,
     /// Somebody had come before it began to wait: the system was not asked to.
     already: bool,
 }
 
 impl Listening {
-    pub(crate) fn start(pipe: spandrel_sync::Arc<Pipe>) -> io::Result<Self> {
+    pub(crate) fn start(pipe: Arc<Pipe>) -> io::Result<Self> {
         let event = Event::new()?;
-        let mut this = Self { pipe, overlapped: Overlapped::new(&event), event, already: false };
+        let mut this = Self { pipe, overlapped: Box::new(Overlapped::new(&event)), event, already: false };
         // SAFETY: `overlapped` lies on the heap, and dropping it ends the operation first.
         if unsafe { ConnectNamedPipe(this.pipe.raw(), this.overlapped.as_ptr()) } == 0 {
             let error = io::Error::last_os_error();
@@ -314,7 +356,7 @@ impl Listening {
         self.overlapped.result(&self.pipe).map(|_| true)
     }
 
-    pub(crate) fn pipe(&self) -> &spandrel_sync::Arc<Pipe> {
+    pub(crate) fn pipe(&self) -> &Arc<Pipe> {
         &self.pipe
     }
 }

@@ -12,8 +12,8 @@ use crate::sys::named_pipe::{Event, Instance, Listening, Pipe, is_aborted, is_bu
 
 /// Waits under a name for processes of this machine to come, each of which is given a pipe; carries no octets itself.
 ///
-/// Several threads may accept at once. Dropping it stops listening. Who may come is as Windows has it for pipes without a security
-/// descriptor of their own: for both directions the user whose process this is, administrators and the system.
+/// Several threads may accept at once. Dropping it stops listening. Processes of the user whose process this is may come, and those of
+/// administrators and of the system; whoever comes over the network is rejected.
 #[derive(Debug)]
 pub struct Acceptor {
     addr: Addr,

@@ -30,7 +30,7 @@ pub(super) struct End {
     /// Events that no operation uses now: as many as threads have ever received at once.
     pub(super) events: Mutex<Vec<Event>>,
     pub(super) settings: Settings,
-    peer_process_id: u32,
+    peer_process_id: Option<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl Stream {
         let pipe = pipe.into();
         Ok(Self {
             end: Arc::new(End {
-                peer_process_id: pipe.peer_process_id()?,
+                peer_process_id: pipe.peer_process_id().ok(),
                 outgoing: Outgoing::new(pipe)?,
                 stop: Event::new()?,
                 events: Mutex::default(),
@@ -82,9 +82,10 @@ impl Stream {
     }
 
     /// The process at the other end when the pipe was made, as the system tells (`GetNamedPipeClientProcessId`,
-    /// `GetNamedPipeServerProcessId`); our own for the ends of a [`pair`](super::pair). It may have ended since, and its number be another's.
+    /// `GetNamedPipeServerProcessId`); our own for the ends of a [`pair`](super::pair). It may have ended since, and its number be another's. `None`
+    /// where the system does not tell.
     #[must_use]
-    pub fn peer_process_id(&self) -> u32 {
+    pub fn peer_process_id(&self) -> Option<u32> {
         self.end.peer_process_id
     }
 

@@ -65,6 +65,7 @@ struct Write {
 }
 
 /// What the system is told about an operation.
+#[repr(transparent)]
 struct Told(UnsafeCell<OVERLAPPED>);
 
 // SAFETY: nobody looks into it but the system.
