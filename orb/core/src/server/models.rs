@@ -111,6 +111,8 @@ struct Readers {
     is_draining: bool,
     /// A reactor's threads read, and those that take over from them.
     is_pooled: bool,
+    /// How often the reactor has read.
+    reads: u32,
 }
 
 impl Transport for Attended {
@@ -180,6 +182,7 @@ struct Received {
     replies: Vec<u32>,
     located: u32,
     goodbyes: u32,
+    complaints: u32,
 }
 
 impl Stage {
@@ -281,6 +284,7 @@ impl Stage {
                             received.located += 1;
                         }
                         MessageType::CloseConnection => received.goodbyes += 1,
+                        MessageType::MessageError => received.complaints += 1,
                         other => panic!("a server sent {other}"),
                     }
                 }

@@ -81,7 +81,8 @@ impl Pool {
 
     /// It keeps the thread no longer.
     pub(super) fn let_go(&self) {
-        self.staff.held_up.fetch_sub(1, Ordering::SeqCst);
+        let before = self.staff.held_up.fetch_sub(1, Ordering::SeqCst);
+        debug_assert_ne!(before, 0, "a thread is let go that was not held up");
     }
 
     /// How many threads are kept.
