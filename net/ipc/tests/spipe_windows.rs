@@ -1,10 +1,11 @@
 //! STREAM pipes on Windows: instances of a named pipe.
 #![cfg(windows)]
 
+use std::env;
 use std::fs::File;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Write};
 use std::path::Path;
-use std::process;
+use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -326,6 +327,8 @@ fn a_send_that_runs_out_of_time_says_how_much_was_sent() {
     client.set_nonblocking(false).unwrap();
     drain(&server, sent);
 
+    client.send_n_within(b"again", LONG).unwrap();
+    server.recv_n_within(&mut [0; 5], LONG).unwrap();
     let data = pattern(1_000_000);
     let stopped = client.send_n_within(&data, SHORT).unwrap_err();
     assert_eq!(stopped.kind(), ErrorKind::TimedOut);
@@ -424,6 +427,69 @@ fn a_peer_that_sends_nothing_with_much_ado_has_not_ended() {
     client.write_all(b"x").unwrap();
     let mut octet = [0];
     assert_eq!((server.recv_within(&mut octet, LONG).unwrap(), octet), (1, *b"x"));
+}
+
+#[test]
+fn waits_that_end_early_lose_no_octet_and_send_none_twice() {
+    const MOMENT: Duration = Duration::from_micros(200);
+    const ALL: usize = 2_000_000;
+    let (_acceptor, client, server) = met();
+    let data = pattern(ALL);
+    let sender = thread::spawn(move || {
+        let mut sent = 0;
+        while sent < ALL {
+            match client.send_within(&data[sent..ALL.min(sent + 30_000)], MOMENT) {
+                Ok(n) => sent += n,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
+            }
+        }
+        client
+    });
+    let mut received = Vec::new();
+    let mut buffer = [0; 1000];
+    while received.len() < ALL {
+        match server.recv_within(&mut buffer, MOMENT) {
+            Ok(0) => break,
+            Ok(n) => received.extend_from_slice(&buffer[..n]),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
+        }
+        if received.len() % 7 == 0 {
+            thread::yield_now(); // now one side is quicker, now the other
+        }
+    }
+    assert!(received == pattern(ALL));
+    let client = sender.join().unwrap();
+    assert_eq!(server.try_recv(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(client);
+    assert_eq!(server.recv_within(&mut buffer, LONG).unwrap(), 0);
+}
+
+#[test]
+fn a_process_that_is_killed_is_a_peer_that_goes() {
+    const ROLE: &str = "SPANDREL_TEST_PIPE";
+    if let Ok(addr) = env::var(ROLE) {
+        let client = Connector::connect_timeout(&addr.parse().unwrap(), LONG).unwrap();
+        client.send_n(&process::id().to_le_bytes()).unwrap();
+        thread::sleep(LONG); // receives nothing for as long as it lives
+        return;
+    }
+    let addr = fresh();
+    let acceptor = Acceptor::open(&addr).unwrap();
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "a_process_that_is_killed_is_a_peer_that_goes"])
+        .env(ROLE, addr.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (server, _) = acceptor.accept_within(LONG).unwrap();
+    let mut id = [0; 4];
+    server.recv_n_within(&mut id, LONG).unwrap();
+    assert_eq!((u32::from_le_bytes(id), server.peer_process_id()), (child.id(), Some(child.id())));
+    fill(&server);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(server.recv_within(&mut id, LONG).unwrap(), 0);
+    assert_eq!(server.send_within(b"x", LONG).unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use spandrel_sync::atomic::{AtomicU64, Ordering};
 
 use super::options::QUEUE;
 use super::{Addr, Stream};
-use crate::sys::named_pipe::{Instance, Pipe, is_busy, is_in_use};
+use crate::sys::named_pipe::{Instance, Pipe, is_in_use};
 
 /// Both ends of one pipe, for threads of this process.
 ///
@@ -15,14 +15,13 @@ use crate::sys::named_pipe::{Instance, Pipe, is_busy, is_in_use};
 /// Those of the operating system, such as too many open handles.
 pub fn pair() -> io::Result<(Stream, Stream)> {
     // Windows has no pipe for both directions without a name. Whoever guesses this one costs us another attempt.
-    let mut attempts = 0..ATTEMPTS;
-    loop {
-        attempts.next();
+    for _ in 1..ATTEMPTS {
         match attempt() {
-            Err(error) if is_in_use(&error) && !attempts.is_empty() => {}
+            Err(error) if is_in_use(&error) => {}
             result => return result,
         }
     }
+    attempt()
 }
 
 const ATTEMPTS: u32 = 8;
@@ -34,6 +33,6 @@ fn attempt() -> io::Result<(Stream, Stream)> {
     let any = RandomState::new().hash_one(count);
     let addr = Addr::name(&format!("spandrel-pair-{}-{count}-{any:016x}", std::process::id()))?;
     let one = Pipe::create(addr.rendezvous()?, &Instance { limit: 1, queues: [QUEUE; 2] }, true)?;
-    let other = Pipe::open(addr.rendezvous()?).inspect_err(|error| debug_assert!(is_busy(error), "{error}"))?;
+    let other = Pipe::open(addr.rendezvous()?)?;
     Ok((Stream::new(one)?, Stream::new(other)?))
 }
