@@ -418,3 +418,26 @@ fn clients_that_send_an_octet_at_a_time_delay_nobody() {
     drop(slow);
     await_nothing_left(server.port());
 }
+
+#[test]
+fn many_idle_connections_do_not_hide_the_slow_ones() {
+    const IDLE: usize = 4000;
+    const HELD: u32 = 200;
+    let server = Server::start();
+    let idle: Vec<TcpStream> = (0..IDLE).map(|_| connect(&server)).collect();
+    let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
+    server.client().ping().unwrap();
+    let start = Instant::now();
+    for (gate, stream) in (0..).zip(&mut clients) {
+        stream.write_all(&request(&server, ResponseFlags::TWO_WAY, "hold", |out| out.u32(gate))).unwrap();
+    }
+    server.probe.await_held(HELD as usize);
+    let elapsed = start.elapsed();
+    for gate in 0..HELD {
+        server.probe.open(gate);
+    }
+    // Looking at all connections takes the watcher a tick that grows with them, a sixteenth of a second here.
+    assert!(elapsed < Duration::from_secs(2), "{elapsed:?}");
+    drop((idle, clients));
+    await_nothing_left(server.port());
+}

@@ -67,6 +67,7 @@ impl Server {
         if self.closing.load(Ordering::Acquire) {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
         }
+        orb.watcher().attend(self);
         let registry = self.pool.registry()?;
         let mut published = Vec::new();
         for (acceptor, addr) in opened {

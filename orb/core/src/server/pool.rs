@@ -5,7 +5,9 @@
 //! system call for each request (design decision 3).
 //!
 //! A thread that is kept, by a slow servant or by a client that does not read its answer, has another in its stead: there are as many
-//! as are kept, and a few besides. Nothing else bounds them, since each is kept by another connection, and those are bounded.
+//! as are kept, and a few besides. Nothing else bounds them, since each is kept by another connection, and those are bounded. The
+//! watcher says which are kept; since that takes it the longer the more connections there are, it looks at the pool as a whole
+//! besides, whether all threads are stuck.
 
 use std::{io, sync::OnceLock, thread::available_parallelism, time::Duration};
 
@@ -13,7 +15,7 @@ use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry};
 use spandrel_sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use super::{
@@ -45,12 +47,45 @@ struct Staff {
     threads: AtomicUsize,
     /// Threads that an upcall keeps.
     held_up: AtomicUsize,
+    /// How many threads are with a connection, and above them how often one came.
+    visits: AtomicU64,
+    /// What `visits` was when the watcher looked last.
+    seen: AtomicU64,
+}
+
+/// In `visits`: one thread, which has come once.
+const VISIT: u64 = (1 << 32) + 1;
+/// In `visits`: those that are with a connection.
+const VISITORS: u64 = (1 << 32) - 1;
+
+/// The time that a thread is with a connection.
+struct Visit<'s>(&'s Staff);
+
+impl<'s> Visit<'s> {
+    #[inline]
+    fn begin(staff: &'s Staff) -> Self {
+        staff.visits.fetch_add(VISIT, Ordering::SeqCst);
+        Self(staff)
+    }
+}
+
+impl Drop for Visit<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.visits.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Pool {
     pub(super) fn new(max_connections: usize) -> Self {
         let free = available_parallelism().map_or(1, usize::from) + SPARE_THREADS;
-        let staff = Staff { free, threads: AtomicUsize::new(0), held_up: AtomicUsize::new(0) };
+        let staff = Staff {
+            free,
+            threads: AtomicUsize::new(0),
+            held_up: AtomicUsize::new(0),
+            visits: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+        };
         let max_handlers = max_connections.saturating_add(MAX_LISTENERS);
         Self { reactor: OnceLock::new(), max_handlers, staff: Arc::new(staff) }
     }
@@ -70,7 +105,8 @@ impl Pool {
     pub(super) fn serve(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
         let registry = self.registry()?;
         self.staff_as_wanted();
-        registry.register(Pooled { connection: Arc::clone(connection) }, Interest::INPUT).map(drop)
+        let pooled = Pooled { connection: Arc::clone(connection), staff: Arc::clone(&self.staff) };
+        registry.register(pooled, Interest::INPUT).map(drop)
     }
 
     /// An upcall keeps one of the threads: another has to do its work.
@@ -91,8 +127,26 @@ impl Pool {
         self.staff.held_up.load(Ordering::SeqCst)
     }
 
+    /// Whether all threads are where they were when this was asked last. Asked by the watcher, once in a tick.
+    pub(super) fn is_stuck(&self) -> bool {
+        let visits = self.staff.visits.load(Ordering::SeqCst);
+        let nothing_happened = self.staff.seen.swap(visits, Ordering::Relaxed) == visits;
+        let visitors = usize::try_from(visits & VISITORS).unwrap_or(usize::MAX);
+        nothing_happened && visitors > 0 && visitors >= self.staff.threads.load(Ordering::SeqCst)
+    }
+
+    /// Adds half as many threads as there are.
+    pub(super) fn strengthen(&self) {
+        let threads = self.staff.threads.load(Ordering::SeqCst);
+        self.staff_with(threads + threads / 2 + 1);
+    }
+
     fn staff_as_wanted(&self) {
-        if let Err(error) = self.staff(self.staff.wanted()) {
+        self.staff_with(self.staff.wanted());
+    }
+
+    fn staff_with(&self, wanted: usize) {
+        if let Err(error) = self.staff(wanted) {
             // Those that there are go on, and the next one that is held up tries again.
             tracing::error!(%error, "no further thread to serve connections");
         }
@@ -160,6 +214,7 @@ impl Staff {
 /// A connection without a thread of its own.
 struct Pooled {
     connection: Arc<ServerConnection>,
+    staff: Arc<Staff>,
 }
 
 impl EventHandler for Pooled {
@@ -173,6 +228,7 @@ impl EventHandler for Pooled {
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let _visit = Visit::begin(&self.staff);
         match self.connection.serve_ready() {
             Ready::Idle => {}
             Ready::Ended => context.close(),

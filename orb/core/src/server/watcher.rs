@@ -15,7 +15,7 @@ use spandrel_sync::{
     thread,
 };
 
-use super::ServerConnection;
+use super::{Server, ServerConnection};
 
 /// How long an upcall may keep the reading to itself, and a thread of the reactor.
 const TICK: Duration = Duration::from_millis(1);
@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(1);
 const ONE_WAY_TICKS: u32 = if cfg!(shuttle) { 3 } else { 100 };
 /// Ticks without any upcall before the watcher sleeps.
 const IDLE_TICKS: u32 = if cfg!(shuttle) { 2 } else { 100 };
-/// With more connections than this a tick is longer, so that looking at them costs the same share of time.
+/// With more connections than this they are not looked at in every tick, so that it costs the same share of time.
 const CONNECTIONS_PER_TICK: usize = 64;
 
 /// Watches all connections of one server.
@@ -37,6 +37,8 @@ pub(crate) struct Watcher {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Whose connections they are.
+    server: Weak<Server>,
     /// By where the connection lies.
     watched: HashMap<usize, Watched>,
     running: bool,
@@ -53,6 +55,11 @@ struct Watched {
 }
 
 impl Watcher {
+    /// Watches over the threads that all connections of this server share.
+    pub(super) fn attend(&self, server: &Arc<Server>) {
+        self.state.lock().server = Arc::downgrade(server);
+    }
+
     /// Watches one more connection. The watcher's thread starts with the first.
     pub(super) fn watch(self: &Arc<Self>, connection: &Arc<ServerConnection>) {
         let mut state = self.state.lock();
@@ -96,12 +103,22 @@ impl Watcher {
     }
 
     fn run(&self) {
-        let mut idle = 0;
+        let (mut idle, mut ticks) = (0, 0);
         let mut state = self.state.lock();
         while !state.stopped {
             if idle < IDLE_TICKS {
-                let crowd = u32::try_from(state.watched.len() / CONNECTIONS_PER_TICK).unwrap_or(u32::MAX);
-                self.wake.wait_for(&mut state, TICK.saturating_mul(1 + crowd));
+                self.wake.wait_for(&mut state, TICK);
+                if let Some(server) = state.stuck() {
+                    drop(state);
+                    server.pool().strengthen();
+                    drop(server);
+                    state = self.state.lock();
+                }
+                ticks += 1;
+                if ticks <= state.watched.len() / CONNECTIONS_PER_TICK {
+                    continue;
+                }
+                ticks = 0;
             } else {
                 self.awake.store(false, Ordering::SeqCst);
                 if !state.look().active {
@@ -134,6 +151,11 @@ struct Seen {
 }
 
 impl State {
+    /// The server, if none of its threads gets anywhere.
+    fn stuck(&self) -> Option<Arc<Server>> {
+        self.server.upgrade().filter(|server| server.pool().is_stuck())
+    }
+
     fn look(&mut self) -> Seen {
         let mut seen = Seen { active: false, overdue: Vec::new() };
         self.watched.retain(|_, watched| {
