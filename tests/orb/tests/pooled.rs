@@ -447,7 +447,7 @@ fn connections_that_fit() -> usize {
 #[test]
 fn many_idle_connections_do_not_hide_the_slow_ones() {
     const IDLE: usize = 4000;
-    const HELD: u32 = 200;
+    const HELD: u32 = 400;
     let server = Server::start();
     let idle: Vec<TcpStream> = (0..IDLE.min(connections_that_fit())).map(|_| connect(&server)).collect();
     let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
@@ -462,7 +462,7 @@ fn many_idle_connections_do_not_hide_the_slow_ones() {
         server.probe.open(gate);
     }
     // Looking at all connections takes the watcher a tick that grows with them, a sixteenth of a second here.
-    assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(10), "{elapsed:?}");
     drop((idle, clients));
     await_nothing_left(server.port());
 }
