@@ -23,16 +23,24 @@ impl<S: Transfer> Stream<S> {
         }
         let mut session = self.session.lock();
         session.is_patient = wait.is_patient();
+        let mut has_sent = false;
         loop {
             if session.is_handshaking() && !session.is_read_shut {
                 session = and_go_on(self.establish(session, &mut wait))?;
             }
             let taken = session.take(slices);
-            session = self.send_what_can_be(session); // alerts, new keys
+            if session.has_output() && !has_sent {
+                session = self.send_what_can_be(session); // alerts, new keys
+                has_sent = true;
+                if let Ok(None) = taken {
+                    continue; // the lock was free meanwhile, so something may have come
+                }
+            }
             match taken? {
                 Some(octets) => return Ok(octets),
                 None => session = and_go_on(self.fill(session, &mut wait))?,
             }
+            has_sent = false;
         }
     }
 
@@ -55,6 +63,7 @@ impl<S: Transfer> Stream<S> {
             if session.is_sending {
                 continue;
             }
+            session.check_sending()?; // another thread may have ended it meanwhile
             match session.put(slices)? {
                 0 => {}
                 octets => break octets,
@@ -119,11 +128,13 @@ impl<S: Transfer> Stream<S> {
                 return (self.send_what_can_be(session), Err(fault.into())); // with an alert
             }
             let mut limited = wait.not_beyond(self.handshake_end);
+            if !session.is_handshaking() {
+                break; // what follows (tickets) is not waited for
+            }
             let result;
-            (session, result) = match session.has_output() {
-                true => self.send_output(session, &mut limited),
-                false if session.is_handshaking() => self.fill(session, &mut limited),
-                false => break,
+            (session, result) = match session.has_output() && session.collect() {
+                true => self.send_once(session, &mut limited),
+                false => self.fill(session, &mut limited),
             };
             *wait = wait.begun();
             match result {

@@ -218,6 +218,7 @@ impl<S: Transfer> Stream<S> {
         let (mut session, result) = self.send_output(session, &mut wait);
         match result {
             Err(error) if !is_timeout(&error) => Err(error),
+            _ if session.is_half_closed => Ok(()), // by another thread
             Ok(()) if !session.output.is_held() => Ok(()),
             Err(_) if !is_patient && !session.output.is_held() => Ok(()),
             // The peer is not to believe that it has everything.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::crypto::CryptoProvider;
+use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::ServerName;
 use spandrel_ipc::{Family, inet};
 use spandrel_sync::Arc;
@@ -87,16 +88,19 @@ pub(crate) fn client_options() -> ClientOptions {
     ClientOptions::new(provider(), pem::authorities(authority().pem().as_bytes()).unwrap())
 }
 
+pub(crate) fn server_config() -> Arc<ServerConfig> {
+    static CONFIG: OnceLock<Arc<ServerConfig>> = OnceLock::new();
+    Arc::clone(CONFIG.get_or_init(|| server_options().build().unwrap()))
+}
+
+pub(crate) fn client_config() -> Arc<ClientConfig> {
+    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    Arc::clone(CONFIG.get_or_init(|| client_options().build().unwrap()))
+}
+
 /// Both sides, over `inner`.
 pub(crate) fn tls<F: Family>(inner: F) -> Tls<F> {
-    static CONFIGS: OnceLock<(Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>)> = OnceLock::new();
-    let (server, client) =
-        CONFIGS.get_or_init(|| (server_options().build().unwrap(), client_options().build().unwrap()));
-    Tls::new(inner)
-        .server(Arc::clone(server))
-        .client(Arc::clone(client), name())
-        .handshake_timeout(LONG)
-        .close_timeout(LONG)
+    Tls::new(inner).server(server_config()).client(client_config(), name()).handshake_timeout(LONG).close_timeout(LONG)
 }
 
 pub(crate) fn tcp() -> Tls {
