@@ -126,6 +126,19 @@ fn connections_at(port: u16) -> usize {
     connected.count()
 }
 
+/// Lets this process have as many open files as the system allows it; how many that are.
+fn descriptors() -> usize {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+        maximum.map_or(usize::MAX, |maximum| usize::try_from(maximum).unwrap())
+    }
+    #[cfg(not(unix))]
+    usize::MAX
+}
+
 /// Waits until no connection of the server is left, nor a thread that took over.
 fn await_nothing_left(port: u16) {
     #[cfg(target_os = "linux")]
@@ -137,6 +150,7 @@ fn await_nothing_left(port: u16) {
 }
 
 fn connect(server: &Server) -> TcpStream {
+    descriptors();
     let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -173,36 +187,57 @@ fn read_sum(stream: &mut TcpStream) -> u32 {
     u32::from_le_bytes(*reply.last_chunk().unwrap())
 }
 
-/// Calls all the time while `disturbance` lasts, and checks every answer; how often, and how long the slowest took.
-fn while_others_call(server: &Server, disturbance: impl FnOnce()) -> (u32, Duration) {
-    let (done, calls) = (AtomicBool::new(false), AtomicU32::new(0));
-    let target = server.client();
-    target.ping().unwrap();
-    let converse = || {
-        let mut slowest = Duration::ZERO;
-        while !done.load(Ordering::SeqCst) {
-            let number = i32::try_from(calls.fetch_add(1, Ordering::SeqCst)).unwrap();
-            let before = Instant::now();
-            assert_eq!(target.add(number, 1).unwrap(), number + 1);
-            slowest = slowest.max(before.elapsed());
-        }
-        slowest
-    };
-    /// Lets the caller end whatever happens to the disturbance.
-    struct Done<'d>(&'d AtomicBool);
-    impl Drop for Done<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::SeqCst);
+/// Somebody who calls all the time.
+#[derive(Default)]
+struct Caller {
+    is_done: AtomicBool,
+    calls: AtomicU32,
+}
+
+impl Caller {
+    fn converse(&self, server: &Server) {
+        let target = server.client();
+        while !self.is_done.load(Ordering::SeqCst) {
+            assert_eq!(target.add(1, 2).unwrap(), 3);
+            self.calls.fetch_add(1, Ordering::SeqCst);
         }
     }
-    let slowest = thread::scope(|scope| {
-        let caller = scope.spawn(converse);
-        let end = Done(&done);
-        disturbance();
-        drop(end);
-        caller.join().unwrap()
+
+    /// Waits until another call was answered that began after this.
+    fn await_call(&self) {
+        let before = self.calls.load(Ordering::SeqCst);
+        await_that("nobody else is served", || self.calls.load(Ordering::SeqCst) > before + 1);
+    }
+}
+
+/// Has somebody call all the time while `disturbance` lasts, and check every answer.
+fn while_another_calls(server: &Server, disturbance: impl FnOnce(&Caller)) {
+    /// Also by a panic, lest the test wait for the caller.
+    struct Done<'c>(&'c Caller);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.is_done.store(true, Ordering::SeqCst);
+        }
+    }
+    let caller = Caller::default();
+    thread::scope(|scope| {
+        scope.spawn(|| caller.converse(server));
+        let _done = Done(&caller);
+        disturbance(&caller);
+        caller.await_call();
     });
-    (calls.into_inner(), slowest)
+}
+
+/// The shortest time in which `attempt` could be done: others use this machine as well.
+fn best_of(attempts: u32, limit: Duration, mut attempt: impl FnMut() -> Duration) -> Duration {
+    let mut best = attempt();
+    for _ in 1..attempts {
+        if best < limit {
+            break;
+        }
+        best = best.min(attempt());
+    }
+    best
 }
 
 #[test]
@@ -237,7 +272,7 @@ fn clients_that_do_not_read_their_answers_are_not_waited_for() {
     // What the server's side of the connection holds is far less than an answer, and so is what the client's side does.
     let server = Server::with(Orb::builder().socket_queues(Some(16 * 1024), None));
     let mut stalled = Vec::new();
-    let (calls, _) = while_others_call(&server, || {
+    while_another_calls(&server, |caller| {
         for number in 0..STALLED {
             let mut stream = connect(&server);
             let data = vec![number; OCTETS];
@@ -245,13 +280,13 @@ fn clients_that_do_not_read_their_answers_are_not_waited_for() {
                 request(&server, ResponseFlags::TWO_WAY, "echo_octets", |out| out.octet_sequence(&data).unwrap());
             stream.write_all(&message).unwrap();
             stalled.push(stream);
+            caller.await_call();
         }
         let late = server.client();
         for number in 0..100 {
             assert_eq!(late.add(number, 1).unwrap(), number + 1);
         }
     });
-    assert!(calls > 0);
     // Some read after all.
     for (number, mut stream) in (0..).zip(stalled).step_by(3) {
         let reply = read_message(&mut stream).unwrap();
@@ -282,27 +317,42 @@ fn connections_that_run_one_request_at_a_time_do_not_keep_every_thread() {
     await_nothing_left(server.port());
 }
 
-#[test]
-fn one_ways_that_last_keep_their_order_and_not_every_thread() {
-    const HELD: u32 = 400;
-    let server = Server::start();
+/// Has so many connections call something that lasts until it is released; how long it takes until all have begun.
+fn hold_all(
+    server: &Server,
+    clients: &mut [TcpStream],
+    gates: std::ops::Range<u32>,
+    response: ResponseFlags,
+) -> Duration {
+    let messages: Vec<_> = gates.clone().map(|gate| request(server, response, "hold", |out| out.u32(gate))).collect();
     let start = Instant::now();
-    let mut clients = Vec::new();
-    for gate in 0..HELD {
-        let mut stream = connect(&server);
-        stream.write_all(&request(&server, ResponseFlags::NONE, "hold", |out| out.u32(gate))).unwrap();
-        clients.push(stream);
+    for (stream, message) in clients.iter_mut().zip(messages) {
+        stream.write_all(&message).unwrap();
     }
-    server.probe.await_held(HELD as usize);
-    // A one-way may keep its connection's reading for a tenth of a second. Four threads would need ten seconds for all.
-    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
-    for gate in 0..HELD {
-        server.probe.open(gate);
-    }
-    for (number, stream) in (0..).zip(&mut clients) {
-        stream.write_all(&request_to_add(&server, number, 7)).unwrap();
-        assert_eq!(read_sum(stream), number + 7);
-    }
+    server.probe.await_held(clients.len());
+    let elapsed = start.elapsed();
+    gates.for_each(|gate| server.probe.open(gate));
+    elapsed
+}
+
+#[test]
+fn one_ways_that_last_do_not_keep_every_thread() {
+    const HELD: u32 = 200;
+    // A one-way may keep its connection's reading for a tenth of a second. Four threads would need five seconds for all.
+    const LIMIT: Duration = Duration::from_secs(3);
+    let server = Server::start();
+    let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
+    let mut gates = 0..HELD;
+    let best = best_of(5, LIMIT, || {
+        let elapsed = hold_all(&server, &mut clients, gates.clone(), ResponseFlags::NONE);
+        for (number, stream) in (0..).zip(&mut clients) {
+            stream.write_all(&request_to_add(&server, number, 7)).unwrap();
+            assert_eq!(read_sum(stream), number + 7);
+        }
+        gates = gates.end..gates.end + HELD;
+        elapsed
+    });
+    assert!(best < LIMIT, "{best:?}");
     drop(clients);
     await_nothing_left(server.port());
 }
@@ -366,7 +416,7 @@ fn clients_that_come_and_go_at_random_disturb_nobody() {
     let server = Server::start();
     let seed = fastrand::u64(..);
     println!("seed {seed}");
-    let (calls, _) = while_others_call(&server, || {
+    while_another_calls(&server, |_| {
         thread::scope(|scope| {
             for number in 0..THREADS {
                 let server = &server;
@@ -379,7 +429,6 @@ fn clients_that_come_and_go_at_random_disturb_nobody() {
             }
         });
     });
-    assert!(calls > 0);
     await_nothing_left(server.port());
 }
 
@@ -415,54 +464,40 @@ fn clients_that_send_an_octet_at_a_time_delay_nobody() {
     let server = Server::start();
     let mut slow: Vec<(TcpStream, Vec<u8>)> =
         (0..SLOW).map(|number| (connect(&server), request_to_add(&server, number, 5))).collect();
-    let (calls, slowest) = while_others_call(&server, || {
+    while_another_calls(&server, |caller| {
         for place in 0..slow[0].1.len() {
             for (stream, message) in &mut slow {
                 stream.write_all(&message[place..=place]).unwrap();
             }
+            caller.await_call();
         }
         for (number, (stream, _)) in (0..).zip(&mut slow) {
             assert_eq!(read_sum(stream), number + 5);
         }
     });
-    assert!(calls > 10 && slowest < Duration::from_secs(1), "{calls} calls, of which one took {slowest:?}");
     drop(slow);
     await_nothing_left(server.port());
 }
 
-/// Raises the limit of open files as far as may be, and leaves room for the other tests.
-fn connections_that_fit() -> usize {
-    #[cfg(unix)]
-    {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-        let limit = maximum.unwrap_or(20_000).min(20_000);
-        setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum }).unwrap();
-        usize::try_from(limit).unwrap().saturating_sub(2000) / 2
-    }
-    #[cfg(not(unix))]
-    usize::MAX
-}
-
 #[test]
 fn many_idle_connections_do_not_hide_the_slow_ones() {
-    const IDLE: usize = 4000;
-    const HELD: u32 = 400;
+    const HELD: u32 = 200;
+    // Looking at all connections takes the watcher a sixteenth of a second here. Four threads would have to be found fifty times.
+    const LIMIT: Duration = Duration::from_secs(3);
     let server = Server::start();
-    let idle: Vec<TcpStream> = (0..IDLE.min(connections_that_fit())).map(|_| connect(&server)).collect();
-    let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
-    server.client().ping().unwrap();
-    let start = Instant::now();
-    for (gate, stream) in (0..).zip(&mut clients) {
-        stream.write_all(&request(&server, ResponseFlags::TWO_WAY, "hold", |out| out.u32(gate))).unwrap();
-    }
-    server.probe.await_held(HELD as usize);
-    let elapsed = start.elapsed();
-    for gate in 0..HELD {
-        server.probe.open(gate);
-    }
-    // Looking at all connections takes the watcher a tick that grows with them, a sixteenth of a second here.
-    assert!(elapsed < Duration::from_secs(10), "{elapsed:?}");
-    drop((idle, clients));
+    let idle: Vec<TcpStream> = (0..4000.min(descriptors() / 8)).map(|_| connect(&server)).collect();
+    let mut gates = 0..HELD;
+    let best = best_of(5, LIMIT, || {
+        let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
+        server.client().ping().unwrap();
+        let elapsed = hold_all(&server, &mut clients, gates.clone(), ResponseFlags::TWO_WAY);
+        for stream in &mut clients {
+            read_message(stream).unwrap();
+        }
+        gates = gates.end..gates.end + HELD;
+        elapsed
+    });
+    assert!(best < LIMIT, "{best:?}");
+    drop(idle);
     await_nothing_left(server.port());
 }
