@@ -144,14 +144,18 @@ impl ServerConnection {
     pub(super) fn serve(self: &Arc<Self>) {
         let ending = Ending(self);
         let mut seat = self.seat();
+        let mut patience = seat::PATIENCE;
         loop {
-            let patience = seat.as_ref().map(|_| Deadline::after(seat::PATIENCE));
-            let next = self.reader.lock().next(self.link.transport(), patience.as_ref());
+            let deadline = seat.as_ref().map(|_| Deadline::after(patience));
+            let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
             let served = match next {
                 Ok(message) => self.handle(&message),
                 Err(ReadError::TimedOut) => match self.goes_back(&mut seat) {
                     true => return std::mem::forget(ending),
-                    false => Ok(Served::Continue),
+                    false => {
+                        patience = seat::LONGEST_PATIENCE.min(patience * 2);
+                        Ok(Served::Continue)
+                    }
                 },
                 Err(error) => Err(error),
             };

@@ -11,8 +11,11 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use super::{CLOSING, Ending, SEATED, Served, ServerConnection};
 use crate::reader::ReadError;
 
-/// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed.
+/// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed. Twice as
+/// long after each time that it was, so that thousands of such threads do not keep a processor busy.
 pub(super) const PATIENCE: Duration = Duration::from_millis(20);
+/// The longest.
+pub(super) const LONGEST_PATIENCE: Duration = Duration::from_millis(320);
 
 /// A connection's place in a reactor, which calls [`ServerConnection::serve_ready`] when there is something to read, and
 /// [`ServerConnection::unseated`] when it never will again.
