@@ -231,6 +231,11 @@ impl<S: Transfer> Stream<S> {
             Err(error) if is_timeout(&error) => {
                 scratch::give_input(buffer);
                 match waited {
+                    // Not every system shows the end that we have made ourselves.
+                    _ if session.is_read_shut => {
+                        session.end(Fault::Truncated);
+                        Ok(())
+                    }
                     Wait::AsSet(_) if !has_output => Err(io::ErrorKind::TimedOut.into()),
                     waited => waited.left().map(drop),
                 }

@@ -13,7 +13,7 @@ impl<S: Transfer> Pollable for Stream<S> {
     }
 
     fn pending(&self) -> bool {
-        self.session.lock().digest()
+        self.session.lock().is_readable()
     }
 
     fn is_plain(&self) -> bool {
@@ -52,7 +52,7 @@ impl<S: Transfer> Stream<S> {
         if !session.digest() && seen.contains(Interest::INPUT) {
             session = self.fill(session, &mut Wait::No).0;
         }
-        let is_readable = session.digest();
+        let is_readable = session.is_readable();
         session = self.send_what_can_be(session);
         let mut ready = seen & wanted & Interest::EXCEPTION;
         if is_readable {

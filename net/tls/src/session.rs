@@ -156,6 +156,11 @@ impl Session {
         self.has_plaintext_or_close() || self.failed.is_some() || self.ended.is_some()
     }
 
+    /// Whether a `recv` would not wait.
+    pub(crate) fn is_readable(&mut self) -> bool {
+        self.digest() || self.is_read_shut
+    }
+
     fn has_plaintext_or_close(&mut self) -> bool {
         self.connection.reader().fill_buf().is_ok()
     }
