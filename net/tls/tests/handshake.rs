@@ -209,6 +209,21 @@ fn a_client_that_is_not_known_is_refused() {
 }
 
 #[test]
+fn who_was_revoked_is_refused() {
+    let list = pem::revocation_lists(authority().revoke("revoked.test").as_bytes()).unwrap();
+    for (client, is_refused) in [("client.test", false), ("revoked.test", true)] {
+        let identity = identity_of(authority(), client);
+        let server = server_options().require_clients(trusted()).revoked(list.clone());
+        let (_client, _server, _joined, served) = meet(server, identity(client_options()));
+        let refusal = served.err().map(why);
+        assert_eq!(refusal, is_refused.then_some(Error::InvalidCertificate(CertificateError::Revoked)));
+    }
+    let list = pem::revocation_lists(authority().revoke(NAME).as_bytes()).unwrap();
+    let (_client, _server, joined, _served) = meet(server_options(), client_options().revoked(list));
+    assert_eq!(why(joined.unwrap_err()), Error::InvalidCertificate(CertificateError::Revoked));
+}
+
+#[test]
 fn with_tls_1_2_a_client_that_is_not_known_is_told_when_it_connects() {
     let family = Tls::new(inet::Inet::default())
         .server(server_options().allow_tls12().require_clients(trusted()).build().unwrap())

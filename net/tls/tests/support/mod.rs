@@ -5,7 +5,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::ServerName;
@@ -53,11 +56,36 @@ impl Authority {
     pub(crate) fn issue(&self, name: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.serial_number = Some(serial(name));
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &self.0).unwrap();
         Identity { chain: certificate.pem(), key: key.serialize_pem() }
     }
+
+    /// Vouches for what it issued for `name` no longer.
+    pub(crate) fn revoke(&self, name: &str) -> String {
+        let revoked = RevokedCertParams {
+            serial_number: serial(name),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(4000, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.0).unwrap().pem().unwrap()
+    }
+}
+
+/// The same for the same name.
+fn serial(name: &str) -> SerialNumber {
+    SerialNumber::from_slice(name.as_bytes())
 }
 
 /// The authority that both sides trust, unless a test is about that.
