@@ -34,6 +34,8 @@ struct Settings {
     send_timeout: Mutex<Option<Duration>>,
     /// Counts the calls of `shutdown`, so that waits begun before one look again.
     shutdowns: AtomicU64,
+    /// This side receives what has come, and then the end. Winsock's own form of that would reset the connection if anything came.
+    is_reader_closed: AtomicBool,
 }
 
 impl StreamSocket {
@@ -71,9 +73,25 @@ impl StreamSocket {
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        let result = self.socket.shutdown(how);
+        if how != Shutdown::Write {
+            self.settings.is_reader_closed.store(true, Ordering::SeqCst);
+        }
+        let result = if how == Shutdown::Read { Ok(()) } else { self.socket.shutdown(how) };
         self.settings.shutdowns.fetch_add(1, Ordering::SeqCst);
         result
+    }
+
+    /// What an attempt to receive comes to: the end, if this side has closed its reader and nothing is there any more.
+    fn received(&self, attempt: io::Result<usize>) -> io::Result<usize> {
+        match attempt {
+            Err(error)
+                if self.settings.is_reader_closed.load(Ordering::SeqCst)
+                    && (error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(WSAESHUTDOWN)) =>
+            {
+                Ok(0)
+            }
+            attempt => attempt,
+        }
     }
 
     /// Makes attempts, with waits for `flags` in between, as this socket is set up to.
@@ -141,7 +159,7 @@ pub(crate) fn try_send(socket: &StreamSocket, data: &[u8]) -> io::Result<usize> 
 }
 
 pub(crate) fn try_recv(socket: &StreamSocket, buffer: &mut [u8]) -> io::Result<usize> {
-    (&socket.socket).read(buffer)
+    socket.received((&socket.socket).read(buffer))
 }
 
 pub(crate) fn try_send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -150,7 +168,7 @@ pub(crate) fn try_send_v(socket: &StreamSocket, slices: &[IoSlice<'_>]) -> io::R
 
 pub(crate) fn try_recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     let count = slices.len().min(MAX_SLICES);
-    (&socket.socket).read_vectored(&mut slices[..count])
+    socket.received((&socket.socket).read_vectored(&mut slices[..count]))
 }
 
 /// Sending after the end was sent (`WSAESHUTDOWN`) is a broken pipe, as on Unix.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::Shutdown;
 use std::time::Duration;
 
-use spandrel_ipc::Transfer;
+use spandrel_ipc::{Interest, Transfer};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Condition, Mutex, Weak};
 
@@ -42,6 +42,9 @@ impl<S: Transfer> Member for InReactor<S> {
         shut(&self.stream, Shutdown::Read);
         // Where the handle does not show the end of the input (shared memory), the stream has to be asked anew.
         self.registry.resume(self.id);
+        if cfg!(windows) {
+            self.registry.mark_ready(self.id, Interest::INPUT);
+        }
     }
 
     fn cut(&self) {
