@@ -108,6 +108,8 @@ impl Server {
             self.pool.serve(&connection)
         };
         serving.inspect_err(|_| {
+            // Nothing was acted on, and nothing will be.
+            connection.begin_close();
             orb.watcher().forget(&connection);
             self.forget(&connection);
         })
@@ -143,5 +145,32 @@ impl Server {
             connections.iter().for_each(|connection| connection.await_farewell(stage, &deadline));
         }
         self.pool.close();
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use spandrel_ipc::inet::{Acceptor, Addr, Connector};
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_the_reactor_does_not_take_is_told_so_and_forgotten() {
+        let orb = Orb::builder().threaded_connections(0).build();
+        let server = orb.server();
+        server.pool.registry().unwrap();
+        server.pool.close();
+        let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
+        let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
+        let (stream, addr) = acceptor.accept().unwrap();
+        let error = server.welcome(stream, addr, &orb).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+        assert!(server.connections.lock().is_empty());
+        let mut said = [0; 64];
+        let goodbye = bare_message(GiopVersion::V1_0, ByteOrder::NATIVE, MessageType::CloseConnection);
+        assert_eq!(client.recv(&mut said).unwrap(), goodbye.len());
+        assert_eq!(said[..goodbye.len()], goodbye);
+        assert_eq!(client.recv(&mut said).unwrap(), 0);
+        orb.shutdown(true).unwrap();
     }
 }
