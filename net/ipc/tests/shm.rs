@@ -7,6 +7,7 @@ mod support;
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -176,8 +177,10 @@ fn who_closes_its_reader_is_sent_nothing_more() {
 #[test]
 fn shutting_down_ends_the_waits_of_both_sides() {
     let (one, other) = small();
+    let has_begun = AtomicBool::new(false);
     thread::scope(|scope| {
         let receivers = [&one, &other].map(|stream| {
+            let has_begun = &has_begun;
             scope.spawn(move || {
                 let mut received = 0;
                 loop {
@@ -185,13 +188,22 @@ fn shutting_down_ends_the_waits_of_both_sides() {
                         0 => break received,
                         n => received += n,
                     }
+                    has_begun.store(true, Ordering::Relaxed);
                 }
             })
         });
-        let sender = scope.spawn(|| one.send_n(&vec![1; 4 << 20]));
-        wait_ready(&other, Interest::INPUT, Some(LONG)).unwrap();
+        let sender = scope.spawn(|| {
+            let mut sent = 0;
+            while let Ok(n) = one.send(&[1; RING]) {
+                sent += n;
+            }
+            sent
+        });
+        while !has_begun.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
         one.shutdown(Shutdown::Both).unwrap();
-        let sent = sender.join().unwrap().map_or_else(|error| error.transferred, |()| 4 << 20);
+        let sent = sender.join().unwrap();
         assert_eq!(receivers.map(|thread| thread.join().unwrap()), [0, sent], "what was sent is received");
     });
     assert_eq!(one.send(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
