@@ -10,9 +10,10 @@ use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex};
 
 use crate::demux::{Demultiplexer, Shown};
+use crate::key::Key;
 use crate::lead::Leadership;
 use crate::queue::{Item, Mail, Queue, What};
-use crate::table::{Key, Table};
+use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
 use crate::wakeup::Wakeup;
 use crate::{Expired, Options, ThreadStrategy};

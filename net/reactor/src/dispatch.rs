@@ -7,10 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_ipc::{Interest, Pollable, Prepared};
 use spandrel_sync::MutexGuard;
 
+use crate::key::Key;
 use crate::lead::Turn;
 use crate::queue::{Item, Mail, What};
 use crate::state::{BUSY, Claim, DECODES, DISARMED, LISTED, MAIL, REMOVED, UNOPENED, Word};
-use crate::table::{Arming, Key, Owned, Slot};
+use crate::table::{Arming, Owned, Slot};
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry, sys};
 
 /// How a call of a handler ended.

@@ -6,7 +6,7 @@ use std::io;
 use spandrel_ipc::Pollable;
 
 use crate::timer::TimerId;
-use crate::{Context, table::Key};
+use crate::{Context, key::Key};
 
 /// Serves the events of one handle, of timers, of signals and of notices (paper 002, section 2.4).
 ///

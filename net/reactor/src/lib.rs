@@ -47,6 +47,7 @@ mod demux;
 mod dispatch;
 mod handler;
 mod inside;
+mod key;
 mod lead;
 #[cfg(all(test, shuttle))]
 mod models;

@@ -11,7 +11,7 @@ use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
 
-use crate::table::Key;
+use crate::key::Key;
 use crate::{Expired, Registry};
 
 /// One thing to dispatch.

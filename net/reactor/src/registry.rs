@@ -8,9 +8,10 @@ use spandrel_ipc::Interest;
 use spandrel_sync::Arc;
 
 use crate::core::Core;
+use crate::key::Key;
 use crate::queue::{Item, Mail, What};
 use crate::state::{Claim, SUSPENDED, Word};
-use crate::table::{Key, NoSlot, Owned, Slot};
+use crate::table::{NoSlot, Owned, Slot};
 use crate::timer::{Time, TimerId};
 use crate::{CloseReason, EventHandler, HandlerId, Trigger, inside};
 

@@ -15,8 +15,8 @@ use signal_hook::low_level;
 use spandrel_ipc::{Handle, Interest, Pollable};
 use spandrel_sync::Mutex;
 
+use crate::key::Key;
 use crate::queue::Mail;
-use crate::table::Key;
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry};
 
 /// A signal, by its number on this system.

@@ -9,30 +9,10 @@ use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
 use crate::EventHandler;
+use crate::key::Key;
 use crate::queue::Mailbox;
 use crate::state::{State, Word};
 use crate::sys::RawHandle;
-
-/// Slot and generation of a handler. Never zero, since generations begin at one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key(pub(crate) u64);
-
-impl Key {
-    pub(crate) fn new(index: u32, generation: u32) -> Self {
-        Self(u64::from(generation) << 32 | u64::from(index))
-    }
-
-    #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "the low half is meant")]
-    pub(crate) fn index(self) -> u32 {
-        self.0 as u32
-    }
-
-    #[inline]
-    pub(crate) fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-}
 
 /// One handler's place. On cache lines of its own, since several threads work at neighbours.
 #[derive(Debug)]
