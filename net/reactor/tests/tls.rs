@@ -1,5 +1,7 @@
 //! TLS under the reactor, by the patterns that serve every family.
 
+// That of the crate whose streams are served.
+#[path = "../../tls/tests/support/mod.rs"]
 mod support;
 
 use std::io::{self, ErrorKind};
