@@ -3,7 +3,7 @@
 pub use std::{any::Any, borrow::Cow, sync::Arc};
 
 pub use spandrel_cdr::{
-    BoundedString, BoundedVec, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, FromBound, Ior, LongDouble,
+    BoundedString, BoundedVec, CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize, FromBound, Ior, LongDouble,
     Reference, decode_fixed_vec, encode_fixed_slice,
 };
 pub use spandrel_giop::SystemException;
