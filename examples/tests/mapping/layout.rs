@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use spandrel::Char;
-use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, Fixed, Wire};
+use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, FixedSize, Wire};
 
 use crate::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};
 use crate::idl::mapping::{BinStruct, Colour, Point, Segment};
@@ -89,7 +89,7 @@ fn an_enumerator_that_does_not_exist_is_refused_in_both_codes() {
 
 #[test]
 fn only_small_structs_have_straight_line_code() {
-    fn size<T: Fixed>() -> usize {
+    fn size<T: FixedSize>() -> usize {
         T::SIZE
     }
     assert_eq!(size::<SixtyFour>(), 128);

@@ -6,7 +6,7 @@
 use std::{env, hint::black_box, time::Instant};
 
 use spandrel_cdr::{
-    ByteOrder, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, GiopVersion, Wire, decode_fixed_vec,
+    ByteOrder, CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize, GiopVersion, Wire, decode_fixed_vec,
     encode_fixed_slice,
 };
 
@@ -55,7 +55,7 @@ impl Decode for BinStruct {
     }
 }
 
-impl Fixed for BinStruct {
+impl FixedSize for BinStruct {
     const FIRST_ALIGN: usize = 2;
     const ALIGN: usize = 8;
     const SIZE: usize = 24;
@@ -63,24 +63,24 @@ impl Fixed for BinStruct {
     #[inline]
     fn put<const SWAP: bool>(&self, out: &mut [u8]) {
         let out: &mut [u8; 24] = out.try_into().expect("SIZE octets");
-        Fixed::put::<SWAP>(&self.s, &mut out[0..2]);
-        Fixed::put::<SWAP>(&self.c, &mut out[2..3]);
+        FixedSize::put::<SWAP>(&self.s, &mut out[0..2]);
+        FixedSize::put::<SWAP>(&self.c, &mut out[2..3]);
         out[3..4].fill(0);
-        Fixed::put::<SWAP>(&self.l, &mut out[4..8]);
-        Fixed::put::<SWAP>(&self.o, &mut out[8..9]);
+        FixedSize::put::<SWAP>(&self.l, &mut out[4..8]);
+        FixedSize::put::<SWAP>(&self.o, &mut out[8..9]);
         out[9..16].fill(0);
-        Fixed::put::<SWAP>(&self.d, &mut out[16..24]);
+        FixedSize::put::<SWAP>(&self.d, &mut out[16..24]);
     }
 
     #[inline]
     fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, CdrError> {
         let input: &[u8; 24] = input.try_into().expect("SIZE octets");
         Ok(Self {
-            s: Fixed::get::<SWAP>(&input[0..2])?,
-            c: Fixed::get::<SWAP>(&input[2..3])?,
-            l: Fixed::get::<SWAP>(&input[4..8])?,
-            o: Fixed::get::<SWAP>(&input[8..9])?,
-            d: Fixed::get::<SWAP>(&input[16..24])?,
+            s: FixedSize::get::<SWAP>(&input[0..2])?,
+            c: FixedSize::get::<SWAP>(&input[2..3])?,
+            l: FixedSize::get::<SWAP>(&input[4..8])?,
+            o: FixedSize::get::<SWAP>(&input[8..9])?,
+            d: FixedSize::get::<SWAP>(&input[16..24])?,
         })
     }
 }

@@ -6,10 +6,10 @@
 
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
-/// A type whose encoding from a start aligned to [`Fixed::ALIGN`] always has the same layout.
+/// A type whose encoding from a start aligned to [`FixedSize::ALIGN`] always has the same layout.
 ///
 /// Implemented for primitives here and, by generated code, for enums and for structs of fixed-size members.
-pub trait Fixed: Sized {
+pub trait FixedSize: Sized {
     /// Alignment of its first primitive.
     const FIRST_ALIGN: usize;
     /// Largest alignment of any of its primitives.
@@ -17,10 +17,10 @@ pub trait Fixed: Sized {
     /// Octets from an aligned start to the end of its last primitive; no tail padding.
     const SIZE: usize;
 
-    /// Writes the value into exactly [`Fixed::SIZE`] octets, padding as zeros. `SWAP`: against this machine's byte order.
+    /// Writes the value into exactly [`FixedSize::SIZE`] octets, padding as zeros. `SWAP`: against this machine's byte order.
     fn put<const SWAP: bool>(&self, out: &mut [u8]);
 
-    /// Reads the value from exactly [`Fixed::SIZE`] octets, ignoring padding.
+    /// Reads the value from exactly [`FixedSize::SIZE`] octets, ignoring padding.
     ///
     /// # Errors
     /// What a member's type refuses, such as [`CdrError::BadBoolean`] or [`CdrError::BadEnum`].
@@ -28,12 +28,12 @@ pub trait Fixed: Sized {
 }
 
 /// From one aligned element to the next.
-const fn stride<T: Fixed>() -> usize {
+const fn stride<T: FixedSize>() -> usize {
     T::SIZE.next_multiple_of(T::ALIGN)
 }
 
 /// True if the element after an aligned one is aligned too.
-const fn is_uniform<T: Fixed>() -> bool {
+const fn is_uniform<T: FixedSize>() -> bool {
     T::SIZE.next_multiple_of(T::FIRST_ALIGN).is_multiple_of(T::ALIGN)
 }
 
@@ -41,7 +41,7 @@ const fn is_uniform<T: Fixed>() -> bool {
 ///
 /// # Errors
 /// Those of the elements' [`Encode`].
-pub fn encode_fixed_slice<'a, T: Fixed + Encode>(items: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
+pub fn encode_fixed_slice<'a, T: FixedSize + Encode>(items: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
     let mut rest = items;
     while let Some((first, others)) = rest.split_first() {
         if is_uniform::<T>() && (out.gap(T::ALIGN) == out.gap(T::FIRST_ALIGN)) {
@@ -59,7 +59,7 @@ pub fn encode_fixed_slice<'a, T: Fixed + Encode>(items: &'a [T], out: &mut Encod
     Ok(())
 }
 
-fn put_all<T: Fixed, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
+fn put_all<T: FixedSize, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
     let Some((last, others)) = items.split_last() else { return };
     let room = out.room(others.len() * stride::<T>() + T::SIZE);
     let (body, tail) = room.split_at_mut(others.len() * stride::<T>());
@@ -75,7 +75,7 @@ fn put_all<T: Fixed, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
 ///
 /// # Errors
 /// [`CdrError::Truncated`], or what an element's type refuses.
-pub fn decode_fixed_vec<T: Fixed + Decode>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
+pub fn decode_fixed_vec<T: FixedSize + Decode>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
     let mut items = Vec::with_capacity(len.min(input.remaining() / T::MIN_OCTETS.max(1)));
     while items.len() < len {
         let gap = input.gap(T::FIRST_ALIGN);
@@ -99,7 +99,7 @@ pub fn decode_fixed_vec<T: Fixed + Decode>(input: &mut Decoder<'_>, len: usize) 
     Ok(items)
 }
 
-fn get_all<T: Fixed, const SWAP: bool>(body: &[u8], tail: &[u8], items: &mut Vec<T>) -> Result<(), CdrError> {
+fn get_all<T: FixedSize, const SWAP: bool>(body: &[u8], tail: &[u8], items: &mut Vec<T>) -> Result<(), CdrError> {
     // The first pass only looks for what cannot be read, and vanishes for types in which every octet means something. The
     // second cannot fail, so that it is a loop of known length without a way out.
     for octets in body.chunks_exact(stride::<T>()) {

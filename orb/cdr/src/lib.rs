@@ -1,7 +1,7 @@
 //! Common Data Representation: how IDL values become octets and back.
 //!
 //! An [`Encoder`] writes values into a scratch block and *lends* long sequences of primitives from where they lie; a
-//! [`Decoder`] reads them, lending what it can from the received octets. [`Encode`], [`Decode`] and [`Fixed`] are what
+//! [`Decoder`] reads them, lending what it can from the received octets. [`Encode`], [`Decode`] and [`FixedSize`] are what
 //! generated code implements. Plain object references ([`Ior`]) live here too, because they travel inside values.
 //!
 //! This crate opens no socket, starts no thread and reads no clock. What a message is belongs to `spandrel-giop`; what an
@@ -14,7 +14,7 @@ mod bounded;
 mod decoder;
 mod encoder;
 mod error;
-mod fixed;
+mod fixed_size;
 mod ior;
 mod primitive;
 mod scalar;
@@ -26,7 +26,7 @@ pub use bounded::{BoundedString, BoundedVec, OverBound};
 pub use decoder::{Decoder, Joint};
 pub use encoder::{Encoder, Hole, LEND_OCTETS};
 pub use error::CdrError;
-pub use fixed::{Fixed, decode_fixed_vec, encode_fixed_slice};
+pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
 pub use ior::{Binder, FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
 pub use scalar::{Char, LongDouble, NotLatin1};
 pub use value::{Decode, Encode};

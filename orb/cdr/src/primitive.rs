@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::{CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed};
+use crate::{CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize};
 
 macro_rules! number {
     ($type:ident) => {
@@ -65,7 +65,7 @@ macro_rules! number {
             }
         }
 
-        impl Fixed for $type {
+        impl FixedSize for $type {
             const FIRST_ALIGN: usize = size_of::<Self>();
             const ALIGN: usize = size_of::<Self>();
             const SIZE: usize = size_of::<Self>();
@@ -219,7 +219,7 @@ macro_rules! octet {
             }
         }
 
-        impl Fixed for $type {
+        impl FixedSize for $type {
             const FIRST_ALIGN: usize = 1;
             const ALIGN: usize = 1;
             const SIZE: usize = 1;

@@ -3,16 +3,16 @@
 mod support;
 
 use proptest::{collection::vec, prelude::*};
-use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Fixed, Joint};
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize, Joint};
 use support::{
     Modelled, ORDERS, check,
     structs::{BinStruct, Nested, Octets, Outer, Ragged, Short, Tailed},
     wire,
 };
 
-/// The constants of [`Fixed`] agree with what is written from an aligned start.
+/// The constants of [`FixedSize`] agree with what is written from an aligned start.
 #[track_caller]
-fn check_layout<T: Modelled + Fixed>(value: &T) {
+fn check_layout<T: Modelled + FixedSize>(value: &T) {
     for order in ORDERS {
         let mut model = support::Model::new(order, 0);
         value.model(&mut model);

@@ -1,7 +1,7 @@
 //! Structs written by hand in the form in which generated code has them.
 
 use proptest::prelude::*;
-use spandrel_cdr::{CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, decode_fixed_vec, encode_fixed_slice};
+use spandrel_cdr::{CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize, decode_fixed_vec, encode_fixed_slice};
 
 use super::{Model, Modelled};
 
@@ -36,7 +36,7 @@ macro_rules! fixed {
             }
         }
 
-        impl Fixed for $name {
+        impl FixedSize for $name {
             const FIRST_ALIGN: usize = $first;
             const ALIGN: usize = $align;
             const SIZE: usize = $size;
@@ -45,13 +45,13 @@ macro_rules! fixed {
             fn put<const SWAP: bool>(&self, out: &mut [u8]) {
                 let out: &mut [u8; $size] = out.try_into().expect("SIZE octets");
                 $(out[$gap].fill(0);)*
-                $(Fixed::put::<SWAP>(&self.$field, &mut out[$at..$at + <$type as Fixed>::SIZE]);)*
+                $(FixedSize::put::<SWAP>(&self.$field, &mut out[$at..$at + <$type as FixedSize>::SIZE]);)*
             }
 
             #[inline]
             fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, CdrError> {
                 let input: &[u8; $size] = input.try_into().expect("SIZE octets");
-                Ok(Self { $($field: Fixed::get::<SWAP>(&input[$at..$at + <$type as Fixed>::SIZE])?),* })
+                Ok(Self { $($field: FixedSize::get::<SWAP>(&input[$at..$at + <$type as FixedSize>::SIZE])?),* })
             }
         }
 

@@ -51,17 +51,17 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
             }
             #decode_vec
         }
-        impl #rt::Fixed for #ident {
+        impl #rt::FixedSize for #ident {
             const FIRST_ALIGN: usize = 4;
             const ALIGN: usize = 4;
             const SIZE: usize = 4;
             #[inline]
             fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-                <u32 as #rt::Fixed>::put::<SWAP>(&(*self as u32), out);
+                <u32 as #rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
             }
             #[inline]
             fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, #rt::CdrError> {
-                <Self as TryFrom<u32>>::try_from(<u32 as #rt::Fixed>::get::<SWAP>(input)?)
+                <Self as TryFrom<u32>>::try_from(<u32 as #rt::FixedSize>::get::<SWAP>(input)?)
             }
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn layout_of_struct(scope: Scope<'_, '_>, id: DefId) -> Option<Layout
     layout::shape(model, &Type::Named(id), &fields)?.layout()
 }
 
-/// `encode_slice` and `decode_vec` for types that implement `Fixed`.
+/// `encode_slice` and `decode_vec` for types that implement `FixedSize`.
 pub(super) fn forwards(scope: Scope<'_, '_>) -> (TokenStream, TokenStream) {
     let rt = scope.rt();
     let encode_slice = quote! {
@@ -39,7 +39,7 @@ pub(super) fn forwards(scope: Scope<'_, '_>) -> (TokenStream, TokenStream) {
     (encode_slice, decode_vec)
 }
 
-/// The implementation of `Fixed` for a struct.
+/// The implementation of `FixedSize` for a struct.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, layout: &Layout<DefId>) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
@@ -49,7 +49,7 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, layout: &
     puts.put(&layout.root, &quote! { self });
     let (puts, get) = (puts.steps, get(scope, &layout.root, true));
     quote! {
-        impl #rt::Fixed for #ident {
+        impl #rt::FixedSize for #ident {
             const FIRST_ALIGN: usize = #first_align;
             const ALIGN: usize = #align;
             const SIZE: usize = #size;
@@ -85,7 +85,7 @@ impl Puts {
                     quote! { out[#gap].fill(0); }
                 });
                 *end = offset + size;
-                self.steps.extend(quote! { #padding #rt::Fixed::put::<SWAP>(&#value, &mut out[#place]); });
+                self.steps.extend(quote! { #padding #rt::FixedSize::put::<SWAP>(&#value, &mut out[#place]); });
             }
             Placed::Array(elements) => elements.iter().enumerate().for_each(|(index, element)| {
                 let index = Literal::usize_unsuffixed(index);
@@ -104,7 +104,7 @@ fn get(scope: Scope<'_, '_>, placed: &Placed<DefId>, outermost: bool) -> TokenSt
     match placed {
         Placed::Leaf { offset, size } => {
             let place = range(*offset, *size);
-            quote! { #rt::Fixed::get::<SWAP>(&input[#place])? }
+            quote! { #rt::FixedSize::get::<SWAP>(&input[#place])? }
         }
         Placed::Array(elements) => {
             let elements = elements.iter().map(|element| get(scope, element, false));

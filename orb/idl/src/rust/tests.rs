@@ -265,7 +265,7 @@ fn fixed_structs_are_flattened_and_their_padding_is_zero() {
     check(
         "struct Inner { octet a; short b; }; struct Outer { octet o; Inner _in[2]; double d; };",
         &[
-            "impl ::spandrel::generated::Fixed for Outer",
+            "impl ::spandrel::generated::FixedSize for Outer",
             "const FIRST_ALIGN: usize = 1; const ALIGN: usize = 8; const SIZE: usize = 16;",
             "put::<SWAP>(&self.o, &mut out[0..1]);",
             "put::<SWAP>(&self.r#in[0].a, &mut out[1..2]);",
@@ -286,7 +286,7 @@ fn large_or_variable_structs_are_coded_member_by_member() {
         "struct S { Object o; };",
     ] {
         let rust = rust_of("s.idl", idl);
-        assert!(!rust.contains("Fixed"), "{rust}");
+        assert!(!rust.contains("FixedSize"), "{rust}");
     }
 }
 
@@ -393,7 +393,7 @@ fn structs_that_double_with_each_line_are_no_trouble() {
     let rust =
         rust_of("s.idl", &format!("{idl} exception E {{ S27 e1; S27 e2; }}; interface I {{ void f() raises (E); }};"));
     // S6 has 64 leaves, S7 has 128.
-    assert!(rust.contains("Fixed for S6 ") && !rust.contains("Fixed for S7 "));
+    assert!(rust.contains("FixedSize for S6 ") && !rust.contains("FixedSize for S7 "));
 }
 
 proptest::proptest! {
