@@ -59,6 +59,8 @@ pub struct Definition {
     pub doc: Vec<String>,
     /// Where its name stands: for a module at its first opening, for what was declared forward at its definition.
     pub span: Span,
+    /// The annotations before it, as written; those that the standard defines and those that it does not.
+    pub annotations: Vec<Annotation>,
     /// Whether it stands in the main file; for a module, whether any of its openings does. Otherwise it was included.
     pub in_main_file: bool,
     /// What it is.
@@ -89,8 +91,132 @@ pub enum DefinitionKind {
     Typedef(Typedef),
     /// `const`
     Const(Const),
-    /// `native`: a type that only the language mapping knows. Reserved: reported as not supported yet.
+    /// `union`
+    Union(Union),
+    /// `valuetype` with a body or declared forward: concrete, `abstract` or `custom`.
+    ValueType(ValueType),
+    /// `valuetype` with a type in place of a body: a boxed value.
+    ValueBox(ValueBox),
+    /// `native`: a type that only the language mapping knows.
     Native,
+    /// A component, home, event type, port type or connector: parsed, its names checked, and no code generated.
+    Unmapped(Unmapped),
+}
+
+/// An annotation, such as `@key` or `@range(min = 0, max = 9)` (IDL 4.2, 7.4.15 and 8).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Annotation {
+    /// Its name as written, without `@`.
+    pub name: String,
+    /// Its parameters: name, if written, and value.
+    pub parameters: Vec<(Option<String>, AnnotationValue)>,
+}
+
+/// The value of an annotation's parameter.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum AnnotationValue {
+    /// A constant expression.
+    Const(ConstValue),
+    /// A name that no constant has: an annotation that nobody defined may mean anything by it.
+    Name(String),
+}
+
+/// A union: a value of the discriminator's type, and the branch that it selects.
+#[derive(Clone, Debug)]
+pub struct Union {
+    /// The discriminator's type: an integer type, `char`, `wchar`, `boolean`, `octet`, an enum, or a typedef of one.
+    pub discriminator: Type,
+    /// The branches in order, each with at least one label. Labels differ; at most one branch has [`Label::Default`].
+    pub branches: Vec<Branch>,
+    /// A discriminator that selects no branch, the least one: what a union without a member has. `None` if every value
+    /// selects one.
+    pub unlisted: Option<ConstValue>,
+    /// As [`Struct::contents`].
+    pub contents: Vec<DefId>,
+}
+
+/// A branch of a union.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// What selects it.
+    pub labels: Vec<Label>,
+    /// Its name and type.
+    pub member: Member,
+}
+
+/// What selects a branch of a union.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Label {
+    /// `case` and a value of the discriminator's type.
+    Value(ConstValue),
+    /// `default`
+    Default,
+}
+
+/// A value type (CORBA 3.3 Part 1, clause 9).
+#[derive(Clone, Debug, Default)]
+pub struct ValueType {
+    /// `custom`: marshaled by code that its implementer writes.
+    pub is_custom: bool,
+    /// `abstract`: without state.
+    pub is_abstract: bool,
+    /// Declared forward and not defined in any file read.
+    pub forward_only: bool,
+    /// The direct base values, as written; the concrete one, if there is one, comes first.
+    pub bases: Vec<DefId>,
+    /// All bases as in [`Interface::all_bases`].
+    pub all_bases: Vec<DefId>,
+    /// `truncatable`: may be received as its concrete base.
+    pub is_truncatable: bool,
+    /// The interfaces that it supports, as written.
+    pub supports: Vec<DefId>,
+    /// Its own state, in order, without that of its base.
+    pub members: Vec<StateMember>,
+    /// Its initializers.
+    pub factories: Vec<Factory>,
+    /// Operations, attributes and nested definitions of this value itself, in source order.
+    pub contents: Vec<DefId>,
+}
+
+/// A state member of a value type.
+#[derive(Clone, Debug)]
+pub struct StateMember {
+    /// `public` rather than `private`.
+    pub is_public: bool,
+    /// Its name and type.
+    pub member: Member,
+}
+
+/// An initializer of a value type: `factory name(in …) raises (…)`.
+#[derive(Clone, Debug)]
+pub struct Factory {
+    /// The simple name.
+    pub name: String,
+    /// `in` parameters, in order.
+    pub parameters: Vec<Parameter>,
+    /// The user exceptions it may raise.
+    pub raises: Vec<DefId>,
+    /// As [`Definition::doc`].
+    pub doc: Vec<String>,
+    /// Where its name stands.
+    pub span: Span,
+}
+
+/// A boxed value: a value type with one member that has no name.
+#[derive(Clone, Debug)]
+pub struct ValueBox {
+    /// What is boxed.
+    pub ty: Type,
+}
+
+/// What the front end understands and no back end generates code for (CORBA 3.3 Part 3).
+#[derive(Clone, Debug)]
+pub struct Unmapped {
+    /// The IDL keyword that it is defined with, such as `component`.
+    pub keyword: &'static str,
+    /// Ordinary definitions inside it.
+    pub contents: Vec<DefId>,
 }
 
 /// A module: its openings taken together.
@@ -111,9 +237,9 @@ pub struct Interface {
     pub contents: Vec<DefId>,
     /// Declared forward and not defined in any file read; it can be referred to and nothing more.
     pub forward_only: bool,
-    /// `abstract interface`. Never set so far: the front end reports it as not supported yet.
+    /// `abstract interface`: a reference or a value.
     pub is_abstract: bool,
-    /// `local interface`. Never set so far: the front end reports it as not supported yet.
+    /// `local interface`: never leaves the process.
     pub is_local: bool,
 }
 
@@ -189,8 +315,19 @@ pub enum ConstValue {
     String(String),
     /// `wstring`
     WideString(String),
+    /// `fixed`
+    Fixed(FixedValue),
     /// A value of an enumeration: the enumerator.
     Enumerator(DefId),
+}
+
+/// A decimal number: `unscaled` × 10^-`scale`, of at most 31 digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedValue {
+    /// All digits as a whole number.
+    pub unscaled: i128,
+    /// How many of them stand behind the point.
+    pub scale: u8,
 }
 
 /// A type, as used by members, parameters, typedefs and constants.
@@ -204,7 +341,7 @@ pub enum Type {
         /// The greatest number of characters, without the terminating NUL.
         bound: Option<u32>,
     },
-    /// `wstring`, or `wstring<bound>`. Reserved: reported as not supported yet.
+    /// `wstring`, or `wstring<bound>`.
     WString {
         /// The greatest number of wide characters.
         bound: Option<u32>,
@@ -224,10 +361,25 @@ pub enum Type {
         /// The dimensions, outermost first; at least one, each at least 1.
         dimensions: Vec<u32>,
     },
-    /// An interface, struct, enum, typedef or native type (or exception, where `raises` names one).
+    /// An interface, value type, struct, union, enum, typedef or native type (or exception, where `raises` names one).
     Named(DefId),
     /// `Object`: a reference to an object of any interface.
     Object,
+    /// `fixed<digits, scale>`, or `fixed` alone as the type of a constant.
+    Fixed {
+        /// Digits in all, at most 31; for a constant, those of its value.
+        digits: u16,
+        /// Digits behind the point, at most as many.
+        scale: u16,
+    },
+    /// `any`: a value with its type.
+    Any,
+    /// `CORBA::TypeCode`: the description of a type.
+    TypeCode,
+    /// `ValueBase` (also written `CORBA::ValueBase`): a value of any value type.
+    ValueBase,
+    /// `CORBA::AbstractBase`: a reference or a value.
+    AbstractBase,
 }
 
 /// The types without parts (IDL 4.2, 7.4.1.4.4).
@@ -258,7 +410,7 @@ pub enum Primitive {
     Octet,
     /// `char`
     Char,
-    /// `wchar`. Reserved: reported as not supported yet.
+    /// `wchar`
     WChar,
 }
 
@@ -273,7 +425,7 @@ pub struct Operation {
     pub parameters: Vec<Parameter>,
     /// The user exceptions it may raise, each once; each is a [`DefinitionKind::Exception`].
     pub raises: Vec<DefId>,
-    /// The names of its `context` clause. Reserved: reported as not supported yet.
+    /// The names of its `context` clause.
     pub context: Vec<String>,
 }
 

@@ -157,6 +157,7 @@ pub(super) fn kind_name(value: &ConstValue) -> &'static str {
         ConstValue::WideChar(_) => "a wide character",
         ConstValue::String(_) => "a string",
         ConstValue::WideString(_) => "a wide string",
+        ConstValue::Fixed(_) => "a fixed-point number",
         ConstValue::Enumerator(_) => "an enumerator",
     }
 }

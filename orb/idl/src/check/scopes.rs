@@ -112,6 +112,7 @@ impl Checker<'_> {
             self.by_name.insert(scoped_name.clone(), id);
         }
         self.definitions.push(Definition {
+            annotations: Vec::new(),
             id,
             name: name.to_string(),
             scoped_name,

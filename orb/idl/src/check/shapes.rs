@@ -36,6 +36,15 @@ impl Checker<'_> {
             Type::String { .. } | Type::WString { .. } => Shape { octets: 5, ..Shape::default() },
             // An object reference: an empty type id and no profiles.
             Type::Object => Shape { octets: 9, ..Shape::default() },
+            Type::Fixed { digits, .. } => {
+                Shape { octets: (u64::from(*digits) + 2) / 2, fixed: true, ..Shape::default() }
+            }
+            // `tk_null`: the kind alone, and no value.
+            Type::Any | Type::TypeCode => Shape { octets: 4, ..Shape::default() },
+            // Nil.
+            Type::ValueBase => Shape { octets: 4, ..Shape::default() },
+            // What it is, and nil.
+            Type::AbstractBase => Shape { octets: 5, ..Shape::default() },
             Type::Sequence { element, .. } => {
                 let element = self.shape(element);
                 Shape { depth: element.depth + 1, octets: 4, fixed: false, by_sequence: true, ..element }

@@ -6,7 +6,7 @@ use std::ops::Index;
 
 use super::{
     Attribute, Const, DefId, Definition, DefinitionKind, Enum, Interface, Model, Operation, Primitive, Struct, Type,
-    Typedef,
+    Typedef, Union, Unmapped, ValueBox, ValueType,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::SourceMap;
@@ -37,6 +37,9 @@ impl Model {
             DefinitionKind::Interface(interface) => &interface.contents,
             DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => &body.contents,
             DefinitionKind::Enum(body) => &body.enumerators,
+            DefinitionKind::Union(body) => &body.contents,
+            DefinitionKind::ValueType(body) => &body.contents,
+            DefinitionKind::Unmapped(body) => &body.contents,
             _ => &[],
         }
     }
@@ -73,20 +76,22 @@ impl Model {
     }
 
     /// Whether every value of the type takes the same number of octets in CDR, given the alignment of its start:
-    /// primitives (other than `wchar`, whose encoding has a length), enums, and arrays and structs of such.
+    /// primitives (other than `wchar`, whose encoding has a length), `fixed`, enums, and arrays and structs of such.
     pub fn is_fixed_size(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(primitive) => *primitive != Primitive::WChar,
+            Type::Fixed { .. } => true,
             Type::Array { element, .. } => self.is_fixed_size(element),
             Type::Named(id) => self.fixed.get(id.index()).copied().unwrap_or(false),
             _ => false,
         }
     }
 
-    /// Whether a value of the struct `id` can contain values of the same struct (through sequences).
+    /// Whether a value of the struct, union or value type `id` can contain values of the same type (through sequences and
+    /// value types).
     pub fn is_recursive(&self, id: DefId) -> bool {
         let mut seen = HashSet::new();
-        let mut open: Vec<&Type> = self.member_types(id).collect();
+        let mut open: Vec<&Type> = self.member_types(id);
         while let Some(ty) = open.pop() {
             match self.resolve(ty) {
                 Type::Named(inner) if *inner == id => return true,
@@ -125,12 +130,20 @@ impl Model {
         lines.collect()
     }
 
-    fn member_types(&self, id: DefId) -> impl Iterator<Item = &Type> {
-        let members = match &self[id].kind {
-            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => body.members.as_slice(),
-            _ => &[],
-        };
-        members.iter().map(|member| &member.ty)
+    /// The types of what a value of this definition directly consists of.
+    fn member_types(&self, id: DefId) -> Vec<&Type> {
+        match &self[id].kind {
+            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
+                body.members.iter().map(|member| &member.ty).collect()
+            }
+            DefinitionKind::Union(body) => body.branches.iter().map(|branch| &branch.member.ty).collect(),
+            DefinitionKind::ValueType(body) => {
+                let own = body.members.iter().map(|state| &state.member.ty);
+                own.chain(body.bases.iter().flat_map(|&base| self.member_types(base))).collect()
+            }
+            DefinitionKind::ValueBox(body) => vec![&body.ty],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -170,6 +183,10 @@ accessors! {
     as_enum Enum Enum,
     as_typedef Typedef Typedef,
     as_const Const Const,
+    as_union Union Union,
+    as_value_type ValueType ValueType,
+    as_value_box ValueBox ValueBox,
+    as_unmapped Unmapped Unmapped,
 }
 
 impl DefinitionKind {
@@ -186,7 +203,10 @@ impl DefinitionKind {
             DefinitionKind::Enumerator(_) => "enumerator",
             DefinitionKind::Typedef(_) => "typedef",
             DefinitionKind::Const(_) => "const",
+            DefinitionKind::Union(_) => "union",
+            DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => "valuetype",
             DefinitionKind::Native => "native",
+            DefinitionKind::Unmapped(body) => body.keyword,
         }
     }
 }

@@ -51,6 +51,7 @@ fn value(scope: Scope<'_, '_>, body: &Const) -> TokenStream {
         }
         ConstValue::WideChar(value) => quote! { #value },
         ConstValue::String(text) | ConstValue::WideString(text) => quote! { #text },
+        ConstValue::Fixed(_) => unreachable!("decimal constants are left out"),
         ConstValue::Enumerator(id) => {
             let variant = &scope.cx.names.place(*id).ident;
             let ty = scope.target(&body.ty);

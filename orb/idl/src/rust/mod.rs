@@ -116,7 +116,11 @@ fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
         DefinitionKind::Operation(_)
         | DefinitionKind::Attribute(_)
         | DefinitionKind::Enumerator(_)
-        | DefinitionKind::Native => TokenStream::new(),
+        | DefinitionKind::Union(_)
+        | DefinitionKind::ValueType(_)
+        | DefinitionKind::ValueBox(_)
+        | DefinitionKind::Native
+        | DefinitionKind::Unmapped(_) => TokenStream::new(),
     }
 }
 

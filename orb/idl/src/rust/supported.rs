@@ -26,7 +26,11 @@ fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<Def
     let bad = |ty: &Type| is_unsupported_type(ty, left_out);
     let gone = |id: &DefId| left_out.contains(id);
     match &definition.kind {
-        DefinitionKind::Native => true,
+        DefinitionKind::Native
+        | DefinitionKind::Union(_)
+        | DefinitionKind::ValueType(_)
+        | DefinitionKind::ValueBox(_)
+        | DefinitionKind::Unmapped(_) => true,
         DefinitionKind::Interface(interface) => {
             interface.is_local
                 || interface.all_bases.iter().any(gone)
@@ -51,7 +55,13 @@ fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<Def
 
 fn is_unsupported_type(ty: &Type, left_out: &HashSet<DefId>) -> bool {
     match ty {
-        Type::Primitive(Primitive::WChar) | Type::WString { .. } => true,
+        Type::Primitive(Primitive::WChar)
+        | Type::WString { .. }
+        | Type::Fixed { .. }
+        | Type::Any
+        | Type::TypeCode
+        | Type::ValueBase
+        | Type::AbstractBase => true,
         Type::Named(id) => left_out.contains(id),
         Type::Sequence { element, .. } | Type::Array { element, .. } => is_unsupported_type(element, left_out),
         Type::Primitive(_) | Type::String { .. } | Type::Object => false,

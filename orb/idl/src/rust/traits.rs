@@ -112,7 +112,8 @@ impl TraitTable {
                 DefinitionKind::Struct(_) => self.structs[id],
                 _ => Traits::REFERENCE,
             },
-            Type::Object => Traits::REFERENCE,
+            // The others are left out so far.
+            _ => Traits::REFERENCE,
         }
     }
 }

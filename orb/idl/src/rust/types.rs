@@ -185,7 +185,7 @@ impl<'c, 'm> Scope<'c, 'm> {
             }
             Type::Named(id) => self.path(*id),
             Type::Object => quote! { #rt::ObjectRef },
-            Type::WString { .. } => unreachable!("wide strings are left out"),
+            other => unreachable!("{other:?} is left out"),
         }
     }
 
