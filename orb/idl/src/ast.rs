@@ -8,6 +8,10 @@ use crate::intern::Symbol;
 use crate::model::{ParameterMode, Primitive};
 use crate::source::Span;
 
+mod values;
+
+pub(crate) use values::{Bodiless, FactoryItem, ValueItem};
+
 /// A simple name; an escaped identifier has lost its `_`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
@@ -69,6 +73,15 @@ pub(crate) enum Item {
         name: NewName,
         value: Expression,
     },
+    Value(ValueItem),
+    Bodiless(Bodiless),
+    /// A state member of a value type.
+    State {
+        is_public: bool,
+        member: Member,
+    },
+    /// An initializer of a value type.
+    Factory(FactoryItem),
     /// A name whose definition was reported, as wrong or as not supported; its uses are let pass.
     Broken {
         name: NewName,

@@ -22,6 +22,7 @@ mod scopes;
 mod shapes;
 mod structs;
 mod types;
+mod values;
 
 use scopes::{Scope, ScopeId};
 use shapes::Shape;
@@ -124,6 +125,10 @@ impl Checker<'_> {
             }
             Item::Typedef { ty, declarators } => self.typedef(ty, declarators),
             Item::Const { ty, name, value } => self.constant(ty, name, value),
+            Item::Value(item) => self.value(item),
+            Item::Bodiless(item) => self.bodiless_value(item),
+            Item::State { is_public, member } => self.state(*is_public, member),
+            Item::Factory(item) => self.factory(item),
             Item::Broken { name } => {
                 self.broken(name);
             }
@@ -188,6 +193,10 @@ impl Checker<'_> {
                 }
                 DefinitionKind::Interface(_) => {
                     let message = format!("interface `{name}` is declared and never defined");
+                    Diagnostic::warning(message)
+                }
+                DefinitionKind::ValueType(_) => {
+                    let message = format!("valuetype `{name}` is declared and never defined");
                     Diagnostic::warning(message)
                 }
                 _ => continue,

@@ -18,6 +18,7 @@ mod interfaces;
 mod prefix;
 mod types;
 mod unsupported;
+mod values;
 
 use prefix::Prefixes;
 pub(crate) use prefix::join;

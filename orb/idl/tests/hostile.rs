@@ -37,7 +37,7 @@ fn walk(model: &Model) {
 }
 
 /// Pieces of IDL, and pieces that do not belong.
-const WORDS: [&str; 80] = [
+const WORDS: [&str; 87] = [
     "module",
     "interface",
     "struct",
@@ -70,6 +70,13 @@ const WORDS: [&str; 80] = [
     "switch",
     "case",
     "valuetype",
+    "custom",
+    "truncatable",
+    "supports",
+    "public",
+    "private",
+    "factory",
+    "factory make(",
     "any",
     "native",
     "local",
@@ -121,12 +128,13 @@ const WORDS: [&str; 80] = [
 ];
 
 /// Real files, to be damaged.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     include_str!("idl/good/bank.idl"),
     include_str!("idl/good/types.idl"),
     include_str!("idl/good/constants.idl"),
     include_str!("idl/good/escaped.idl"),
     include_str!("idl/bad/preprocessor.idl"),
+    include_str!("idl/good/values.idl"),
 ];
 
 proptest! {

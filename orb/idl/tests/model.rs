@@ -145,6 +145,35 @@ fn interfaces_know_their_bases_and_operations() {
 }
 
 #[test]
+fn values_know_their_state_bases_and_initializers() {
+    let model = model(
+        "exception X {}; interface I {}; interface J : I {}; abstract valuetype A { void fa(); };\n\
+         abstract valuetype B : A supports I {}; valuetype C : A { public long one, two[2]; private C next; attribute long e; };\n\
+         valuetype D : truncatable C, B supports J {\n// Makes.\nfactory make(in D other, in long count) raises (X); };\n\
+         valuetype Box sequence<D>; struct S { sequence<S> all; D one; }; valuetype Fwd;",
+    );
+    let names = |ids: &[_]| ids.iter().map(|&id| model[id].name.clone()).collect::<Vec<_>>().join(" ");
+    let d = definition(&model, "D").as_value_type().expect("a value type");
+    assert_eq!((&*names(&d.bases), &*names(&d.all_bases), &*names(&d.supports)), ("C B", "A C B", "J"));
+    assert!(d.is_truncatable && !d.is_abstract && !d.is_custom && d.members.is_empty());
+    let [factory] = &d.factories[..] else { panic!("one initializer") };
+    assert_eq!((&*factory.name, &*factory.doc[0], &*names(&factory.raises)), ("make", " Makes.", "X"));
+    let parameters: Vec<&str> = factory.parameters.iter().map(|it| &*it.name).collect();
+    assert_eq!(parameters, ["other", "count"]);
+    let c = definition(&model, "C");
+    let state = c.as_value_type().expect("a value type").members.iter();
+    let state: Vec<(bool, &str)> = state.map(|it| (it.is_public, &*it.member.name)).collect();
+    assert_eq!(state, [(true, "one"), (true, "two"), (false, "next")]);
+    assert_eq!(names(model.contents(c.id)), "e");
+    assert!(model.is_recursive(c.id) && model.is_recursive(definition(&model, "S").id));
+    assert!(!model.is_fixed_size(&Type::Named(c.id)));
+    let d = Type::Named(definition(&model, "D").id);
+    let boxed = Type::Sequence { element: Box::new(d), bound: None };
+    assert_eq!(definition(&model, "Box").as_value_box().expect("a box").ty, boxed);
+    assert!(definition(&model, "Fwd").as_value_type().expect("a value type").forward_only);
+}
+
+#[test]
 fn bounds_may_be_constants_and_shifts() {
     let model =
         model("const long N = 2; typedef sequence<sequence<long, N>> A; typedef sequence<string<(8 >> N) + 1>> B;");

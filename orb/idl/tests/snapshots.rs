@@ -46,6 +46,6 @@ macro_rules! files {
     };
 }
 
-files!(good, ok: bank constants escaped ids types);
+files!(good, ok: bank constants escaped ids types values);
 files!(bad, err: anonymous bounds collisions constants included inheritance literals macros names oneway pragmas
-    preprocessor recursion syntax unsupported);
+    preprocessor recursion syntax unsupported values);

@@ -114,18 +114,21 @@ impl Checker<'_> {
     }
 
     /// All bases, each once and after its own bases.
-    fn all_bases(&mut self, bases: &[DefId], name: &NewName) -> Vec<DefId> {
+    pub(super) fn all_bases(&mut self, bases: &[DefId], name: &NewName) -> Vec<DefId> {
         let mut all: Vec<DefId> = Vec::new();
         for &base in bases {
-            if let DefinitionKind::Interface(interface) = &self[base].kind {
-                for &inherited in interface.all_bases.iter().chain([&base]) {
-                    if !all.contains(&inherited) {
-                        all.push(inherited);
-                    }
+            let further = match &self[base].kind {
+                DefinitionKind::Interface(interface) => &interface.all_bases,
+                DefinitionKind::ValueType(value) => &value.all_bases,
+                _ => continue,
+            };
+            for &inherited in further.iter().chain([&base]) {
+                if !all.contains(&inherited) {
+                    all.push(inherited);
                 }
             }
             if all.len() > MOST_BASES {
-                let message = format!("an interface has at most {MOST_BASES} bases");
+                let message = format!("at most {MOST_BASES} bases are allowed, direct and indirect ones together");
                 let error = Diagnostic::error(message).at(name.name.span, "this one has more");
                 self.report(error);
                 all.truncate(MOST_BASES);
@@ -155,7 +158,7 @@ impl Checker<'_> {
         }
     }
 
-    fn inheritance_too_large(&mut self, name: Name) {
+    pub(super) fn inheritance_too_large(&mut self, name: Name) {
         let error = Diagnostic::error("too many operations are inherited from several bases")
             .at(name.span, "here the limit is passed");
         self.report(error);
@@ -217,7 +220,7 @@ impl Checker<'_> {
         }
     }
 
-    fn is_operation(&self, id: DefId) -> bool {
+    pub(super) fn is_operation(&self, id: DefId) -> bool {
         matches!(self[id].kind, DefinitionKind::Operation(_) | DefinitionKind::Attribute(_))
     }
 

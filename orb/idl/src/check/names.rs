@@ -132,7 +132,7 @@ impl Checker<'_> {
             DefinitionKind::Enum(_) => {
                 error = error.help("enumerators stand in the scope around their enum: name them without it");
             }
-            DefinitionKind::Interface(_) | DefinitionKind::Struct(_) => {
+            DefinitionKind::Interface(_) | DefinitionKind::Struct(_) | DefinitionKind::ValueType(_) => {
                 error = error.note("so far it is only declared");
             }
             _ => {}

@@ -31,6 +31,22 @@ impl Checker<'_> {
 
     fn parameters(&mut self, operation: DefId, items: &[ast::Parameter]) -> Vec<Parameter> {
         self.enter(operation);
+        let parameters = self.entered_parameters(items);
+        self.leave();
+        parameters
+    }
+
+    /// The parameters of an initializer, which is no definition and has a scope all the same.
+    pub(super) fn factory_parameters(&mut self, items: &[ast::Parameter]) -> Vec<Parameter> {
+        let scope = self.new_scope(None);
+        self.open.push(scope);
+        let parameters = self.entered_parameters(items);
+        self.leave();
+        parameters
+    }
+
+    /// The parameters, put into the scope that is open.
+    fn entered_parameters(&mut self, items: &[ast::Parameter]) -> Vec<Parameter> {
         let mut parameters = Vec::with_capacity(items.len());
         for item in items {
             let ty = self.type_of(&item.ty, Place::Call);
@@ -44,7 +60,6 @@ impl Checker<'_> {
                 });
             }
         }
-        self.leave();
         parameters
     }
 
@@ -105,7 +120,7 @@ impl Checker<'_> {
     }
 
     /// The exceptions that a list names, each once.
-    fn raised(&mut self, names: &[ScopedName]) -> Vec<DefId> {
+    pub(super) fn raised(&mut self, names: &[ScopedName]) -> Vec<DefId> {
         let mut raised: Vec<DefId> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         for name in names {

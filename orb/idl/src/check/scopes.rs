@@ -77,7 +77,7 @@ impl Checker<'_> {
         scope
     }
 
-    fn new_scope(&mut self, owner: Option<DefId>) -> ScopeId {
+    pub(super) fn new_scope(&mut self, owner: Option<DefId>) -> ScopeId {
         self.scopes.push(Scope { owner, ..Scope::default() });
         ScopeId((self.scopes.len() - 1) as u32)
     }
@@ -97,6 +97,7 @@ impl Checker<'_> {
             Some(DefinitionKind::Struct(body) | DefinitionKind::Exception(body)) => {
                 body.contents.push(id);
             }
+            Some(DefinitionKind::ValueType(body)) => body.contents.push(id),
             Some(_) => {}
         }
         id

@@ -63,6 +63,8 @@ impl Checker<'_> {
         match self[id].kind {
             DefinitionKind::Struct(_) => Shape { heart: Some(id), by_sequence: false, ..shape },
             DefinitionKind::Interface(_) => self.shape(&Type::Object),
+            // Nil is the least of it, also while it is only declared.
+            DefinitionKind::ValueType(_) => Shape { octets: 4, ..shape },
             _ => shape,
         }
     }

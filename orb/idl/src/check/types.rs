@@ -88,6 +88,8 @@ impl Checker<'_> {
             DefinitionKind::Interface(_)
             | DefinitionKind::Struct(_)
             | DefinitionKind::Enum(_)
+            | DefinitionKind::ValueType(_)
+            | DefinitionKind::ValueBox(_)
             | DefinitionKind::Native => {}
             // An alias of a broken type is broken itself, so this one has a type.
             DefinitionKind::Typedef(_) => {}

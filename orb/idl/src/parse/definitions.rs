@@ -59,6 +59,10 @@ impl Parser<'_> {
                 self.interface(doc, items)?;
                 "an interface"
             }
+            _ if self.at_value() => {
+                self.value(doc, items)?;
+                "a value type"
+            }
             _ => match self.type_or_constant(doc, items)? {
                 Some(what) => what,
                 None => return self.unsupported_definition(items),
@@ -203,6 +207,10 @@ impl Parser<'_> {
     fn member(&mut self) -> Parsed<Member> {
         self.annotations()?;
         let doc = self.doc();
+        self.member_documented(doc)
+    }
+
+    pub(super) fn member_documented(&mut self, doc: Vec<String>) -> Parsed<Member> {
         let ty = self.type_spec("the type of a member")?;
         let declarators = self.declarators("the name of a member", &doc)?;
         self.expect(Punct::Semicolon, "a member")?;

@@ -33,7 +33,7 @@ impl Parser<'_> {
         self.scope(&name, |parser| {
             parser.nested(|parser| {
                 while !parser.at_foreign_definition() && parser.peek().is_some() && !parser.at(Punct::CloseBrace) {
-                    parser.export_or_recover(&mut body);
+                    parser.element_or_recover(&mut body, Self::export);
                 }
                 parser.obey_events();
                 body.append(&mut parser.pending);
@@ -47,7 +47,7 @@ impl Parser<'_> {
     }
 
     /// The `}` of an interface, which may have been forgotten before the next definition.
-    fn close_interface(&mut self, open: Span, name: &NewName) -> Parsed<()> {
+    pub(super) fn close_interface(&mut self, open: Span, name: &NewName) -> Parsed<()> {
         if !self.at_foreign_definition() {
             return self.close(open, name).map(|_| ());
         }
@@ -61,15 +61,20 @@ impl Parser<'_> {
     }
 
     /// At something that may not stand in an interface and surely starts a definition outside.
-    fn at_foreign_definition(&self) -> bool {
+    pub(super) fn at_foreign_definition(&self) -> bool {
         matches!(self.keyword(), Some(Keyword::Module | Keyword::Interface | Keyword::Valuetype))
     }
 
-    fn export_or_recover(&mut self, items: &mut Vec<Item>) {
+    /// Parses one thing of a body with `element`; goes on after what is wrong.
+    pub(super) fn element_or_recover(
+        &mut self,
+        items: &mut Vec<Item>,
+        element: impl FnOnce(&mut Self, &mut Vec<Item>) -> Parsed<()>,
+    ) {
         self.obey_events();
         items.append(&mut self.pending);
         let before = self.next;
-        if self.export(items).is_err() {
+        if element(self, items).is_err() {
             self.recover();
             if self.next == before && !self.at(Punct::CloseBrace) {
                 self.bump();
@@ -78,7 +83,7 @@ impl Parser<'_> {
     }
 
     /// One thing in an interface.
-    fn export(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+    pub(super) fn export(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
         self.annotations()?;
         if let Some(stray) = self.accept(Punct::Semicolon) {
             let error = Diagnostic::error("a `;` ends no definition here").at(stray, "take this away");
@@ -150,7 +155,19 @@ impl Parser<'_> {
             Some(self.type_spec("an operation, an attribute, a type or a constant")?)
         };
         let name = self.new_name_documented("the name of an operation", doc)?;
-        self.expect(Punct::OpenParen, "the name of an operation")?;
+        let parameters = self.parameters("the name of an operation")?;
+        let raises = self.raises()?;
+        if self.keyword() == Some(Keyword::Context) {
+            self.unsupported_here("context");
+            self.bump();
+            self.skip_parentheses();
+        }
+        Ok(Item::Operation(Operation { name, oneway, result, parameters, raises }))
+    }
+
+    /// `(in A a, out B b, …)`
+    pub(super) fn parameters(&mut self, after: &str) -> Parsed<Vec<Parameter>> {
+        self.expect(Punct::OpenParen, after)?;
         let mut parameters = Vec::new();
         if !self.at(Punct::CloseParen) {
             loop {
@@ -161,13 +178,7 @@ impl Parser<'_> {
             }
         }
         self.expect(Punct::CloseParen, "the parameters")?;
-        let raises = self.raises()?;
-        if self.keyword() == Some(Keyword::Context) {
-            self.unsupported_here("context");
-            self.bump();
-            self.skip_parentheses();
-        }
-        Ok(Item::Operation(Operation { name, oneway, result, parameters, raises }))
+        Ok(parameters)
     }
 
     fn parameter(&mut self) -> Parsed<Parameter> {
@@ -203,7 +214,7 @@ impl Parser<'_> {
     }
 
     /// `raises (…)`, or nothing.
-    fn raises(&mut self) -> Parsed<Vec<ScopedName>> {
+    pub(super) fn raises(&mut self) -> Parsed<Vec<ScopedName>> {
         if self.accept_keyword(Keyword::Raises).is_none() {
             return Ok(Vec::new());
         }

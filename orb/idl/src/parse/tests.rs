@@ -40,9 +40,6 @@ fn one_mistake_is_one_error() {
 fn what_is_not_supported_yet_is_said_to_be_so_and_passed() {
     let cases = [
         ("union U switch (long) { case 1: long a; }; typedef U T;", "union"),
-        ("valuetype V { public long x; }; struct S { V a; };", "valuetype"),
-        ("abstract valuetype V : W supports X { void f(); }; typedef V T;", "valuetype"),
-        ("valuetype V sequence<long>; typedef V T;", "valuetype"),
         ("local interface I { struct A { long x; }; }; typedef I::A T;", "local interface"),
         ("abstract interface I {}; interface J : I {};", "abstract interface"),
         ("native N; interface I { void f(in N a); };", "native"),

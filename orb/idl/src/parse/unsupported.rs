@@ -27,7 +27,6 @@ impl Parser<'_> {
             (Some(Keyword::Native), _) => "native",
             (Some(Keyword::Local), _) => "local interface",
             (Some(Keyword::Abstract), Some(Keyword::Interface)) => "abstract interface",
-            (Some(Keyword::Abstract | Keyword::Custom | Keyword::Valuetype), _) => "valuetype",
             _ => match self.unsupported_word() {
                 Some(what) => what,
                 None => return Err(self.unexpected_definition()),
@@ -65,7 +64,7 @@ impl Parser<'_> {
         }
     }
 
-    fn keyword_second(&self) -> Option<Keyword> {
+    pub(super) fn keyword_second(&self) -> Option<Keyword> {
         let token = self.peek_second()?;
         let is_word = token.kind == TokenKind::Identifier;
         is_word.then(|| Keyword::of(token.symbol)).flatten()

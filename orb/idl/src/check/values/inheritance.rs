@@ -1,0 +1,285 @@
+//! What value types inherit, and from whom they may (IDL 4.2, 7.4.7.4.2; CORBA 3.3 Part 1, 7.9.5).
+
+use std::collections::HashMap;
+
+use crate::ast::{Name, NewName, ScopedName, ValueItem};
+use crate::check::Checker;
+use crate::check::names::named;
+use crate::diagnostic::Diagnostic;
+use crate::intern::Symbol;
+use crate::model::{DefId, DefinitionKind, Interface, ValueType};
+use crate::source::Span;
+
+/// An operation, attribute or state member: what no one else in a value type may be named like.
+#[derive(Clone)]
+pub(super) struct Feature {
+    name: String,
+    /// The value type or interface that it is of.
+    of: DefId,
+    span: Span,
+}
+
+impl Checker<'_> {
+    fn value_body(&self, id: DefId) -> Option<&ValueType> {
+        match &self[id].kind {
+            DefinitionKind::ValueType(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn interface_body(&self, id: DefId) -> Option<&Interface> {
+        match &self[id].kind {
+            DefinitionKind::Interface(interface) => Some(interface),
+            _ => None,
+        }
+    }
+
+    /// The direct bases: value types that are defined, each once, a concrete one only in the first place.
+    pub(super) fn value_bases(&mut self, item: &ValueItem) -> Vec<DefId> {
+        let what = "base value type";
+        let bases = self.heads(&item.name, &item.bases, what, |kind| matches!(kind, DefinitionKind::ValueType(_)));
+        let is_concrete = |it: &Self, id| it.value_body(id).is_some_and(|value| !value.is_abstract);
+        for (index, &(base, span)) in bases.iter().enumerate() {
+            if is_concrete(self, base) && (index > 0 || item.is_abstract) {
+                let text = &self[base].name;
+                let error = if item.is_abstract {
+                    Diagnostic::error("an abstract value type has abstract bases only")
+                        .note("it has no state, so it cannot inherit any")
+                } else {
+                    Diagnostic::error(format!("the concrete base `{text}` must be the first"))
+                        .note("a value type has at most one base with state, and names it first")
+                };
+                let error = error.at(span, "this one has state").also(self[base].span, "not declared `abstract`");
+                self.report(error);
+            }
+        }
+        if let Some(&(base, span)) = bases.first() {
+            self.check_custom_base(item, base, span);
+        }
+        if let Some(truncatable) = item.truncatable
+            && !bases.first().is_some_and(|&(base, _)| is_concrete(self, base))
+        {
+            let warning = Diagnostic::warning("`truncatable` has no effect without a concrete base")
+                .at(truncatable, "there is nothing to truncate to");
+            self.report(warning);
+        }
+        bases.into_iter().map(|(base, _)| base).collect()
+    }
+
+    /// What derives from a custom value type is custom itself.
+    fn check_custom_base(&mut self, item: &ValueItem, base: DefId, span: Span) {
+        if item.is_custom || !self.value_body(base).is_some_and(|value| value.is_custom) {
+            return;
+        }
+        let text = &self[base].name;
+        let error = Diagnostic::error(format!("`{text}` is custom, so what derives from it must be custom too"))
+            .at(span, "a custom base")
+            .also(self[base].span, "declared `custom` here");
+        self.report(error);
+    }
+
+    /// The supported interfaces: defined ones, each once, of which one at most is not abstract and comes first.
+    pub(super) fn supported(&mut self, item: &ValueItem) -> Vec<DefId> {
+        let what = "supported interface";
+        let found = self.heads(&item.name, &item.supports, what, |kind| matches!(kind, DefinitionKind::Interface(_)));
+        for &(interface, span) in found.iter().skip(1) {
+            if self.interface_body(interface).is_some_and(|it| !it.is_abstract) {
+                let text = &self[interface].name;
+                let error =
+                    Diagnostic::error(format!("`{text}` is not abstract and not the first interface supported"))
+                        .at(span, "named here")
+                        .also(self[interface].span, "not declared `abstract`")
+                        .note("a value type supports at most one interface that is not abstract, and names it first");
+                self.report(error);
+            }
+        }
+        found.into_iter().map(|(interface, _)| interface).collect()
+    }
+
+    /// Definitions named in the head of a value type, each once, with where they are named.
+    fn heads(
+        &mut self,
+        name: &NewName,
+        written: &[ScopedName],
+        what: &str,
+        fits: fn(&DefinitionKind) -> bool,
+    ) -> Vec<(DefId, Span)> {
+        let mut found: Vec<(DefId, Span)> = Vec::new();
+        // As in the head of an interface, the new name may be that of a base elsewhere.
+        self.remember_uses = false;
+        for written in written {
+            let Some(id) = self.head(name, written, what, fits) else {
+                continue;
+            };
+            if found.iter().any(|(known, _)| *known == id) {
+                let text = &self[id].name;
+                let error = Diagnostic::error(format!("`{text}` is named twice")).at(written.span, "named again here");
+                self.report(error);
+            } else {
+                found.push((id, written.span));
+            }
+        }
+        self.remember_uses = true;
+        found
+    }
+
+    fn head(
+        &mut self,
+        name: &NewName,
+        written: &ScopedName,
+        what: &str,
+        fits: fn(&DefinitionKind) -> bool,
+    ) -> Option<DefId> {
+        let id = self.resolve(written)?;
+        let id = self.unaliased(id);
+        let definition = &self[id];
+        let text = &definition.name;
+        let error = if !fits(&definition.kind) {
+            Diagnostic::error(format!("`{text}` cannot be a {what} here"))
+                .at(written.span, format!("named as a {what} of `{}`", self.text(name.name.symbol)))
+                .also(definition.span, named(&definition.kind))
+        } else if !self.facts[id.index()].complete {
+            Diagnostic::error(format!("`{text}` is not defined yet"))
+                .at(written.span, format!("a {what} must be"))
+                .also(definition.span, "so far it is only declared")
+        } else {
+            return Some(id);
+        };
+        self.report(error);
+        None
+    }
+
+    /// What a value type supports itself derives from all that its bases support, abstract interfaces left aside.
+    pub(super) fn check_supported_together(&mut self, bases: &[DefId], supports: &[DefId], item: &ValueItem) {
+        let regular = |it: &Self, id| it.interface_body(id).is_some_and(|interface| !interface.is_abstract);
+        let own = supports.first().copied().filter(|&id| regular(self, id));
+        let mut most_derived = own;
+        for base in self.with_all_bases(bases) {
+            let inherited = self.value_body(base).and_then(|value| value.supports.first().copied());
+            let Some(inherited) = inherited.filter(|&id| regular(self, id)) else {
+                continue;
+            };
+            let Some(known) = most_derived else {
+                most_derived = Some(inherited);
+                continue;
+            };
+            if self.derives(known, inherited) {
+                continue;
+            }
+            if own.is_none() && self.derives(inherited, known) {
+                most_derived = Some(inherited);
+                continue;
+            }
+            let (one, other) = (self[known].name.clone(), self[inherited].name.clone());
+            let text = self.text(item.name.name.symbol);
+            let error = Diagnostic::error(format!("`{text}` supports `{one}` and `{other}`, which are not related"))
+                .at(item.name.name.span, format!("`{one}` does not derive from `{other}`"))
+                .also(self[base].span, format!("`{other}` is supported by this base"))
+                .help("support an interface that derives from both");
+            return self.report(error);
+        }
+    }
+
+    fn derives(&self, derived: DefId, base: DefId) -> bool {
+        derived == base || self.interface_body(derived).is_some_and(|it| it.all_bases.contains(&base))
+    }
+
+    fn with_all_bases(&self, bases: &[DefId]) -> Vec<DefId> {
+        let all = bases.iter().filter_map(|&base| self.value_body(base).map(|value| (base, value)));
+        all.flat_map(|(base, value)| value.all_bases.iter().copied().chain([base])).collect()
+    }
+
+    /// All interfaces that a value type with these bases supports, each once.
+    pub(super) fn all_supported(&self, all_bases: &[DefId], supports: &[DefId]) -> Vec<DefId> {
+        let mut all: Vec<DefId> = Vec::new();
+        let by_bases = all_bases.iter().filter_map(|&base| self.value_body(base));
+        let direct = by_bases.flat_map(|value| &value.supports).chain(supports);
+        for &interface in direct {
+            let bases = self.interface_body(interface).map_or(&[][..], |it| &it.all_bases);
+            for &id in bases.iter().chain([&interface]) {
+                if !all.contains(&id) {
+                    all.push(id);
+                }
+            }
+        }
+        all
+    }
+
+    /// The operations, attributes and state members that a value type inherits, by their names in lower case. Two of one
+    /// name are reported.
+    pub(super) fn inherited_features(
+        &mut self,
+        all_bases: &[DefId],
+        supports: &[DefId],
+        name: Name,
+    ) -> HashMap<Symbol, Feature> {
+        let mut known: HashMap<Symbol, Feature> = HashMap::new();
+        let interfaces = self.all_supported(all_bases, supports);
+        for &of in all_bases.iter().chain(&interfaces) {
+            for feature in self.features(of) {
+                let Some(rest) = self.inheritance_budget.checked_sub(1) else {
+                    self.inheritance_too_large(name);
+                    return known;
+                };
+                self.inheritance_budget = rest;
+                let symbol = self.interner.intern(&feature.name);
+                let folded = self.interner.folded(symbol);
+                match known.get(&folded) {
+                    None => {
+                        known.insert(folded, feature);
+                    }
+                    Some(other) => self.features_clash(name, &feature, &other.clone()),
+                }
+            }
+        }
+        known
+    }
+
+    /// What a value type or interface itself adds.
+    fn features(&self, of: DefId) -> Vec<Feature> {
+        let contents = match &self[of].kind {
+            DefinitionKind::Interface(body) => &body.contents,
+            DefinitionKind::ValueType(body) => &body.contents,
+            _ => return Vec::new(),
+        };
+        let called = contents.iter().filter(|&&id| self.is_operation(id)).map(|&id| &self[id]);
+        let called = called.map(|it| Feature { name: it.name.clone(), of, span: it.span });
+        let state = self.value_body(of).map_or(&[][..], |value| &value.members);
+        let state = state.iter().map(|it| Feature { name: it.member.name.clone(), of, span: it.member.span });
+        called.chain(state).collect()
+    }
+
+    fn features_clash(&mut self, name: Name, one: &Feature, other: &Feature) {
+        let text = self.text(name.symbol);
+        let (first, second) = (&self[other.of].scoped_name, &self[one.of].scoped_name);
+        let error = Diagnostic::error(format!("`{text}` inherits `{}` twice", one.name))
+            .at(name.span, "")
+            .also(other.span, format!("`{first}::{}` is one", other.name))
+            .also(one.span, format!("`{second}::{}` is the other", one.name));
+        self.report(error);
+    }
+
+    /// Nothing in a value type but an initializer may be named like what it inherits.
+    pub(super) fn check_features(&mut self, id: DefId, inherited: &HashMap<Symbol, Feature>) {
+        let Some(scope) = self.facts[id.index()].scope else {
+            return;
+        };
+        let factories = self.value_body(id).map_or(&[][..], |value| &value.factories);
+        let is_factory = |span| factories.iter().any(|factory| factory.span == span);
+        let own = self.scope(scope).names.iter().filter(|(folded, entry)| {
+            let clashes = inherited.contains_key(folded);
+            clashes && !is_factory(entry.span)
+        });
+        let mut clashing: Vec<(Symbol, Name)> =
+            own.map(|(&folded, entry)| (folded, Name { symbol: entry.symbol, span: entry.span })).collect();
+        clashing.sort_by_key(|(_, name)| name.span);
+        for (folded, name) in clashing {
+            let feature = &inherited[&folded];
+            let error = Diagnostic::error(format!("`{}` is inherited already", self.text(name.symbol)))
+                .at(name.span, "defined again here")
+                .also(feature.span, format!("`{}::{}`", self[feature.of].scoped_name, feature.name))
+                .note("what a value type inherits cannot be redefined or overloaded");
+            self.report(error);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Value types (IDL 4.2, 7.4.5 and 7.4.7; CORBA 3.3 Part 1, 7.9).
+
+use super::{Parsed, Parser, Reported};
+use crate::ast::{Bodiless, FactoryItem, Item, NewName, ScopedName, ValueItem};
+use crate::diagnostic::Diagnostic;
+use crate::intern::Keyword;
+use crate::source::Span;
+use crate::token::{Punct, TokenKind};
+
+/// What stands before `valuetype` or `eventtype`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Modifiers {
+    pub(super) custom: Option<Span>,
+    pub(super) is_abstract: bool,
+}
+
+impl Parser<'_> {
+    /// At `valuetype`, `custom valuetype` or `abstract valuetype`.
+    pub(super) fn at_value(&self) -> bool {
+        match self.keyword() {
+            Some(Keyword::Valuetype) => true,
+            Some(Keyword::Custom | Keyword::Abstract) => self.keyword_second() == Some(Keyword::Valuetype),
+            _ => false,
+        }
+    }
+
+    pub(super) fn value(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
+        let modifiers = self.value_modifiers();
+        self.bump();
+        let name = self.new_name_documented("the name of a value type", doc)?;
+        if self.at(Punct::Semicolon) {
+            self.check_forward(modifiers);
+            items.push(Item::Bodiless(Bodiless::Forward { name, is_abstract: modifiers.is_abstract }));
+            return Ok(());
+        }
+        let has_body = self.at(Punct::Colon) || self.at(Punct::OpenBrace) || self.keyword() == Some(Keyword::Supports);
+        if has_body {
+            return self.value_body(name, modifiers, items);
+        }
+        if modifiers.custom.is_some() || modifiers.is_abstract {
+            let reported = self.unexpected("`:`, `supports` or `{` after the name of a value type");
+            self.broken(&name);
+            return Err(reported);
+        }
+        match self.type_spec("`:`, `supports`, `{`, `;` or the type that is boxed") {
+            Ok(ty) => {
+                items.push(Item::Bodiless(Bodiless::Boxed { name, ty }));
+                Ok(())
+            }
+            Err(reported) => {
+                self.broken(&name);
+                Err(reported)
+            }
+        }
+    }
+
+    /// `custom`, `abstract`, or nothing.
+    pub(super) fn value_modifiers(&mut self) -> Modifiers {
+        let custom = self.accept_keyword(Keyword::Custom);
+        let is_abstract = custom.is_none() && self.accept_keyword(Keyword::Abstract).is_some();
+        Modifiers { custom, is_abstract }
+    }
+
+    /// The grammar knows no `custom valuetype V;`.
+    pub(super) fn check_forward(&mut self, modifiers: Modifiers) {
+        if let Some(custom) = modifiers.custom {
+            let error = Diagnostic::error("a forward declaration does not say `custom`")
+                .at(custom, "take this away")
+                .note("only the definition says it");
+            self.report(error);
+        }
+    }
+
+    /// Bases, supported interfaces and `{ … }`.
+    pub(super) fn value_body(&mut self, name: NewName, modifiers: Modifiers, items: &mut Vec<Item>) -> Parsed<()> {
+        let head = self.value_head(modifiers);
+        let head = head.and_then(|head| Ok((head, self.expect(Punct::OpenBrace, "the head of a value type")?)));
+        let Ok((mut head, open)) = head else {
+            self.broken(&name);
+            return Err(Reported);
+        };
+        self.scope(&name, |parser| {
+            parser.nested(|parser| {
+                while !parser.at_foreign_definition() && parser.peek().is_some() && !parser.at(Punct::CloseBrace) {
+                    parser.element_or_recover(&mut head.body, Self::value_element);
+                }
+                parser.obey_events();
+                head.body.append(&mut parser.pending);
+                Ok(())
+            })
+        })?;
+        let closed = self.close_interface(open, &name);
+        items.push(Item::Value(ValueItem {
+            name,
+            is_custom: modifiers.custom.is_some(),
+            is_abstract: modifiers.is_abstract,
+            truncatable: head.truncatable,
+            bases: head.bases,
+            supports: head.supports,
+            body: head.body,
+        }));
+        closed
+    }
+
+    /// `: truncatable A, B supports C, D`
+    fn value_head(&mut self, modifiers: Modifiers) -> Parsed<Head> {
+        let mut head = Head::default();
+        if self.accept(Punct::Colon).is_some() {
+            head.truncatable = self.accept_keyword(Keyword::Truncatable);
+            if let (Some(truncatable), Some(custom)) = (head.truncatable, modifiers.custom) {
+                // IDL 4.2, 7.4.7.4.1.
+                let error = Diagnostic::error("a custom value type cannot be truncatable")
+                    .at(truncatable, "take this away")
+                    .also(custom, "custom")
+                    .note("what it is marshaled as is known to its own code only, so nothing of it can be skipped");
+                self.report(error);
+            }
+            head.bases = self.scoped_names("the name of a base value type")?;
+        }
+        if self.accept_keyword(Keyword::Supports).is_some() {
+            head.supports = self.scoped_names("the name of a supported interface")?;
+        }
+        Ok(head)
+    }
+
+    /// One thing in a value type.
+    fn value_element(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        if matches!(self.keyword(), Some(Keyword::Public | Keyword::Private)) {
+            items.push(self.state_member()?);
+        } else if self.at_factory("factory") {
+            items.push(Item::Factory(self.factory()?));
+            self.expect(Punct::Semicolon, "an initializer")?;
+        } else {
+            return self.export(items);
+        }
+        Ok(())
+    }
+
+    /// `public type a, b[2];`
+    fn state_member(&mut self) -> Parsed<Item> {
+        let doc = self.doc();
+        let is_public = self.accept_keyword(Keyword::Public).is_some();
+        if !is_public {
+            self.bump();
+        }
+        let member = self.member_documented(doc)?;
+        Ok(Item::State { is_public, member })
+    }
+
+    /// At `factory name (`, where `word` is what stands for `factory`.
+    pub(super) fn at_factory(&self, word: &str) -> bool {
+        let follows = self.peek_second().is_some_and(|it| it.kind == TokenKind::Identifier);
+        follows && self.word().as_deref() == Some(word)
+    }
+
+    /// `factory name(in …) raises (…)`
+    pub(super) fn factory(&mut self) -> Parsed<FactoryItem> {
+        let doc = self.doc();
+        self.bump();
+        let name = self.new_name_documented("the name of an initializer", doc)?;
+        let parameters = self.parameters("the name of an initializer")?;
+        for parameter in &parameters {
+            if parameter.mode != crate::model::ParameterMode::In {
+                let error = Diagnostic::error("an initializer has a parameter that is not `in`")
+                    .at(parameter.mode_span, "must be `in`");
+                self.report(error);
+            }
+        }
+        let raises = self.raises()?;
+        Ok(FactoryItem { name, parameters, raises })
+    }
+}
+
+/// What stands before the body, and the body to come.
+#[derive(Default)]
+struct Head {
+    truncatable: Option<Span>,
+    bases: Vec<ScopedName>,
+    supports: Vec<ScopedName>,
+    body: Vec<Item>,
+}
