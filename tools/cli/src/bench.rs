@@ -1,5 +1,6 @@
 //! `spandrel bench`: experiments with single components.
 
+mod marshal;
 #[cfg(target_os = "linux")]
 mod reactor;
 mod timers;
@@ -9,7 +10,8 @@ use clap::Subcommand;
 const EXAMPLES: &str = "\
 Examples:
   spandrel bench reactor --quick
-  spandrel bench timers --quick";
+  spandrel bench timers --quick
+  spandrel bench marshal --quick";
 
 /// Measure single components, beside other people's.
 #[derive(Debug, clap::Args)]
@@ -21,6 +23,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Marshal(marshal::Args),
     #[cfg(target_os = "linux")]
     Reactor(reactor::Args),
     Timers(timers::Args),
@@ -29,6 +32,7 @@ enum What {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
+            What::Marshal(args) => args.run(),
             #[cfg(target_os = "linux")]
             What::Reactor(args) => args.run(),
             What::Timers(args) => args.run(),

@@ -1,8 +1,9 @@
 //! Experiments with single components: what a part costs by itself, beside other people's.
 //!
 //! `reactor` (on Linux) drives echo servers, each a process of its own, over many connections; [`timers`] fills and
-//! empties timer queues.
+//! empties timer queues; [`marshal`] turns values into octets and back.
 
+pub mod marshal;
 #[cfg(target_os = "linux")]
 pub mod reactor;
 pub mod timers;

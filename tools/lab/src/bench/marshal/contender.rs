@@ -1,0 +1,206 @@
+//! Who marshals, and the loop whose time is taken.
+
+use std::fmt;
+use std::hint::black_box;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use spandrel_cdr::{Encoder, Wire};
+
+use super::data::Data;
+use super::ladder::{self, Rung};
+use crate::LabError;
+
+/// Somebody who writes and reads sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
+pub struct Contender(Way);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// A rung of the ladder.
+    Ladder(Rung),
+    /// The straight-line code that the IDL compiler generates.
+    Compiled,
+    /// The user data, copied as it is: what nobody undercuts.
+    Copy,
+}
+
+/// Which way values go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From values to octets.
+    Write,
+    /// From octets to values, which are dropped.
+    Read,
+}
+
+/// Both, in the order in which they are measured.
+pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Write, Direction::Read];
+
+impl Contender {
+    /// The first rung, which others are compared with.
+    pub const ORIGINAL: Self = Self(Way::Ladder(Rung::Original));
+
+    /// All of them, in the order of the report.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let rungs = Rung::ALL.into_iter().map(Way::Ladder);
+        rungs.chain([Way::Compiled, Way::Copy]).map(Self).collect()
+    }
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Way::Ladder(rung) => rung.name(),
+            Way::Compiled => "compiled",
+            Way::Copy => "copy",
+        }
+    }
+
+    /// The rung, for those that have one.
+    pub(super) fn rung(self) -> Option<Rung> {
+        match self.0 {
+            Way::Ladder(rung) => Some(rung),
+            Way::Compiled | Way::Copy => None,
+        }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Contender {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        Self::all().into_iter().find(|it| it.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::all().iter().map(|it| it.name()).collect();
+            LabError::Settings(format!("`{text}` marshals nothing here; known are {}", names.join(", ")))
+        })
+    }
+}
+
+impl From<Contender> for &'static str {
+    fn from(contender: Contender) -> Self {
+        contender.name()
+    }
+}
+
+impl TryFrom<String> for Contender {
+    type Error = LabError;
+
+    fn try_from(text: String) -> Result<Self, LabError> {
+        text.parse()
+    }
+}
+
+/// One contender with one sequence, ready to run.
+pub(super) struct Bench<'d> {
+    contender: Contender,
+    data: &'d Data,
+    node: ladder::Node,
+    memory: Vec<u8>,
+    scratch: Vec<u8>,
+    octets: Vec<u8>,
+}
+
+impl<'d> Bench<'d> {
+    pub(super) fn new(contender: Contender, data: &'d Data) -> Result<Self, LabError> {
+        let (node, memory) = (data.node(), data.memory());
+        let mut bench = Self { contender, data, node, memory, scratch: Vec::new(), octets: Vec::new() };
+        // Once in each direction: buffers have grown, and the octets to be read are there.
+        bench.write()?;
+        bench.read()?;
+        Ok(bench)
+    }
+
+    /// MiB of user data per second, over at least this long.
+    pub(super) fn rate(&mut self, direction: Direction, span: Duration) -> Result<f64, LabError> {
+        let start = Instant::now();
+        let mut turns = 0u32;
+        while start.elapsed() < span {
+            // The clock is asked so seldom that it does not count.
+            for _ in 0..16 {
+                match direction {
+                    Direction::Write => self.write()?,
+                    Direction::Read => self.read()?,
+                }
+            }
+            turns += 16;
+        }
+        let octets = self.memory.len() as f64 * f64::from(turns);
+        Ok(octets / start.elapsed().as_secs_f64() / f64::from(1 << 20))
+    }
+
+    fn write(&mut self) -> Result<(), LabError> {
+        match self.contender.0 {
+            Way::Ladder(rung) => ladder::encode(rung, &self.node, black_box(&self.memory), &mut self.octets),
+            Way::Compiled => self.write_compiled()?,
+            Way::Copy => {
+                self.octets.clear();
+                self.octets.extend_from_slice(black_box(&self.memory));
+            }
+        }
+        black_box(&self.octets);
+        Ok(())
+    }
+
+    fn write_compiled(&mut self) -> Result<(), LabError> {
+        let mut out = Encoder::reusing(std::mem::take(&mut self.scratch), Wire::default());
+        let written = black_box(self.data).compiled().encode(&mut out);
+        self.octets.clear();
+        for part in out.parts() {
+            self.octets.extend_from_slice(&part);
+        }
+        self.scratch = out.into_scratch();
+        written.map_err(unmarshalable)
+    }
+
+    fn read(&mut self) -> Result<(), LabError> {
+        let octets = black_box(self.octets.as_slice());
+        match self.contender.0 {
+            Way::Ladder(rung) => drop(black_box(ladder::decode(rung, &self.node, octets)?)),
+            Way::Compiled => self.data.decode_compiled(octets).map_err(unmarshalable)?,
+            Way::Copy => drop(black_box(octets.to_vec())),
+        }
+        Ok(())
+    }
+}
+
+fn unmarshalable(error: spandrel_cdr::CdrError) -> LabError {
+    LabError::Settings(format!("the sequence cannot be marshaled: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::DataType;
+
+    #[test]
+    fn every_contender_writes_and_reads_every_type() {
+        for data_type in DataType::ALL {
+            let data = Data::new(data_type, 1_000);
+            for contender in Contender::all() {
+                let mut bench = Bench::new(contender, &data).unwrap();
+                for direction in DIRECTIONS {
+                    assert!(bench.rate(direction, Duration::from_micros(10)).unwrap() > 0.0, "{contender} {data_type}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_read_back() {
+        for contender in Contender::all() {
+            assert_eq!(contender.name().parse::<Contender>().unwrap(), contender);
+        }
+        assert!("swift".parse::<Contender>().unwrap_err().to_string().contains("split-decoding"));
+    }
+}

@@ -1,0 +1,65 @@
+//! Descriptions of types, as a TypeCode interpreter walks them.
+
+/// A type: what it is, and its size and alignment in memory, which the original engine computes each time.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Node {
+    pub(super) kind: Kind,
+    /// Octets in memory, tail padding included; of a sequence, those of an element.
+    pub(super) size: usize,
+    /// Its alignment in memory, which is that in CDR for primitives.
+    pub(super) align: usize,
+    /// In the struct around it, if there is one: where it lies.
+    pub(super) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Octet,
+    Short,
+    Long,
+    Double,
+    Struct(Vec<Node>),
+    Sequence(Box<Node>),
+}
+
+impl Node {
+    fn primitive(kind: Kind, size: usize) -> Self {
+        Self { kind, size, align: size, offset: 0 }
+    }
+
+    /// `octet`, and `char`, which is the same to an engine that converts no characters.
+    pub(in super::super) fn octet() -> Self {
+        Self::primitive(Kind::Octet, 1)
+    }
+
+    /// `short`
+    pub(in super::super) fn short() -> Self {
+        Self::primitive(Kind::Short, 2)
+    }
+
+    /// `long`
+    pub(in super::super) fn long() -> Self {
+        Self::primitive(Kind::Long, 4)
+    }
+
+    /// `double`
+    pub(in super::super) fn double() -> Self {
+        Self::primitive(Kind::Double, 8)
+    }
+
+    /// A struct, laid out as C does.
+    pub(in super::super) fn structure(mut members: Vec<Self>) -> Self {
+        let (mut end, mut align) = (0usize, 1);
+        for member in &mut members {
+            member.offset = end.next_multiple_of(member.align);
+            end = member.offset + member.size;
+            align = align.max(member.align);
+        }
+        Self { kind: Kind::Struct(members), size: end.next_multiple_of(align), align, offset: 0 }
+    }
+
+    /// A sequence.
+    pub(in super::super) fn sequence(element: Self) -> Self {
+        Self { size: element.size, align: element.align, offset: 0, kind: Kind::Sequence(Box::new(element)) }
+    }
+}

@@ -1,0 +1,140 @@
+//! The optimisation ladder of paper 001, chapter 5: a naive interpreter, and the same one after each step.
+//!
+//! The naive one does what SunSoft's IIOP engine did: it walks a description of the type, calls a visitor for every
+//! primitive and computes sizes and alignments again and again. Each rung is the same interpreter with one idea more,
+//! switched on by a constant, so that what a rung changes is read where it changes it. Values lie in memory as C
+//! lays them out ([`Node`] knows how), and the CDR octets of all rungs are the same.
+
+mod description;
+mod interpreter;
+mod probe;
+mod stream;
+
+pub(super) use description::Node;
+use interpreter::Interpreter;
+pub(super) use probe::Calls;
+use probe::{Counting, Silent};
+use stream::Stream;
+
+use crate::LabError;
+
+/// A rung of the ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rung {
+    /// Section 5.3.2: the original engine.
+    Original,
+    /// Section 5.3.3: primitives are read and written in line, and swapping stands apart.
+    Inlined,
+    /// Section 5.3.4: sizes and alignments are known before, and one function does what visitors did.
+    Precomputed,
+    /// Section 5.3.5, receivers: small functions for each kind of type, what is rare out of the way.
+    SplitDecoding,
+    /// Section 5.3.5, senders: the same for writing.
+    SplitEncoding,
+}
+
+impl Rung {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Original, Self::Inlined, Self::Precomputed, Self::SplitDecoding, Self::SplitEncoding];
+
+    /// The name that options and tables use.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Original => "original",
+            Self::Inlined => "inlined",
+            Self::Precomputed => "precomputed",
+            Self::SplitDecoding => "split-decoding",
+            Self::SplitEncoding => "split-encoding",
+        }
+    }
+}
+
+/// Writes `rung`'s interpreter's name once and calls a method of it.
+macro_rules! on_rung {
+    ($rung:expr, $probe:ty, $method:ident ( $($argument:expr),* )) => {
+        match $rung {
+            Rung::Original => Interpreter::<$probe, false, false, false, false>::$method($($argument),*),
+            Rung::Inlined => Interpreter::<$probe, true, false, false, false>::$method($($argument),*),
+            Rung::Precomputed => Interpreter::<$probe, true, true, false, false>::$method($($argument),*),
+            Rung::SplitDecoding => Interpreter::<$probe, true, true, true, false>::$method($($argument),*),
+            Rung::SplitEncoding => Interpreter::<$probe, true, true, true, true>::$method($($argument),*),
+        }
+    };
+}
+
+/// Writes a sequence whose elements lie in `memory`, into `octets`, which is emptied first.
+pub(super) fn encode(rung: Rung, sequence: &Node, memory: &[u8], octets: &mut Vec<u8>) {
+    let mut stream = Stream::writing(std::mem::take(octets));
+    on_rung!(rung, Silent, encode(sequence, memory, &mut stream, &mut Silent));
+    *octets = stream.into_octets();
+}
+
+/// Reads a sequence, and returns its elements as they lie in memory. Frees what the visitors of the original would.
+///
+/// # Errors
+/// Octets that are no such sequence.
+pub(super) fn decode(rung: Rung, sequence: &Node, octets: &[u8]) -> Result<Vec<u8>, LabError> {
+    on_rung!(rung, Silent, decode(sequence, octets, &mut Silent))
+        .ok_or_else(|| LabError::Settings("the octets of a sequence ended before it did".to_owned()))
+}
+
+/// How often each method is called to write and to read a sequence.
+pub(super) fn calls(rung: Rung, sequence: &Node, memory: &[u8]) -> (Calls, Calls) {
+    let (mut writing, mut reading) = (Counting::default(), Counting::default());
+    let mut stream = Stream::writing(Vec::new());
+    on_rung!(rung, Counting, encode(sequence, memory, &mut stream, &mut writing));
+    let octets = stream.into_octets();
+    let read = on_rung!(rung, Counting, decode(sequence, &octets, &mut reading));
+    debug_assert!(read.is_some(), "what a rung writes it can read");
+    (writing.into_calls(), reading.into_calls())
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel_cdr::{Encoder, Wire};
+
+    use super::super::data::Data;
+    use super::*;
+    use crate::workload::DataType;
+
+    #[test]
+    fn every_rung_writes_what_the_compiled_code_writes_and_reads_it_back() {
+        for data_type in DataType::ALL {
+            let data = Data::new(data_type, 5_000);
+            let (node, memory) = (data.node(), data.memory());
+            let mut out = Encoder::new(Wire::default());
+            data.compiled().encode(&mut out).unwrap();
+            let expected = out.to_vec();
+            for rung in Rung::ALL {
+                let mut octets = vec![0xaa; 7];
+                encode(rung, &node, &memory, &mut octets);
+                assert!(octets == expected, "{data_type} by {}", rung.name());
+                assert!(decode(rung, &node, &octets).unwrap() == memory, "{data_type} by {}", rung.name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_an_error() {
+        let data = Data::new(DataType::Struct, 240);
+        let mut octets = Vec::new();
+        for rung in Rung::ALL {
+            encode(rung, &data.node(), &data.memory(), &mut octets);
+            for length in 0..octets.len() {
+                assert!(decode(rung, &data.node(), &octets[..length]).is_err(), "{length} octets by {}", rung.name());
+            }
+        }
+    }
+
+    #[test]
+    fn each_idea_saves_calls() {
+        let data = Data::new(DataType::Struct, 2_400);
+        let all = Rung::ALL.map(|rung| calls(rung, &data.node(), &data.memory()));
+        let sum = |calls: &Calls| calls.iter().map(|(_, count)| count).sum::<u64>();
+        for pair in all.windows(2) {
+            assert!(sum(&pair[1].0) <= sum(&pair[0].0) && sum(&pair[1].1) <= sum(&pair[0].1));
+        }
+        let (first, last) = (&all[0], &all[4]);
+        assert!(sum(&last.0) * 4 < sum(&first.0) && sum(&last.1) * 4 < sum(&first.1), "{all:?}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Counts calls of the interpreter's methods, as the paper's profiler did; or does nothing, where time is taken.
+
+/// A method of the engine, in the paper's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Method {
+    Traverse,
+    StructTraverse,
+    CalcNested,
+    /// `CDR::encoder` or `CDR::decoder`
+    Visit,
+    Free,
+    /// `put_…` or `get_…`
+    Primitive,
+}
+
+impl Method {
+    pub(in super::super) const ALL: [Self; 6] =
+        [Self::Traverse, Self::StructTraverse, Self::CalcNested, Self::Visit, Self::Free, Self::Primitive];
+
+    /// The name that tables use.
+    pub(in super::super) fn name(self) -> &'static str {
+        match self {
+            Self::Traverse => "traverse",
+            Self::StructTraverse => "struct_traverse",
+            Self::CalcNested => "calc_nested_size",
+            Self::Visit => "CDR coder",
+            Self::Free => "deep_free",
+            Self::Primitive => "CDR put, get",
+        }
+    }
+}
+
+/// How often each method was called.
+pub(in super::super) type Calls = Vec<(Method, u64)>;
+
+/// Is told of each call that is one: what a rung has in line is none.
+pub(super) trait Probe {
+    fn called(&mut self, method: Method);
+}
+
+/// Nothing is counted.
+pub(super) struct Silent;
+
+impl Probe for Silent {
+    #[inline(always)]
+    fn called(&mut self, _method: Method) {}
+}
+
+/// Everything is counted.
+#[derive(Default)]
+pub(super) struct Counting([u64; Method::ALL.len()]);
+
+impl Counting {
+    pub(super) fn into_calls(self) -> Calls {
+        Method::ALL.into_iter().zip(self.0).collect()
+    }
+}
+
+impl Probe for Counting {
+    fn called(&mut self, method: Method) {
+        self.0[method as usize] += 1;
+    }
+}

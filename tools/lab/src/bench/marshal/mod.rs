@@ -1,0 +1,19 @@
+//! The marshaling experiment (paper 001, chapter 5): the optimisation ladder of an interpreter, rung after rung, beside the
+//! engines of the ORB and a plain copy.
+//!
+//! Every contender writes a sequence into one block of octets and reads it back, in one thread and without a network, so
+//! that what is seen is marshaling and nothing else. (The compiled code lends long sequences of primitives to the
+//! transport instead of copying them; here they are copied into the block, as the transport would.)
+
+mod contender;
+mod data;
+mod ladder;
+pub mod report;
+mod results;
+mod series;
+mod settings;
+
+pub use contender::{Contender, Direction};
+pub use results::{Counted, Measured, Results, Row};
+pub use series::run;
+pub use settings::Settings;

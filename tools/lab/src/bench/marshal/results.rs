@@ -1,0 +1,133 @@
+//! What the marshaling experiment has measured, and what it comes to.
+
+use serde::{Deserialize, Serialize};
+
+use super::contender::{Contender, DIRECTIONS, Direction};
+use super::data::Data;
+use super::ladder;
+use super::settings::Settings;
+use crate::machine::Machine;
+use crate::stats::Summary;
+use crate::workload::DataType;
+
+/// One run of one contender.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Octets of user data in the sequence.
+    pub octets: usize,
+    /// The type of its elements.
+    pub data_type: DataType,
+    /// Which way it went.
+    pub direction: Direction,
+    /// The round; runs of one type and size in one round followed each other directly.
+    pub round: u32,
+    /// Who marshaled.
+    pub contender: Contender,
+    /// MiB of user data per second.
+    pub rate: f64,
+}
+
+/// The rounds of one contender, summarised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Octets of user data in the sequence.
+    pub octets: usize,
+    /// The type of its elements.
+    pub data_type: DataType,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Who marshaled.
+    pub contender: Contender,
+    /// MiB of user data per second.
+    pub rate: Summary,
+    /// The rate as a multiple of the original interpreter's in the same round, if that was run.
+    pub over_original: Option<Summary>,
+}
+
+/// How often the methods of a rung are called for one element, as the paper's profiles of chapter 5 count them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The rung.
+    pub contender: Contender,
+    /// The type of the elements.
+    pub data_type: DataType,
+    /// Which way they went.
+    pub direction: Direction,
+    /// Calls per element, by method; methods that were never called are left out.
+    pub calls: Vec<(String, f64)>,
+}
+
+/// A whole series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// The summaries.
+    pub rows: Vec<Row>,
+    /// Calls of the interpreters' methods.
+    pub counted: Vec<Counted>,
+    /// The single runs, in the order in which they were made.
+    pub measured: Vec<Measured>,
+}
+
+impl Results {
+    pub(super) fn of(machine: Machine, settings: Settings, measured: Vec<Measured>) -> Self {
+        let mut rows = Vec::new();
+        for &octets in &settings.sizes {
+            for &data_type in &settings.types {
+                for direction in DIRECTIONS {
+                    let rates = |contender: Contender| {
+                        let here = measured.iter().filter(|m| {
+                            (m.octets, m.data_type, m.direction, m.contender)
+                                == (octets, data_type, direction, contender)
+                        });
+                        here.map(|m| (m.round, m.rate)).collect::<Vec<(u32, f64)>>()
+                    };
+                    let original = rates(Contender::ORIGINAL);
+                    rows.extend(settings.contenders.iter().filter_map(|&contender| {
+                        let rates = rates(contender);
+                        let rate = Summary::of(rates.iter().map(|(_, rate)| *rate))?;
+                        let over_original = Summary::of_ratios(&rates, &original);
+                        Some(Row { octets, data_type, direction, contender, rate, over_original })
+                    }));
+                }
+            }
+        }
+        let counted = count(&settings);
+        Self { experiment: "marshal".to_owned(), machine, settings, rows, counted, measured }
+    }
+}
+
+/// Octets of the sequences whose calls are counted.
+const COUNTED_OCTETS: usize = 24_000;
+/// The best and the worst case, which the paper's profiles show.
+const COUNTED_TYPES: [DataType; 2] = [DataType::Double, DataType::Struct];
+
+fn count(settings: &Settings) -> Vec<Counted> {
+    let mut counted = Vec::new();
+    for data_type in COUNTED_TYPES.into_iter().filter(|data_type| settings.types.contains(data_type)) {
+        let data = Data::new(data_type, COUNTED_OCTETS);
+        let elements = (COUNTED_OCTETS / data_type.element_octets()) as f64;
+        for &contender in &settings.contenders {
+            let Some(rung) = contender.rung() else { continue };
+            let (writing, reading) = ladder::calls(rung, &data.node(), &data.memory());
+            for (direction, calls) in DIRECTIONS.into_iter().zip([writing, reading]) {
+                let called = calls.into_iter().filter(|(_, count)| *count > 0);
+                let calls = called
+                    .map(|(method, count)| (method.name().to_owned(), rounded(count as f64 / elements)))
+                    .collect();
+                counted.push(Counted { contender, data_type, direction, calls });
+            }
+        }
+    }
+    counted
+}
+
+/// To the fourth place behind the point, which is more than tables show.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}

@@ -1,0 +1,51 @@
+//! What a series covers, and what it refuses to.
+
+use serde::{Deserialize, Serialize};
+
+use super::contender::Contender;
+use crate::LabError;
+use crate::workload::{DataType, MAX_BUFFER_OCTETS};
+
+/// What the series covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Who marshals, in the order of the report.
+    pub contenders: Vec<Contender>,
+    /// Element types, in the order of the report.
+    pub types: Vec<DataType>,
+    /// Octets of user data in a sequence, in the order of the report.
+    pub sizes: Vec<usize>,
+    /// How often each contender is run.
+    pub rounds: u32,
+    /// How long a run lasts, in microseconds.
+    pub run_micros: u64,
+    /// The core that the experiment is pinned to.
+    pub core: Option<usize>,
+    /// After this many seconds no further round is begun.
+    pub budget_seconds: Option<u64>,
+}
+
+/// Shorter sequences would measure the clock, and have no struct.
+const LEAST_OCTETS: usize = 64;
+
+impl Settings {
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// If a list is empty, or a number out of range.
+    pub fn check(&self) -> Result<(), LabError> {
+        let refuse = |why: String| Err(LabError::Settings(why));
+        if self.contenders.is_empty() || self.types.is_empty() || self.sizes.is_empty() {
+            return refuse("nothing to run: there must be an engine, a type and a size".to_owned());
+        }
+        if self.rounds == 0 || self.run_micros == 0 {
+            return refuse("nothing to run: rounds and the time of a run must be above zero".to_owned());
+        }
+        match self.sizes.iter().find(|size| !(LEAST_OCTETS..=MAX_BUFFER_OCTETS).contains(*size)) {
+            Some(size) => {
+                refuse(format!("a sequence has between {LEAST_OCTETS} octets and {MAX_BUFFER_OCTETS}, not {size}"))
+            }
+            None => Ok(()),
+        }
+    }
+}
