@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::{Binder, ByteOrder, CdrError, Wire, text};
+use crate::{Binder, ByteOrder, CdrError, Wire, text, wide};
 
 mod joint;
 
@@ -274,15 +274,32 @@ impl<'m> Decoder<'m> {
         self.take(len)
     }
 
-    /// Reads an IDL `string` in ISO 8859-1: ASCII is borrowed, the rest transcoded.
+    /// Reads an IDL `string` in the code set in force: ASCII and UTF-8 are borrowed, ISO 8859-1 is transcoded.
     ///
     /// A length of zero, which some ORBs send for the empty string, is accepted as such.
     ///
     /// # Errors
-    /// [`CdrError::UnterminatedString`], [`CdrError::StrayNul`], [`CdrError::LengthBeyondInput`].
+    /// [`CdrError::UnterminatedString`], [`CdrError::StrayNul`], [`CdrError::NotText`], [`CdrError::LengthBeyondInput`].
     #[inline]
     pub fn str(&mut self) -> Result<Cow<'m, str>, CdrError> {
-        text::decode(self.terminated()?)
+        text::decode(self.terminated()?, self.wire.char_set)
+    }
+
+    /// Reads an IDL `wstring`.
+    ///
+    /// # Errors
+    /// [`CdrError::NotText`] for what is not UTF-16; [`CdrError::StrayNul`]; [`CdrError::UnterminatedString`] in GIOP 1.1;
+    /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; [`CdrError::LengthBeyondInput`].
+    pub fn wstr(&mut self) -> Result<String, CdrError> {
+        wide::decode(self)
+    }
+
+    /// Reads an IDL `wchar`.
+    ///
+    /// # Errors
+    /// As [`Decoder::wstr`]; [`CdrError::Malformed`] for an impossible number of octets.
+    pub fn wchar(&mut self) -> Result<char, CdrError> {
+        wide::decode_char(self)
     }
 
     /// Reads an IDL `string` as the octets that stand on the wire, without the NUL.

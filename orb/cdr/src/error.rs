@@ -55,8 +55,28 @@ pub enum CdrError {
     #[error("a string contains NUL, which CDR cannot say")]
     NulInString,
     /// A character that the code set in use cannot say.
-    #[error("the character {0:?} does not exist in the transmission code set ISO 8859-1")]
+    #[error("the character {0:?} does not exist in the transmission code set")]
     NotRepresentable(char),
+    /// Text that was read is not well formed in the transmission code set.
+    #[error("a string is not {0}")]
+    NotText(&'static str),
+    /// GIOP 1.0 has no wide characters (9.3.1.6).
+    #[error("GIOP 1.0 has no wide characters")]
+    WideInGiop10,
+    /// Wide characters where no code set was agreed on for them (7.10.2.7).
+    #[error("no transmission code set was agreed on for wide characters")]
+    NoWcharSet,
+    /// Octets that are not the packed decimal number that they should be (9.3.2.8).
+    #[error("a fixed-point number is malformed: {0}")]
+    BadFixed(&'static str),
+    /// A number with more digits before or after the point than its IDL type has.
+    #[error("the number does not fit fixed<{digits},{scale}>")]
+    FixedOverflow {
+        /// All digits of the type.
+        digits: u16,
+        /// Those after the point.
+        scale: u16,
+    },
     /// Constructed values or encapsulations nest deeper than the limit.
     #[error("values nest deeper than the limit of {limit}")]
     TooDeep {

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded;
+mod decimal;
 mod decoder;
 mod encoder;
 mod error;
@@ -20,9 +21,11 @@ mod primitive;
 mod scalar;
 mod text;
 mod value;
+mod wide;
 mod wire;
 
 pub use bounded::{BoundedString, BoundedVec, OverBound};
+pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
 pub use decoder::{Decoder, Joint};
 pub use encoder::{Encoder, Hole, LEND_OCTETS};
 pub use error::CdrError;
@@ -30,4 +33,5 @@ pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
 pub use ior::{Binder, FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
 pub use scalar::{Char, LongDouble, NotLatin1};
 pub use value::{Decode, Encode};
-pub use wire::{ByteOrder, GiopVersion, Limits, Wire};
+pub use wide::{BoundedWString, WString, Wide};
+pub use wire::{ByteOrder, CharSet, GiopVersion, Limits, WcharSet, Wire};

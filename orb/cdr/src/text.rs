@@ -1,10 +1,11 @@
-//! Strings on the wire: ISO 8859-1, as both sides must assume without code-set negotiation.
+//! Strings on the wire: ISO 8859-1, as both sides must assume without code-set negotiation, or UTF-8.
 //!
-//! ASCII is a subset of both UTF-8 and ISO 8859-1, so it is borrowed in both directions; the rest is transcoded.
+//! ASCII is a subset of both, so it is borrowed in both directions whatever was negotiated; of the rest, ISO 8859-1 is
+//! transcoded, and UTF-8 is checked.
 
 use std::borrow::Cow;
 
-use crate::{CdrError, Encoder};
+use crate::{CdrError, CharSet, Encoder};
 
 /// True if every octet is ASCII and none is NUL: the text then is its own encoding.
 #[inline]
@@ -20,13 +21,23 @@ pub(crate) fn encode<'a, 's>(
     value: &'s str,
     plain: impl FnOnce(&mut Encoder<'a>, &'s [u8]),
 ) -> Result<(), CdrError> {
-    if !is_plain(value.as_bytes()) {
+    if !is_plain(value.as_bytes()) && !is_sayable(out, value)? {
         return transcode(out, value);
     }
     out.len(value.len() + 1)?;
     plain(out, value.as_bytes());
     out.u8(0);
     Ok(())
+}
+
+/// True if the text, which is not plain, can be sent as the UTF-8 that it is.
+#[cold]
+fn is_sayable(out: &Encoder<'_>, value: &str) -> Result<bool, CdrError> {
+    match out.wire().char_set {
+        CharSet::Utf8 if value.contains('\0') => Err(CdrError::NulInString),
+        CharSet::Utf8 => Ok(true),
+        CharSet::Latin1 => Ok(false),
+    }
 }
 
 #[cold]
@@ -45,19 +56,22 @@ fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
 /// Reads text without its NUL.
 ///
 /// # Errors
-/// [`CdrError::StrayNul`].
+/// [`CdrError::StrayNul`], [`CdrError::NotText`].
 #[inline]
-pub(crate) fn decode(octets: &[u8]) -> Result<Cow<'_, str>, CdrError> {
+pub(crate) fn decode(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
     if !is_plain(octets) {
-        return widen(octets);
+        return widen(octets, set);
     }
     Ok(Cow::Borrowed(std::str::from_utf8(octets).expect("ASCII is UTF-8")))
 }
 
 #[cold]
-fn widen(octets: &[u8]) -> Result<Cow<'_, str>, CdrError> {
+fn widen(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
     check_nul(octets)?;
-    Ok(Cow::Owned(octets.iter().copied().map(char::from).collect()))
+    match set {
+        CharSet::Latin1 => Ok(Cow::Owned(octets.iter().copied().map(char::from).collect())),
+        CharSet::Utf8 => std::str::from_utf8(octets).map(Cow::Borrowed).map_err(|_| CdrError::NotText("UTF-8")),
+    }
 }
 
 /// # Errors

@@ -1,4 +1,4 @@
-//! What both ends must agree on before octets mean values: byte order, protocol version, limits.
+//! What both ends must agree on before octets mean values: byte order, protocol version, code sets, limits.
 
 use std::fmt;
 
@@ -64,6 +64,28 @@ impl fmt::Display for GiopVersion {
     }
 }
 
+/// The code set in which `char` and `string` travel: the negotiated TCS-C (CORBA 3.3 Part 2, 7.10.2).
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum CharSet {
+    /// ISO 8859-1, which both ends must assume unless they agreed on something else.
+    #[default]
+    Latin1,
+    /// UTF-8: every character can be said.
+    Utf8,
+}
+
+/// The code set in which `wchar` and `wstring` travel: the negotiated TCS-W (CORBA 3.3 Part 2, 7.10.2).
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum WcharSet {
+    /// UTF-16, what is fallen back upon where the text says that there must be one.
+    #[default]
+    Utf16,
+    /// None was agreed on, and there is no default (7.10.2.7): wide characters can neither be written nor read.
+    Unknown,
+}
+
 /// Bounds that a decoder enforces on what a peer sends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
@@ -86,13 +108,17 @@ pub struct Wire {
     pub version: GiopVersion,
     /// What is refused although it is well formed.
     pub limits: Limits,
+    /// How narrow characters are coded.
+    pub char_set: CharSet,
+    /// How wide characters are coded.
+    pub wchar_set: WcharSet,
 }
 
 impl Wire {
-    /// An agreement with default limits.
+    /// An agreement with default limits and code sets.
     #[must_use]
     pub fn new(order: ByteOrder, version: GiopVersion) -> Self {
-        Self { order, version, limits: Limits::default() }
+        Self { order, version, limits: Limits::default(), char_set: CharSet::default(), wchar_set: WcharSet::default() }
     }
 }
 

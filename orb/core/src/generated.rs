@@ -3,8 +3,8 @@
 pub use std::{any::Any, borrow::Cow, sync::Arc};
 
 pub use spandrel_cdr::{
-    BoundedString, BoundedVec, CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize, FromBound, Ior, LongDouble,
-    Reference, decode_fixed_vec, encode_fixed_slice,
+    BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, FixedSize,
+    FromBound, Ior, LongDouble, Reference, WString, Wide, decode_fixed_vec, encode_fixed_slice,
 };
 pub use spandrel_giop::SystemException;
 

@@ -254,7 +254,12 @@ impl From<CdrError> for SystemException {
     /// MARSHAL, or BAD_PARAM and DATA_CONVERSION where the caller's value is at fault; COMPLETED_NO.
     fn from(cause: CdrError) -> Self {
         let (kind, minor) = match &cause {
-            CdrError::NotRepresentable(_) => (SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET),
+            CdrError::NotRepresentable(_) | CdrError::NotText(_) => {
+                (SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET)
+            }
+            CdrError::FixedOverflow { .. } => (SystemExceptionKind::DataConversion, 0),
+            CdrError::WideInGiop10 => (SystemExceptionKind::Marshal, minor::WCHAR_BY_GIOP_1_0_CLIENT),
+            CdrError::NoWcharSet => (SystemExceptionKind::BadParam, minor::NO_WCHAR_CODE_SET),
             CdrError::NulInString => (SystemExceptionKind::BadParam, ids::BAD_PARAM_NUL_IN_STRING),
             CdrError::Truncated { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED),
             CdrError::LengthBeyondInput { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_LENGTH),

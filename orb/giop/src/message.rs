@@ -43,7 +43,7 @@ impl Message {
     #[inline]
     #[must_use]
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
-        let wire = Wire { order: self.header.order, version: self.header.version, limits };
+        let wire = Wire { limits, ..Wire::new(self.header.order, self.header.version) };
         let decoder = Decoder::new(&self.octets, wire).at(HEADER_LEN);
         if self.joints.is_empty() { decoder } else { decoder.with_joints(&self.joints) }
     }

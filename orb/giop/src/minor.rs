@@ -45,6 +45,7 @@ standard! {
         INVALID_MEMBER_NAME = 17, "the name of a member of a TypeCode is malformed";
         NOT_AN_EXCEPTION = 21, "what was given as an exception is none";
         UNLISTED_EXCEPTION = 22, "the operation does not raise the exception that was given";
+        NO_WCHAR_CODE_SET = 23, "the request carries wide characters, and its connection no code set for them";
         ENUM_OUT_OF_RANGE = 25, "an enum value is out of range";
         UNKNOWN_SERVICE_CONTEXT = 26, "the request has no service context with this id";
         REGISTER_NIL = 27, "a nil reference was registered as an initial reference";

@@ -111,7 +111,7 @@ impl ServerConnection {
         has_own_thread: bool,
     ) -> Self {
         let reader = MessageReader::new(settings.max_message, settings.max_unfinished);
-        let wire = Wire { order: settings.order, limits: settings.limits, version: GiopVersion::V1_2 };
+        let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
         Self {
             orb,
             link: Link::new(peer, transport, wire),

@@ -1,0 +1,237 @@
+//! Fixed-point decimal numbers: IDL `fixed<d,s>` as [`Fixed`], and [`Decimal`], the number without its type.
+//!
+//! They compute as the standard's C++ class `Fixed` does (C++ Language Mapping 1.3, 4.9; IDL 4.2, 7.4.1.4.3): exactly, in
+//! up to 62 digits, of which up to 31 are kept, digits after the point being discarded first and never rounded. What
+//! does not fit is an error, never a wrong number. How they look on the wire stands in `packed`.
+
+use std::{cmp::Ordering, fmt, ops::Neg, str::FromStr};
+
+use arithmetic::{ONE, power};
+
+mod arithmetic;
+mod fixed;
+mod packed;
+
+pub use fixed::Fixed;
+
+/// The most digits that a `fixed` can have.
+pub const MAX_FIXED_DIGITS: u16 = 31;
+
+/// Why a number is no value of a `fixed` type, or a text no number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FixedError {
+    /// The text is not an optional sign and digits with at most one point among or around them.
+    #[error("not a decimal number")]
+    NotANumber,
+    /// More digits before the point than the type has, or more than 31 that matter.
+    #[error("the number has more digits than there is room for")]
+    Overflow,
+    /// Digits after the point that the type has no room for.
+    #[error("the number has more digits after the point than the type")]
+    Inexact,
+}
+
+/// A decimal number of up to 31 digits, with the point anywhere among or before them.
+///
+/// What computing with [`Fixed`] of several types gives, and what `DynFixed` holds. Zeros at the end of the fraction are
+/// not kept: equal numbers are the same value.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Decimal {
+    /// Below 10³¹ in magnitude; no multiple of ten unless the scale is 0.
+    unscaled: i128,
+    /// At most 31.
+    scale: u16,
+}
+
+impl Decimal {
+    /// Zero.
+    pub const ZERO: Self = Self { unscaled: 0, scale: 0 };
+
+    /// The number `unscaled` / 10^`scale`.
+    ///
+    /// # Errors
+    /// [`FixedError::Overflow`] if its digits are more than 31; [`FixedError::Inexact`] if those after the point are.
+    pub fn new(unscaled: i128, scale: u16) -> Result<Self, FixedError> {
+        let (mut unscaled, mut scale) = (unscaled, scale);
+        while scale > 0 && unscaled % 10 == 0 {
+            unscaled /= 10;
+            scale = if unscaled == 0 { 0 } else { scale - 1 };
+        }
+        if unscaled.unsigned_abs() >= ONE {
+            Err(FixedError::Overflow)
+        } else if scale > MAX_FIXED_DIGITS {
+            Err(FixedError::Inexact)
+        } else {
+            Ok(Self { unscaled, scale })
+        }
+    }
+
+    /// The number without its point: itself × 10^[`Decimal::scale`].
+    #[must_use]
+    pub fn unscaled(self) -> i128 {
+        self.unscaled
+    }
+
+    /// Digits after the point, without zeros at the end.
+    #[must_use]
+    pub fn scale(self) -> u16 {
+        self.scale
+    }
+
+    /// All digits, from the first that is not zero, or from the point if that comes earlier.
+    #[must_use]
+    pub fn digits(self) -> u16 {
+        arithmetic::digits(self.unscaled.unsigned_abs()).max(self.scale)
+    }
+
+    /// True below zero.
+    #[must_use]
+    pub fn is_negative(self) -> bool {
+        self.unscaled < 0
+    }
+
+    /// Without digits after the `scale`th behind the point (C++ `truncate`).
+    #[must_use]
+    pub fn truncate(self, scale: u16) -> Self {
+        match self.scale.checked_sub(scale) {
+            None => self,
+            Some(surplus) => Self::small(self.unscaled / power(surplus).cast_signed(), scale),
+        }
+    }
+
+    /// The nearest number with at most `scale` digits behind the point, the one farther from zero if two are equally
+    /// near (C++ `round`).
+    #[must_use]
+    pub fn round(self, scale: u16) -> Self {
+        let Some(surplus) = self.scale.checked_sub(scale) else { return self };
+        let unit = power(surplus).cast_signed();
+        let up = i128::from((self.unscaled % unit).abs() * 2 >= unit) * self.unscaled.signum();
+        Self::small(self.unscaled / unit + if surplus == 0 { 0 } else { up }, scale)
+    }
+
+    /// A number whose digits are known to fit.
+    fn small(unscaled: i128, scale: u16) -> Self {
+        Self::new(unscaled, scale).expect("no more digits than before")
+    }
+
+    /// The number × 10^`scale`, if that is below 10^`digits`.
+    fn unscaled_as(self, digits: u16, scale: u16) -> Result<i128, FixedError> {
+        let more = scale.checked_sub(self.scale).ok_or(FixedError::Inexact)?;
+        let fits = |unscaled: &i128| unscaled.unsigned_abs() < power(digits);
+        self.unscaled.checked_mul(power(more).cast_signed()).filter(fits).ok_or(FixedError::Overflow)
+    }
+
+    /// The nearest `f64`.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        self.to_string().parse().expect("decimal digits and a point are a number")
+    }
+
+    /// The whole part, if it is an `i64` (C++ `operator LongLong`).
+    #[must_use]
+    pub fn to_i64(self) -> Option<i64> {
+        i64::try_from(self.truncate(0).unscaled).ok()
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+impl Neg for Decimal {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self { unscaled: -self.unscaled, ..self }
+    }
+}
+
+macro_rules! from_integer {
+    ($($integer:ty)*) => {$(
+        impl From<$integer> for Decimal {
+            fn from(value: $integer) -> Self {
+                Self { unscaled: value.into(), scale: 0 }
+            }
+        }
+    )*};
+}
+
+from_integer!(i8 u8 i16 u16 i32 u32 i64 u64);
+
+impl TryFrom<f64> for Decimal {
+    type Error = FixedError;
+
+    /// The number that `value` is printed as, without what follows the 31st digit.
+    ///
+    /// # Errors
+    /// [`FixedError::NotANumber`] for infinities and NaN; [`FixedError::Overflow`].
+    fn try_from(value: f64) -> Result<Self, FixedError> {
+        if !value.is_finite() {
+            return Err(FixedError::NotANumber);
+        }
+        let text = value.to_string();
+        let whole = text.split('.').next().map_or(0, |whole| whole.trim_start_matches(['-', '0']).len());
+        let kept = usize::from(MAX_FIXED_DIGITS).saturating_sub(whole);
+        let end = text.find('.').map_or(text.len(), |point| text.len().min(point + 1 + kept));
+        text[..end].parse()
+    }
+}
+
+impl FromStr for Decimal {
+    type Err = FixedError;
+
+    /// Reads a sign, digits and a point; an IDL literal's final `d` is accepted.
+    ///
+    /// # Errors
+    /// [`FixedError::NotANumber`]; [`FixedError::Overflow`] or [`FixedError::Inexact`] if there are too many digits.
+    fn from_str(text: &str) -> Result<Self, FixedError> {
+        let (negative, text) = match text.strip_prefix(['-', '+']) {
+            Some(rest) => (text.starts_with('-'), rest),
+            None => (false, text),
+        };
+        let text = text.strip_suffix(['d', 'D']).unwrap_or(text);
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = || whole.bytes().chain(fraction.bytes());
+        if digits().next().is_none() || !digits().all(|digit| digit.is_ascii_digit()) {
+            return Err(FixedError::NotANumber);
+        }
+        // What stands behind the last digit that is not zero does not count against the 31.
+        let fraction = fraction.trim_end_matches('0');
+        let mut unscaled = 0_i128;
+        for digit in whole.bytes().chain(fraction.bytes()) {
+            unscaled = unscaled * 10 + i128::from(digit - b'0');
+            if unscaled.unsigned_abs() >= ONE {
+                return Err(FixedError::Overflow);
+            }
+        }
+        let scale = u16::try_from(fraction.len()).map_err(|_| FixedError::Inexact)?;
+        Self::new(if negative { -unscaled } else { unscaled }, scale)
+    }
+}
+
+impl fmt::Display for Decimal {
+    /// The fewest digits that say the number: `-12.5`, `0.05`, `3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_number(f, self.unscaled, self.scale)
+    }
+}
+
+/// Prints with exactly `scale` digits after the point, honouring width, fill and sign.
+fn write_number(f: &mut fmt::Formatter<'_>, unscaled: i128, scale: u16) -> fmt::Result {
+    let unit = power(scale);
+    let (whole, fraction) = (unscaled.unsigned_abs() / unit, unscaled.unsigned_abs() % unit);
+    let text = match scale {
+        0 => whole.to_string(),
+        _ => format!("{whole}.{fraction:0width$}", width = usize::from(scale)),
+    };
+    f.pad_integral(unscaled >= 0, "", &text)
+}
