@@ -30,6 +30,7 @@ mod ast;
 mod check;
 pub mod diagnostic;
 mod intern;
+pub mod json;
 mod lexer;
 mod literal;
 pub mod model;

@@ -6,15 +6,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use spandrel_idl::rust::{Options, generate};
-use spandrel_idl::{Diagnostics, FrontEndOptions};
+use spandrel_idl::{Diagnostics, FrontEndOptions, Model, json};
 
 use crate::common;
+
+mod depfile;
+
+use depfile::Depfile;
 
 const EXAMPLES: &str = "\
 Examples:
   spandrel idl bank.idl -o src/generated
   spandrel idl -I /usr/share/idl -D DEBUG -D LIMIT=10 bank.idl teller.idl -o out
   spandrel idl bank.idl --stdout | less
+  spandrel idl --check *.idl
+  spandrel idl bank.idl --dump json | jq '.definitions[].name'
 
 Programs built by Cargo need none of this: let their build script call spandrel-build.";
 
@@ -33,6 +39,15 @@ pub(crate) struct Args {
     /// Print the Rust code instead of writing files
     #[arg(long, conflicts_with = "out")]
     stdout: bool,
+    /// Only say what is wrong: generate nothing
+    #[arg(long, conflicts_with_all = ["out", "stdout", "dump", "depfile"])]
+    check: bool,
+    /// Print what the files define instead of generating code
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["out", "stdout", "depfile"])]
+    dump: Option<Form>,
+    /// Write down, as a rule of make, which files each Rust file was made from
+    #[arg(long, value_name = "FILE", conflicts_with = "stdout")]
+    depfile: Option<PathBuf>,
     /// A folder in which included files are looked for
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -44,21 +59,37 @@ pub(crate) struct Args {
     runtime: String,
 }
 
+/// What `--dump` prints.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Form {
+    /// The whole model; the documentation of spandrel-idl's module json describes it
+    Json,
+    /// A line for each definition: kind, name and repository id
+    Text,
+}
+
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
         let mut failed = 0;
+        let mut depfile = Depfile::default();
         for file in &self.files {
             match spandrel_idl::compile(&self.front_end(), file) {
                 Ok(model) => {
                     show(model.warnings());
-                    self.write(file, &generate(&model, &options))?;
+                    self.output(file, &model, &options)?;
+                    if self.depfile.is_some() {
+                        depfile.rule(&self.path_for(file)?, model.sources());
+                    }
                 }
                 Err(diagnostics) => {
                     show(&diagnostics);
                     failed += 1;
                 }
             }
+        }
+        if let Some(path) = &self.depfile {
+            fs::write(path, depfile.text()).with_context(|| format!("cannot write {}", path.display()))?;
         }
         match failed {
             0 => Ok(()),
@@ -78,15 +109,26 @@ impl Args {
         FrontEndOptions { include_paths: self.include.clone(), defines }
     }
 
-    fn write(&self, file: &Path, rust: &str) -> anyhow::Result<()> {
-        if self.stdout {
-            return common::print(rust);
+    fn output(&self, file: &Path, model: &Model, options: &Options) -> anyhow::Result<()> {
+        match self.dump {
+            _ if self.check => Ok(()),
+            Some(Form::Json) => common::print(&json::to_string(model)),
+            Some(Form::Text) => common::print(&model.dump()),
+            None if self.stdout => common::print(&generate(model, options)),
+            None => self.write(&self.path_for(file)?, &generate(model, options)),
         }
+    }
+
+    /// Where the Rust of an IDL file goes.
+    fn path_for(&self, file: &Path) -> anyhow::Result<PathBuf> {
         let stem = file.file_stem().ok_or_else(|| anyhow!("{} names no file", file.display()))?;
-        let path = self.out.join(Path::new(stem).with_added_extension("rs"));
+        Ok(self.out.join(Path::new(stem).with_added_extension("rs")))
+    }
+
+    fn write(&self, path: &Path, rust: &str) -> anyhow::Result<()> {
         let write = || {
             fs::create_dir_all(&self.out)?;
-            fs::write(&path, rust)
+            fs::write(path, rust)
         };
         write().with_context(|| format!("cannot write {}", path.display()))
     }

@@ -88,3 +88,45 @@ fn wrong_usage_is_told_apart() {
     check_code(&spandrel(&["idl"]), 2);
     check_code(&spandrel(&["idl", "x.idl", "--stdout", "-o", "y"]), 2);
 }
+
+#[test]
+fn checking_writes_nothing_and_tells_by_its_exit_code() {
+    let folder = folder_with_bank();
+    let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
+    let output = spandrel(&["idl", "--check", text(&bank), "-I", text(&include)]);
+    check_code(&output, 0);
+    assert_eq!((stdout(&output).as_str(), stderr(&output).as_str()), ("", ""));
+    let output = spandrel(&["idl", "--check", text(&bank), text(&include.join("money.idl"))]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("1 of 2 files"), "{}", stderr(&output));
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn the_model_can_be_printed() {
+    let folder = folder_with_bank();
+    let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
+    let output = spandrel(&["idl", text(&bank), "-I", text(&include), "--dump", "json"]);
+    check_code(&output, 0);
+    let document: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(document["definitions"][1]["contents"][0]["doc"][0], " Somebody's money.");
+    let output = spandrel(&["idl", text(&bank), "-I", text(&include), "--dump", "text"]);
+    check_code(&output, 0);
+    assert!(stdout(&output).contains("interface Bank::Account IDL:Bank/Account:1.0\n"), "{}", stdout(&output));
+    check_code(&spandrel(&["idl", text(&bank), "--dump", "xml"]), 2);
+}
+
+#[test]
+fn make_learns_which_files_were_read() {
+    let folder = folder_with_bank();
+    let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
+    let (out, depfile) = (folder.path().join("out"), folder.path().join("bank.d"));
+    let output = spandrel(&["idl", text(&bank), "-I", text(&include), "-o", text(&out), "--depfile", text(&depfile)]);
+    check_code(&output, 0);
+    let (target, money) = (out.join("bank.rs"), include.join("money.idl"));
+    let wanted =
+        format!("{}: \\\n  {} \\\n  {}\n\n{}:\n", target.display(), bank.display(), money.display(), money.display());
+    assert_eq!(fs::read_to_string(&depfile).unwrap(), wanted);
+    check_code(&spandrel(&["idl", text(&bank), "--stdout", "--depfile", text(&depfile)]), 2);
+}

@@ -1,0 +1,159 @@
+//! The model as JSON, for tools that are not written in Rust: [`to_string`], or `spandrel idl --dump json`.
+//!
+//! # The shape
+//!
+//! One object. Keys are only ever added, to this object or to those in it, while [`FORMAT`] stays the same.
+//!
+//! | key | |
+//! | --- | --- |
+//! | `format` | [`FORMAT`] |
+//! | `files` | the files that were read, the main file first: `path`, and for an included one `included_from` (a place) |
+//! | `definitions` | what stands at the top level, in source order |
+//! | `warnings` | what the compiler had to say: `message`, and where known `at` (a place) |
+//!
+//! A **place** is `file` (a position in `files`, from 0), `line` and `column` (both from 1, the column in characters).
+//!
+//! Each **definition** has `kind`, `name`, `scoped_name` (`Bank::Account`, without a leading `::`), `repository_id`, `at` (a
+//! place), `in_main_file`; unless they are empty `doc` (the comment before it, line by line) and `annotations`
+//! (`name`, `parameters` with `name`, which may be null, and either `value` or, for a name that no constant has, `word`); and what its kind
+//! adds:
+//!
+//! | `kind` | adds |
+//! | --- | --- |
+//! | `module` | `contents` (definitions) |
+//! | `interface` | `bases`, `all_bases`, `abstract`, `local`, `forward_only`, `contents` |
+//! | `operation` | `oneway`, `result` (a type, null for `void`), `parameters` (`mode`: `in`, `out` or `inout`, `name`, `type`), `raises`, `context` |
+//! | `attribute` | `readonly`, `type`, `get_raises`, `set_raises` |
+//! | `struct`, `exception` | `members` (`name`, `type`, unless empty `doc`), `contents` |
+//! | `union` | `discriminator` (a type), `branches` (`labels`, each a value or null for `default`; `name`, `type`, `doc`), `unlisted` (the least discriminator that selects no branch, or null), `contents` |
+//! | `enum` | `contents`, its enumerators |
+//! | `enumerator` | `ordinal` |
+//! | `typedef` | `type` |
+//! | `const` | `type`, `value` |
+//! | `valuetype` | `custom`, `abstract`, `truncatable`, `forward_only`, `bases`, `all_bases`, `supports`, `members` (as a struct's, and `public`), `factories` (`name`, `parameters`, `raises`, `doc`), `contents` |
+//! | `valuebox` | `type` |
+//! | `native` | nothing |
+//! | another keyword, such as `component` | `contents`: it is understood, and no code is generated for it |
+//!
+//! Where definitions are named, as in `bases` and `raises`, it is by their scoped names.
+//!
+//! A **type** is an object whose `kind` is the IDL keyword of a basic type (`long`, `unsigned long long`, `any`, `Object`,
+//! `TypeCode`, `ValueBase`, `AbstractBase`, …), or one of `string` and `wstring` (`bound`, null if there is none), `sequence` (`element`, `bound`),
+//! `array` (`element`, `dimensions`), `fixed` (`digits`, `scale`) and `named` (`name`; `definition`, the kind of what is named).
+//!
+//! A **value** is an object with `kind` and `value`: `integer`, `float` and `boolean` as JSON has them (an integer may need 64 bits), `char`, `wchar`,
+//! `string` and `wstring` as strings, `fixed` as a string of decimal digits, and `enumerator` by its scoped name.
+
+use serde::Serialize;
+
+use crate::model::{DefId, Definition, Model};
+use crate::source::Span;
+
+mod lines;
+mod view;
+
+use lines::Lines;
+use view::Body;
+
+/// The number of the shape: it changes when a key goes away or changes its meaning.
+pub const FORMAT: u32 = 1;
+
+/// The model as a JSON text, indented, with a newline at its end.
+pub fn to_string(model: &Model) -> String {
+    let lines = Lines::new(model.sources());
+    let cx = Context { model, lines: &lines };
+    let files = model.sources().files().iter();
+    let files = files.map(|file| File {
+        path: file.path.to_string_lossy().into_owned(),
+        included_from: file.included_from.map(|span| cx.place(span)),
+    });
+    let warnings = model.warnings().iter().map(|warning| Warning {
+        message: &warning.message,
+        at: warning.primary.as_ref().map(|label| cx.place(label.span)),
+    });
+    let document = Document {
+        format: FORMAT,
+        files: files.collect(),
+        definitions: cx.nodes(model.roots()),
+        warnings: warnings.collect(),
+    };
+    let text = serde_json::to_string_pretty(&document).expect("keys are strings and floats are finite");
+    text + "\n"
+}
+
+#[derive(Serialize)]
+struct Document<'m> {
+    format: u32,
+    files: Vec<File>,
+    definitions: Vec<Node<'m>>,
+    warnings: Vec<Warning<'m>>,
+}
+
+#[derive(Serialize)]
+struct File {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    included_from: Option<Place>,
+}
+
+#[derive(Serialize)]
+struct Warning<'m> {
+    message: &'m str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Place>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    file: u32,
+    line: usize,
+    column: usize,
+}
+
+#[derive(Serialize)]
+struct Node<'m> {
+    kind: &'static str,
+    name: &'m str,
+    scoped_name: &'m str,
+    repository_id: &'m str,
+    at: Place,
+    in_main_file: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    doc: &'m [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<view::Annotation<'m>>,
+    #[serde(flatten)]
+    body: Body<'m>,
+}
+
+#[derive(Clone, Copy)]
+struct Context<'m, 'l> {
+    model: &'m Model,
+    lines: &'l Lines<'m>,
+}
+
+impl<'m> Context<'m, '_> {
+    /// Modules and types nest as deep as the parser allows and no deeper, so that this may recurse.
+    fn nodes(self, ids: &[DefId]) -> Vec<Node<'m>> {
+        ids.iter().map(|&id| self.node(&self.model[id])).collect()
+    }
+
+    fn node(self, definition: &'m Definition) -> Node<'m> {
+        Node {
+            kind: view::kind(&definition.kind),
+            name: &definition.name,
+            scoped_name: &definition.scoped_name,
+            repository_id: &definition.repository_id,
+            at: self.place(definition.span),
+            in_main_file: definition.in_main_file,
+            doc: &definition.doc,
+            annotations: self.annotations(&definition.annotations),
+            body: self.body(definition),
+        }
+    }
+
+    fn place(self, span: Span) -> Place {
+        let (line, column) = self.lines.line_column(span);
+        Place { file: span.file.0, line, column }
+    }
+}

@@ -1,0 +1,52 @@
+//! Lines and columns of many places at once: each file is cut into lines only once.
+
+use crate::source::{SourceMap, Span};
+
+pub(super) struct Lines<'m> {
+    sources: &'m SourceMap,
+    /// For each file the offsets at which lines start.
+    starts: Vec<Vec<u32>>,
+}
+
+impl<'m> Lines<'m> {
+    pub(super) fn new(sources: &'m SourceMap) -> Self {
+        let starts = sources.files().iter().map(|file| {
+            let newlines = file.text.bytes().enumerate().filter(|(_, octet)| *octet == b'\n');
+            std::iter::once(0).chain(newlines.map(|(index, _)| index as u32 + 1)).collect()
+        });
+        Lines { sources, starts: starts.collect() }
+    }
+
+    /// As [`SourceMap::line_column`].
+    pub(super) fn line_column(&self, span: Span) -> (usize, usize) {
+        let starts = &self.starts[span.file.0 as usize];
+        let line = starts.partition_point(|&start| start <= span.start);
+        let start = starts[line - 1];
+        let before = self.sources.text(Span { start, end: span.start, ..span });
+        (line, before.chars().count() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::source::{FileId, SourceFile};
+
+    #[test]
+    fn places_are_those_of_the_source_map() {
+        let mut sources = SourceMap::default();
+        for text in ["", "\n", "a\nbä c\n\nd", "one line"] {
+            let text: Arc<str> = text.into();
+            sources.add(SourceFile { path: "x".into(), text, included_from: None });
+        }
+        let lines = Lines::new(&sources);
+        for (number, file) in sources.files().iter().enumerate() {
+            for start in (0..=file.text.len()).filter(|&it| file.text.is_char_boundary(it)) {
+                let span = Span { file: FileId(number as u32), start: start as u32, end: start as u32 };
+                assert_eq!(lines.line_column(span), sources.line_column(span), "{number}:{start}");
+            }
+        }
+    }
+}
