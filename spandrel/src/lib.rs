@@ -9,7 +9,7 @@ pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]
 pub use spandrel_orb::generated;
 pub use spandrel_orb::{
-    ByteOrder, CompletionStatus, Endpoint, EndpointError, GiopVersion, InitError, Interface, Ior, Located,
+    ByteOrder, CompletionStatus, Context, Endpoint, EndpointError, GiopVersion, InitError, Interface, Ior, Located,
     ObjectAdapter, ObjectRef, Orb, OrbBuilder, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
     UserException, UserExceptions, minor,
 };

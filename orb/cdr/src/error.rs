@@ -45,6 +45,12 @@ pub enum CdrError {
         /// What was found.
         value: u32,
     },
+    /// A union to be written whose discriminator selects another branch than the one that it has.
+    #[error("the discriminator of a {name} does not select the branch that it has")]
+    BadDiscriminator {
+        /// The Rust name of the union.
+        name: &'static str,
+    },
     /// The last octet of a string is not NUL (9.3.2.7).
     #[error("a string does not end with NUL")]
     UnterminatedString,

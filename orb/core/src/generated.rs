@@ -1,6 +1,6 @@
 //! What generated code names, and nothing else. Not a public interface: it changes with the compiler.
 
-pub use std::{any::Any, borrow::Cow, sync::Arc};
+pub use std::{borrow::Cow, sync::Arc};
 
 pub use spandrel_cdr::{
     BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, FixedSize,
@@ -8,4 +8,4 @@ pub use spandrel_cdr::{
 };
 pub use spandrel_giop::SystemException;
 
-pub use crate::{Interface, ObjectRef, Replied, Servant, ServerCall, UserException, UserExceptions};
+pub use crate::{Context, Interface, ObjectRef, Replied, Servant, ServerCall, UserException, UserExceptions};

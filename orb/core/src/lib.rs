@@ -10,6 +10,7 @@
 
 mod adapter;
 pub mod client;
+mod context;
 mod destination;
 mod endpoint;
 mod exceptions;
@@ -29,6 +30,7 @@ pub mod server;
 mod transport;
 
 pub use adapter::{Located, ObjectAdapter};
+pub use context::Context;
 pub use endpoint::{Endpoint, EndpointError};
 pub use exceptions::{UserException, UserExceptions};
 pub use object::{Interface, ObjectRef};

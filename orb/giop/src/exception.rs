@@ -261,6 +261,7 @@ impl From<CdrError> for SystemException {
             CdrError::WideInGiop10 => (SystemExceptionKind::Marshal, minor::WCHAR_BY_GIOP_1_0_CLIENT),
             CdrError::NoWcharSet => (SystemExceptionKind::BadParam, minor::NO_WCHAR_CODE_SET),
             CdrError::NulInString => (SystemExceptionKind::BadParam, ids::BAD_PARAM_NUL_IN_STRING),
+            CdrError::BadDiscriminator { .. } => (SystemExceptionKind::BadParam, ids::BAD_PARAM_DISCRIMINATOR),
             CdrError::Truncated { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED),
             CdrError::LengthBeyondInput { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_LENGTH),
             CdrError::OverBound { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_OVER_BOUND),

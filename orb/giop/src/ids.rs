@@ -36,6 +36,7 @@ own_minor_codes! {
     COMM_FAILURE_PROTOCOL = 19, "the peer broke the protocol";
     TRANSIENT_FORWARD_LOOP = 20, "the object was forwarded too many times in a row";
     BAD_PARAM_NARROW = 21, "the object does not support the interface that it was narrowed to";
+    BAD_PARAM_DISCRIMINATOR = 22, "the discriminator of a union does not select the branch that it has";
 }
 
 /// What `TAG_ORB_TYPE` says in references that this ORB makes: `SPDR`.

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::types::Scope;
 use super::{docs, lints};
-use crate::model::{Const, ConstValue, Definition, Primitive, Type, Typedef};
+use crate::model::{Const, ConstValue, Definition, FixedValue, Primitive, Type, Typedef};
 
 /// `pub type`
 pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
@@ -17,23 +17,38 @@ pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Type
     quote! { #doc pub type #ident = #ty; }
 }
 
+/// What IDL leaves to the language: anything that can be shared. It is never sent.
+pub(super) fn native(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    let ident = &scope.cx.names.place(definition.id).ident;
+    let doc = docs::attributes(&definition.doc);
+    let ty = match scope.cx.natives.get(&definition.scoped_name) {
+        Some(ty) => {
+            let ty: syn::Type = syn::parse_str(ty).expect("checked when it was set");
+            quote! { #ty }
+        }
+        None => quote! { ::std::sync::Arc<dyn ::std::any::Any + Send + Sync> },
+    };
+    quote! { #doc pub type #ident = #ty; }
+}
+
 /// `pub const`
 pub(super) fn constant(scope: Scope<'_, '_>, definition: &Definition, body: &Const) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);
     let ty = match scope.cx.model.resolve(&body.ty) {
-        Type::String { .. } => quote! { &str },
+        Type::String { .. } | Type::WString { .. } => quote! { &str },
         _ => scope.owned(&body.ty),
     };
-    let value = value(scope, body);
+    let value = literal(scope, &body.ty, &body.value);
     quote! { #doc pub const #ident: #ty = #value; }
 }
 
-fn value(scope: Scope<'_, '_>, body: &Const) -> TokenStream {
+/// A constant's value of a type; also a pattern, for types that unions can switch on.
+pub(super) fn literal(scope: Scope<'_, '_>, ty: &Type, value: &ConstValue) -> TokenStream {
     let rt = scope.rt();
-    match &body.value {
+    match value {
         ConstValue::Integer(value) => signed(*value < 0, &Literal::u128_unsuffixed(value.unsigned_abs())),
-        ConstValue::Float(value) => match scope.cx.model.resolve(&body.ty) {
+        ConstValue::Float(value) => match scope.cx.model.resolve(ty) {
             Type::Primitive(Primitive::LongDouble) => {
                 let bits = binary128(*value);
                 quote! { #rt::LongDouble::from_bits(#bits) }
@@ -51,12 +66,38 @@ fn value(scope: Scope<'_, '_>, body: &Const) -> TokenStream {
         }
         ConstValue::WideChar(value) => quote! { #value },
         ConstValue::String(text) | ConstValue::WideString(text) => quote! { #text },
-        ConstValue::Fixed(_) => unreachable!("decimal constants are left out"),
+        ConstValue::Fixed(value) => {
+            let owned = turbofish(scope, ty);
+            let unscaled = rescaled(value, scope.cx.model.resolve(ty));
+            let unscaled = signed(unscaled < 0, &Literal::u128_unsuffixed(unscaled.unsigned_abs()));
+            quote! { #owned::from_unscaled(#unscaled) }
+        }
         ConstValue::Enumerator(id) => {
             let variant = &scope.cx.names.place(*id).ident;
-            let ty = scope.target(&body.ty);
+            let ty = scope.target(ty);
             quote! { #ty::#variant }
         }
+    }
+}
+
+/// The type in an expression: one that is written with parameters stands in angle brackets.
+fn turbofish(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
+    let target = scope.target(ty);
+    if matches!(ty, Type::Named(_)) {
+        target
+    } else {
+        quote! { <#target> }
+    }
+}
+
+/// The digits of a decimal with as many behind the point as its type has. The front end has checked that they fit.
+fn rescaled(value: &FixedValue, ty: &Type) -> i128 {
+    let scale = if let Type::Fixed { scale, .. } = ty { *scale } else { value.scale.into() };
+    let (wanted, given) = (u32::from(scale), u32::from(value.scale));
+    let factor = |digits: u32| 10_i128.checked_pow(digits).unwrap_or(i128::MAX);
+    match wanted.checked_sub(given) {
+        Some(more) => value.unscaled.saturating_mul(factor(more)),
+        None => value.unscaled / factor(given - wanted),
     }
 }
 

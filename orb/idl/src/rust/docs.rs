@@ -15,6 +15,17 @@ pub(super) fn attributes(comment: &[String]) -> TokenStream {
     quote! { #( #[doc = #lines] )* }
 }
 
+/// The `#[doc]` attributes of a comment, or of this line for one without words.
+pub(super) fn or(comment: &[String], otherwise: impl FnOnce() -> String) -> TokenStream {
+    let written = attributes(comment);
+    if written.is_empty() {
+        let line = otherwise();
+        quote! { #[doc = #line] }
+    } else {
+        written
+    }
+}
+
 fn lines(comment: &[String]) -> Vec<String> {
     let text: Vec<String> = comment.iter().map(|line| line.replace('\t', " ").trim_end().to_owned()).collect();
     let blank = |line: &String| line.is_empty();

@@ -11,7 +11,7 @@ use crate::model::{Definition, Enum};
 pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &Enum) -> TokenStream {
     let rt = scope.rt();
     let cx = scope.cx;
-    lints::allow_enum(cx, &body.enumerators);
+    lints::allow_variants(cx, body.enumerators.len());
     let ident = &cx.names.place(definition.id).ident;
     let name = prelude::plain(&ident.to_string()).to_owned();
     let doc = docs::attributes(&definition.doc);

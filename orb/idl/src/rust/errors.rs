@@ -17,12 +17,15 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
     let variants: Vec<Ident> =
         method.raises.iter().map(|&id| taken.take(prelude::plain(&cx.names.place(id).ident.to_string()))).collect();
     let types: Vec<TokenStream> = method.raises.iter().map(|&id| scope.path(id)).collect();
-    let ids: Vec<&str> = method.raises.iter().map(|&id| cx.model[id].repository_id.as_str()).collect();
     let docs = method.raises.iter().map(|&id| format!(" The exception `{}`.", cx.model[id].scoped_name));
     let doc = format!(" What `{}` may fail with.", method.operation);
+    let is_equal = method.raises.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
+    let partial_eq = is_equal.then(|| quote! { , PartialEq });
+    let is_local = cx.is_local(method.owner);
+    let codec = (!is_local).then(|| codec(scope, method, name, &variants, &types));
     Some(quote! {
         #[doc = #doc]
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug #partial_eq)]
         pub enum #name {
             #( #[doc = #docs] #variants(#types), )*
             #[doc = " A system exception: the request failed on its way, or in the ORB."]
@@ -49,6 +52,21 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
                 #name::System(exception)
             }
         }
+        #codec
+    })
+}
+
+/// How requests are answered with it, and answers read.
+fn codec(
+    scope: Scope<'_, '_>,
+    method: &Method<'_>,
+    name: &Ident,
+    variants: &[Ident],
+    types: &[TokenStream],
+) -> TokenStream {
+    let rt = scope.rt();
+    let ids = method.raises.iter().map(|&id| scope.cx.model[id].repository_id.as_str());
+    quote! {
         impl #rt::UserExceptions for #name {
             fn decode(id: &str, input: &mut #rt::Decoder<'_>) -> Option<Result<Self, #rt::CdrError>> {
                 match id {
@@ -63,5 +81,5 @@ pub(super) fn error(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<TokenSt
                 }
             }
         }
-    })
+    }
 }

@@ -1,7 +1,8 @@
 //! Lints that the code being written would trip because of what the IDL asks for, and that its reader cannot help.
 
+use super::traits::Traits;
 use super::types::Context;
-use crate::model::{DefId, Type};
+use crate::model::{DefId, Type, Union};
 
 /// Above this many levels a type may trip `clippy::type_complexity`.
 const DEEP: u32 = 4;
@@ -30,9 +31,23 @@ fn depth(ty: &Type) -> u32 {
     }
 }
 
-/// Allows a lint that enumerators with a common beginning or end trip.
-pub(super) fn allow_enum(cx: &Context<'_>, enumerators: &[DefId]) {
-    if enumerators.len() >= 3 {
+/// Allows what clippy says of a union whose members differ much in size.
+pub(super) fn allow_large_variants(cx: &Context<'_>, body: &Union) {
+    if body.branches.iter().any(|branch| cx.sizes.is_large(cx.model, &branch.member.ty)) {
+        cx.allow("clippy::large_enum_variant");
+    }
+}
+
+/// Allows types that cannot be printed, because what they hold is known to the program alone.
+pub(super) fn allow_no_debug(cx: &Context<'_>, traits: Traits) {
+    if !traits.has_debug() {
+        cx.allow("missing_debug_implementations");
+    }
+}
+
+/// Allows a lint that variants with a common beginning or end trip.
+pub(super) fn allow_variants(cx: &Context<'_>, count: usize) {
+    if count >= 3 {
         cx.allow("clippy::enum_variant_names");
     }
 }

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::scope;
-use super::types::{Context, Scope};
+use super::types::{self, Scope};
 use super::{docs, lints, names};
 use crate::model::{DefId, DefinitionKind, ParameterMode, Type};
 
@@ -20,11 +20,19 @@ pub(super) struct Method<'m> {
     pub(super) doc: &'m [String],
     pub(super) parameters: Vec<Parameter<'m>>,
     pub(super) result: Option<&'m Type>,
+    /// The parameter for the request's context, and which names of it are sent.
+    pub(super) context: Option<Context<'m>>,
     pub(super) raises: &'m [DefId],
     /// The error enum in the owner's module, if it raises anything.
     pub(super) error: Option<Ident>,
     /// Gives names to locals that no parameter has.
     pub(super) locals: scope::Scope,
+}
+
+/// The `context` clause of an operation.
+pub(super) struct Context<'m> {
+    pub(super) ident: Ident,
+    pub(super) names: &'m [String],
 }
 
 pub(super) struct Parameter<'m> {
@@ -46,17 +54,17 @@ impl Parameter<'_> {
 }
 
 /// What an interface declares itself.
-pub(super) fn own<'m>(cx: &Context<'m>, interface: DefId) -> Vec<Method<'m>> {
+pub(super) fn own<'m>(cx: &types::Context<'m>, interface: DefId) -> Vec<Method<'m>> {
     cx.model.contents(interface).iter().flat_map(|&id| methods(cx, interface, id)).collect()
 }
 
 /// What its objects offer, inherited methods first; each once.
-pub(super) fn flattened<'m>(cx: &Context<'m>, interface: DefId) -> Vec<Method<'m>> {
+pub(super) fn flattened<'m>(cx: &types::Context<'m>, interface: DefId) -> Vec<Method<'m>> {
     let bases = cx.model[interface].as_interface().map_or(&[][..], |body| &body.all_bases);
     bases.iter().chain([&interface]).flat_map(|&owner| own(cx, owner)).collect()
 }
 
-fn methods<'m>(cx: &Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
+fn methods<'m>(cx: &types::Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
     let definition = &cx.model[id];
     if !super::is_method(definition) {
         return Vec::new();
@@ -70,13 +78,16 @@ fn methods<'m>(cx: &Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
         doc: &definition.doc,
         parameters: Vec::new(),
         result: None,
+        context: None,
         raises: &[],
         error: None,
         locals: scope::Scope::default(),
     };
     match &definition.kind {
         DefinitionKind::Operation(body) => {
-            let (idents, locals) = names::parameters(&body.parameters);
+            let (idents, mut locals) = names::parameters(&body.parameters);
+            let context =
+                (!body.context.is_empty()).then(|| Context { ident: locals.take("context"), names: &body.context });
             let parameters = idents.into_iter().zip(&body.parameters);
             vec![Method {
                 oneway: body.oneway,
@@ -84,6 +95,7 @@ fn methods<'m>(cx: &Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
                     .map(|(ident, parameter)| Parameter { ident, mode: parameter.mode, ty: &parameter.ty })
                     .collect(),
                 result: body.result.as_ref(),
+                context,
                 raises: &body.raises,
                 error: names.error.clone(),
                 locals,
@@ -120,6 +132,17 @@ impl<'m> Method<'m> {
         self.locals.clone().take(name)
     }
 
+    /// Whether a request has a body.
+    pub(super) fn sends(&self) -> bool {
+        self.context.is_some() || self.parameters.iter().any(Parameter::is_sent)
+    }
+
+    /// The names of the parameters of the Rust method.
+    pub(super) fn argument_names(&self) -> impl Iterator<Item = &Ident> {
+        let sent = self.parameters.iter().filter(|parameter| parameter.is_sent()).map(|parameter| &parameter.ident);
+        sent.chain(self.context.iter().map(|context| &context.ident))
+    }
+
     /// What the server returns besides the result, in order.
     pub(super) fn outs(&self) -> impl Iterator<Item = &Parameter<'m>> {
         self.parameters.iter().filter(|parameter| parameter.mode == ParameterMode::Out)
@@ -143,6 +166,11 @@ impl<'m> Method<'m> {
             };
             quote! { #ident: #ty }
         });
+        let context = self.context.iter().map(|Context { ident, .. }| {
+            let rt = scope.rt();
+            quote! { #ident: &#rt::Context }
+        });
+        let parameters = parameters.chain(context);
         let (result, error) = (self.result(scope), self.error(scope));
         quote! { fn #ident(&self, #( #parameters ),*) -> Result<#result, #error> }
     }
@@ -163,8 +191,8 @@ impl<'m> Method<'m> {
         }
     }
 
-    fn allow_lints(&self, cx: &Context<'_>) {
-        if self.parameters.iter().filter(|parameter| parameter.is_sent()).count() > 6 {
+    fn allow_lints(&self, cx: &types::Context<'_>) {
+        if self.argument_names().count() > 6 {
             cx.allow("clippy::too_many_arguments");
         }
         let results: Vec<&Type> = self.result.into_iter().chain(self.outs().map(|out| out.ty)).collect();

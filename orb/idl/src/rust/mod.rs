@@ -13,6 +13,7 @@ mod errors;
 mod fixed;
 mod layout;
 mod lints;
+mod local;
 mod method;
 mod names;
 mod output;
@@ -25,7 +26,10 @@ mod structs;
 mod supported;
 mod traits;
 mod types;
+mod unions;
 mod words;
+
+use std::collections::BTreeMap;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -38,12 +42,13 @@ use types::{Context, Scope};
 #[derive(Clone, Debug)]
 pub struct Options {
     runtime: String,
+    natives: BTreeMap<String, String>,
 }
 
 impl Default for Options {
     /// For applications: the runtime is `::spandrel::generated`.
     fn default() -> Self {
-        Self { runtime: "::spandrel::generated".to_owned() }
+        Self { runtime: "::spandrel::generated".to_owned(), natives: BTreeMap::new() }
     }
 }
 
@@ -64,6 +69,17 @@ impl Options {
         self.runtime = path.to_owned();
         Ok(self)
     }
+
+    /// Says which Rust type a `native` type is, by its scoped name, such as `PortableServer::Cookie`. The type must hold
+    /// wherever the code is included, and be `Clone`; without this it is `Arc<dyn Any + Send + Sync>`.
+    ///
+    /// # Errors
+    /// If `ty` is not a Rust type.
+    pub fn native(mut self, scoped_name: &str, ty: &str) -> Result<Self, BadNativeType> {
+        syn::parse_str::<syn::Type>(ty).map_err(|_| BadNativeType(ty.to_owned()))?;
+        self.natives.insert(scoped_name.trim_start_matches("::").to_owned(), ty.to_owned());
+        Ok(self)
+    }
 }
 
 /// What was given as the runtime's path is none.
@@ -77,6 +93,18 @@ impl std::fmt::Display for BadRuntimePath {
 }
 
 impl std::error::Error for BadRuntimePath {}
+
+/// What was given as a native type is no type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadNativeType(String);
+
+impl std::fmt::Display for BadNativeType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` is not a Rust type, such as `::std::sync::Arc<crate::Cookie>`", self.0)
+    }
+}
+
+impl std::error::Error for BadNativeType {}
 
 /// Writes the Rust for a model: definitions of the main file, and of all files that it includes, so that the result
 /// stands by itself.
@@ -108,18 +136,18 @@ fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
         DefinitionKind::Interface(body) => interface(scope, definition, body),
         _ if cx.left_out.contains(&definition.id) => TokenStream::new(),
         DefinitionKind::Struct(body) => structs::structure(scope, definition, body),
+        DefinitionKind::Union(body) => unions::union(scope, definition, body),
         DefinitionKind::Exception(body) => structs::exception(scope, definition, body),
         DefinitionKind::Enum(body) => enums::enumeration(scope, definition, body),
         DefinitionKind::Typedef(body) => consts::typedef(scope, definition, body),
+        DefinitionKind::Native => consts::native(scope, definition),
         DefinitionKind::Const(body) => consts::constant(scope, definition, body),
         // Written by the interface or enum that contains them, or left out.
         DefinitionKind::Operation(_)
         | DefinitionKind::Attribute(_)
         | DefinitionKind::Enumerator(_)
-        | DefinitionKind::Union(_)
         | DefinitionKind::ValueType(_)
         | DefinitionKind::ValueBox(_)
-        | DefinitionKind::Native
         | DefinitionKind::Unmapped(_) => TokenStream::new(),
     }
 }
@@ -128,6 +156,9 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
     let cx = scope.cx;
     let is_written = !cx.left_out.contains(&definition.id);
     let written = is_written.then(|| {
+        if cx.is_local(definition.id) {
+            return servant::servant(scope, definition, body);
+        }
         let reference = reference::reference(scope, definition, body);
         // Nobody can serve what is only announced.
         let server = (!body.forward_only).then(|| {
@@ -155,10 +186,11 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
     quote! { #written #module }
 }
 
-/// The definitions, each preceded by those made inside a struct: Rust has them side by side.
+/// The definitions, each preceded by those made inside a struct or union: Rust has them side by side.
 fn flatten_structs(model: &Model, contents: &[DefId]) -> Vec<DefId> {
     let nested = |id: DefId| match &model[id].kind {
         DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => flatten_structs(model, &body.contents),
+        DefinitionKind::Union(body) => flatten_structs(model, &body.contents),
         _ => Vec::new(),
     };
     contents.iter().flat_map(|&id| nested(id).into_iter().chain([id])).collect()

@@ -10,7 +10,7 @@ use quote::{format_ident, quote};
 
 use super::scope::Scope;
 use super::words::{pascal, screaming, snake};
-use crate::model::{DefId, DefinitionKind, Member, Model, Parameter};
+use crate::model::{DefId, DefinitionKind, Label, Member, Model, Parameter, Union};
 
 /// A Rust module: the names of the modules around it and its own; the file's root has none.
 pub(super) type ModulePath = Vec<Ident>;
@@ -34,7 +34,9 @@ pub(super) struct Place {
 /// What is generated for an interface beside its reference type.
 #[derive(Clone, Debug)]
 pub(super) struct InterfaceNames {
+    /// What implementations implement; of a local interface, the interface itself.
     pub(super) servant: Ident,
+    /// Local interfaces have none.
     pub(super) skeleton: Ident,
     /// The module with what is declared inside the interface, and its operations' errors.
     pub(super) module: Ident,
@@ -60,8 +62,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new(model: &Model) -> Self {
-        let mut naming = Naming { model, names: Self::default(), done: HashSet::new() };
+    pub(super) fn new(model: &Model, local: &HashSet<DefId>) -> Self {
+        let mut naming = Naming { model, local, names: Self::default(), done: HashSet::new() };
         naming.module(model.roots(), &Vec::new());
         for definition in model.definitions() {
             naming.methods(definition.id);
@@ -113,6 +115,15 @@ pub(super) fn fields(members: &[Member]) -> Vec<Ident> {
     members.iter().map(|member| scope.take(&snake(&member.name))).collect()
 }
 
+/// The variants of a union's branches, and the one for discriminators that select none, if there are any.
+pub(super) fn branches(body: &Union) -> (Vec<Ident>, Option<Ident>) {
+    let mut scope = Scope::default();
+    let names = body.branches.iter().map(|branch| scope.take(&pascal(&branch.member.name))).collect();
+    let has_default = body.branches.iter().any(|branch| branch.labels.contains(&Label::Default));
+    let unlisted = (body.unlisted.is_some() && !has_default).then(|| scope.take("Unlisted"));
+    (names, unlisted)
+}
+
 /// The parameter names of an operation, and the scope for further names beside them.
 pub(super) fn parameters(parameters: &[Parameter]) -> (Vec<Ident>, Scope) {
     let mut scope = Scope::default();
@@ -122,6 +133,8 @@ pub(super) fn parameters(parameters: &[Parameter]) -> (Vec<Ident>, Scope) {
 
 struct Naming<'m> {
     model: &'m Model,
+    /// What never leaves the process.
+    local: &'m HashSet<DefId>,
     names: Names,
     /// Interfaces whose methods have their names.
     done: HashSet<DefId>,
@@ -186,11 +199,14 @@ impl Naming<'_> {
 
     fn interface(&mut self, id: DefId, scope: &mut Scope) {
         let name = &self.model[id].name;
-        let names = InterfaceNames {
-            servant: scope.take(&format!("{}Servant", pascal(name))),
-            skeleton: scope.take(&format!("{}Skeleton", pascal(name))),
-            module: scope.take(&snake(name)),
+        let beside = |scope: &mut Scope, what: &str| scope.take(&format!("{}{what}", pascal(name)));
+        let (servant, skeleton) = if self.local.contains(&id) {
+            let ident = &self.names.place(id).ident;
+            (ident.clone(), ident.clone())
+        } else {
+            (beside(scope, "Servant"), beside(scope, "Skeleton"))
         };
+        let names = InterfaceNames { servant, skeleton, module: scope.take(&snake(name)) };
         self.names.interfaces.insert(id, names);
     }
 

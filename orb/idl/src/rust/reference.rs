@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::docs;
-use super::method::{self, Method, Parameter, tuple};
+use super::method::{self, Context, Method, Parameter, tuple};
 use super::scope;
 use super::structs::sequence;
 use super::types::{Passing, Scope};
@@ -14,12 +14,7 @@ use crate::model::{Definition, Interface, ParameterMode};
 pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
-    let doc = if definition.doc.iter().all(|line| line.trim().is_empty()) {
-        let line = format!(" A reference to a `{}`.", definition.scoped_name);
-        quote! { #[doc = #line] }
-    } else {
-        docs::attributes(&definition.doc)
-    };
+    let doc = docs::or(&definition.doc, || format!(" A reference to a `{}`.", definition.scoped_name));
     let methods = methods(scope, definition);
     let conversions = conversions(scope, definition, body);
     let repository_id = &definition.repository_id;
@@ -45,7 +40,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
             }
         }
         impl #rt::FromBound for #ident {
-            fn from_bound(bound: #rt::Arc<dyn #rt::Any + Send + Sync>) -> Result<Self, #rt::CdrError> {
+            fn from_bound(bound: #rt::Arc<dyn ::std::any::Any + Send + Sync>) -> Result<Self, #rt::CdrError> {
                 #rt::FromBound::from_bound(bound).map(Self)
             }
         }
@@ -108,28 +103,43 @@ fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
 
 fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let operation = &method.operation;
-    let encode = encode(scope, method);
+    let (wide, encode) = (wide(scope, method), encode(scope, method));
     if method.oneway {
-        return quote! { self.0.send_oneway(#operation, #encode) };
+        return quote! { #wide self.0.send_oneway(#operation, #encode) };
     }
     let decode = decode(scope, method);
     let store = store(method);
-    quote! { self.0.invoke(#operation, #encode, #decode) #store }
+    quote! { #wide self.0.invoke(#operation, #encode, #decode) #store }
+}
+
+/// Texts that are sent as wide characters say so, and live as long as the call.
+fn wide(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let rt = scope.rt();
+    let lent = |parameter: &&Parameter<'_>| {
+        parameter.mode == ParameterMode::In && scope.cx.passing(parameter.ty) == Passing::WideText
+    };
+    let texts = method.parameters.iter().filter(lent).map(|parameter| &parameter.ident);
+    quote! { #( let #texts = #rt::Wide(#texts); )* }
 }
 
 /// The closure that writes the arguments. The ORB may call it again, after a location forward.
 fn encode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
-    let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
-    let out = method.local(if sent.is_empty() { "_out" } else { "out" });
-    let steps = sequence(&sent, |Parameter { ident, mode, ty }| {
+    let out = method.local(if method.sends() { "out" } else { "_out" });
+    let arguments = method.parameters.iter().filter(|parameter| parameter.is_sent()).map(|parameter| {
+        let Parameter { ident, mode, ty } = parameter;
         let value = match (mode, scope.cx.passing(ty)) {
             (ParameterMode::InOut, _) => quote! { &*#ident },
-            (_, Passing::Value | Passing::Reference) => quote! { &#ident },
+            (_, Passing::Value | Passing::Reference | Passing::WideText) => quote! { &#ident },
             (_, Passing::Text | Passing::Slice | Passing::Borrowed) => quote! { #ident },
         };
         quote! { #rt::Encode::encode(#value, #out) }
     });
+    let context = method.context.iter().map(|Context { ident, names }| {
+        quote! { #ident.encode_named(&[ #( #names ),* ], #out) }
+    });
+    let sent: Vec<TokenStream> = arguments.chain(context).collect();
+    let steps = sequence(&sent, TokenStream::clone);
     match sent.len() {
         0 | 1 => quote! { |#out| #steps },
         _ => quote! { |#out| { #steps } },

@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::docs;
 use super::method::{self, Method, Parameter, tuple};
 use super::structs::sequence;
 use super::types::{Passing, Scope};
@@ -15,7 +16,14 @@ const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let servant = &scope.cx.names.interface(definition.id).servant;
     let implementation = &scope.cx.implementation;
-    let doc = format!(" What a server implements to offer `{}`.", definition.scoped_name);
+    let doc = if scope.cx.is_local(definition.id) {
+        docs::or(&definition.doc, || {
+            format!(" The local interface `{}`: its objects are shared in an `Arc`.", definition.scoped_name)
+        })
+    } else {
+        let line = format!(" What a server implements to offer `{}`.", definition.scoped_name);
+        quote! { #[doc = #line] }
+    };
     let bases = body.bases.iter().map(|&base| servant_path(scope, base));
     let supertraits: Vec<TokenStream> =
         if body.bases.is_empty() { vec![quote! { Send }, quote! { Sync }] } else { bases.collect() };
@@ -26,15 +34,14 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
     });
     let forwarded = methods.iter().map(|method| {
         let (ident, signature) = (&method.ident, method.signature(scope, &method.ident));
-        let arguments = method.parameters.iter().filter(|parameter| parameter.is_sent());
-        let arguments = arguments.map(|parameter| &parameter.ident);
+        let arguments = method.argument_names();
         quote! {
             #[inline]
             #signature { #implementation::#ident(self, #( #arguments ),*) }
         }
     });
     quote! {
-        #[doc = #doc]
+        #doc
         pub trait #servant: #( #supertraits )+* { #( #declared )* }
         impl<#implementation: #servant + ?Sized> #servant for ::std::sync::Arc<#implementation> { #( #forwarded )* }
     }
@@ -82,7 +89,7 @@ fn servant_path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
 fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let rt = scope.rt();
     let methods = method::flattened(scope.cx, definition.id);
-    let reads = methods.iter().any(|method| method.parameters.iter().any(Parameter::is_sent));
+    let reads = methods.iter().any(Method::sends);
     let mutable = reads.then(|| quote! { mut });
     let operation = super::names::own(if methods.is_empty() { "_operation" } else { "operation" });
     let body = if methods.is_empty() {
@@ -111,9 +118,13 @@ fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let Locals { call, input, error, .. } = &locals;
     let renamed = (call != "call").then(|| quote! { let mut #call = call; });
     let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
-    let open = (!sent.is_empty()).then(|| quote! { let mut #input = #call.arguments()?; });
+    let open = method.sends().then(|| quote! { let mut #input = #call.arguments()?; });
     let reads = sent.iter().map(|parameter| read(scope, parameter, input));
     let passed = sent.iter().map(|parameter| pass(scope, parameter));
+    let context = method.context.as_ref().map(|context| &context.ident);
+    let reads_context =
+        context.map(|ident| quote! { let #ident = <#rt::Context as #rt::Decode>::decode(&mut #input)?; });
+    let passed = passed.chain(context.map(|ident| quote! { &#ident }));
     let upcall = quote! { #servant::#ident(&self.0, #( #passed ),*) };
     let answer = if method.oneway {
         quote! { #upcall?; Ok(#call.finish_oneway()) }
@@ -134,7 +145,7 @@ fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
             }
         }
     };
-    quote! { #operation => { #renamed #open #( #reads )* #answer } }
+    quote! { #operation => { #renamed #open #( #reads )* #reads_context #answer } }
 }
 
 /// Locals of one arm, named so that no parameter hides them.
@@ -187,7 +198,7 @@ fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> 
         (ParameterMode::InOut, _) => quote! { &mut #ident },
         (_, Passing::Value) => quote! { #ident },
         (_, Passing::Reference) => quote! { #ident.as_ref() },
-        (_, Passing::Text | Passing::Slice | Passing::Borrowed) => quote! { &#ident },
+        (_, Passing::Text | Passing::WideText | Passing::Slice | Passing::Borrowed) => quote! { &#ident },
     }
 }
 

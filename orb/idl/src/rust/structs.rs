@@ -12,8 +12,12 @@ const MAX_INLINE: usize = 12;
 
 /// A struct with its codec.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
-    let derive = scope.cx.traits.of_struct(definition.id).derive();
-    let declared = declaration(scope, definition, body, &derive);
+    let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id);
+    let declared = declaration(scope, definition, body, &traits.derive());
+    if scope.cx.is_local(definition.id) {
+        lints::allow_no_debug(scope.cx, traits);
+        return declared;
+    }
     let layout = fixed::layout_of_struct(scope, definition.id);
     let codec = codec(scope, definition, body, layout.is_some());
     let fixed = layout.map(|layout| fixed::structure(scope, definition, &layout));
@@ -23,24 +27,43 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
 /// An exception: a struct that is an error too. Its repository id is not part of its value.
 pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let rt = scope.rt();
-    let derive = scope.cx.traits.of_struct(definition.id).of_exception().derive();
-    let declared = declaration(scope, definition, body, &derive);
-    let codec = codec(scope, definition, body, false);
+    let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id).of_exception();
+    let declared = declaration(scope, definition, body, &traits.derive());
     let ident = &scope.cx.names.place(definition.id).ident;
-    let id = &definition.repository_id;
-    let display = display(definition, body);
+    let (name, id) = (&definition.scoped_name, &definition.repository_id);
+    let debug = (!traits.has_debug()).then(|| {
+        quote! {
+            impl ::std::fmt::Debug for #ident {
+                fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    f.debug_struct(#name).finish_non_exhaustive()
+                }
+            }
+        }
+    });
+    let display = if traits.has_debug() {
+        display(definition, body)
+    } else {
+        quote! { f.write_str(#name) }
+    };
+    let codec = (!scope.cx.is_local(definition.id)).then(|| {
+        let codec = codec(scope, definition, body, false);
+        quote! {
+            #codec
+            impl #rt::UserException for #ident {
+                const REPOSITORY_ID: &'static str = #id;
+            }
+        }
+    });
     quote! {
         #declared
-        #codec
+        #debug
         impl ::std::fmt::Display for #ident {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 #display
             }
         }
         impl ::std::error::Error for #ident {}
-        impl #rt::UserException for #ident {
-            const REPOSITORY_ID: &'static str = #id;
-        }
+        #codec
     }
 }
 

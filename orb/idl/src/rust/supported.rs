@@ -1,10 +1,10 @@
-//! What has no Rust form yet: `native` types, local interfaces, wide characters, and whatever is made of those.
+//! What has no Rust form: components and their like, value types so far, and whatever is made of those.
 //!
 //! They are left out whole, so that the rest of a file is usable; the first lines of the generated file name them.
 
 use std::collections::HashSet;
 
-use crate::model::{DefId, Definition, DefinitionKind, Model, Primitive, Type};
+use crate::model::{DefId, Definition, DefinitionKind, Model, Type};
 
 /// The definitions to leave out.
 pub(super) fn left_out(model: &Model) -> HashSet<DefId> {
@@ -26,16 +26,11 @@ fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<Def
     let bad = |ty: &Type| is_unsupported_type(ty, left_out);
     let gone = |id: &DefId| left_out.contains(id);
     match &definition.kind {
-        DefinitionKind::Native
-        | DefinitionKind::Union(_)
-        | DefinitionKind::ValueType(_)
-        | DefinitionKind::ValueBox(_)
-        | DefinitionKind::Unmapped(_) => true,
+        DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) | DefinitionKind::Unmapped(_) => true,
         DefinitionKind::Interface(interface) => {
-            interface.is_local
-                || interface.all_bases.iter().any(gone)
-                || model.flattened(definition.id).iter().any(gone)
+            interface.all_bases.iter().any(gone) || model.flattened(definition.id).iter().any(gone)
         }
+        DefinitionKind::Union(body) => body.branches.iter().any(|branch| bad(&branch.member.ty)),
         DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
             body.members.iter().any(|member| bad(&member.ty))
         }
@@ -49,21 +44,18 @@ fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<Def
         DefinitionKind::Attribute(attribute) => {
             bad(&attribute.ty) || attribute.get_raises.iter().chain(&attribute.set_raises).any(gone)
         }
-        DefinitionKind::Module(_) | DefinitionKind::Enum(_) | DefinitionKind::Enumerator(_) => false,
+        DefinitionKind::Module(_)
+        | DefinitionKind::Enum(_)
+        | DefinitionKind::Enumerator(_)
+        | DefinitionKind::Native => false,
     }
 }
 
 fn is_unsupported_type(ty: &Type, left_out: &HashSet<DefId>) -> bool {
     match ty {
-        Type::Primitive(Primitive::WChar)
-        | Type::WString { .. }
-        | Type::Fixed { .. }
-        | Type::Any
-        | Type::TypeCode
-        | Type::ValueBase
-        | Type::AbstractBase => true,
+        Type::ValueBase | Type::AbstractBase => true,
         Type::Named(id) => left_out.contains(id),
         Type::Sequence { element, .. } | Type::Array { element, .. } => is_unsupported_type(element, left_out),
-        Type::Primitive(_) | Type::String { .. } | Type::Object => false,
+        _ => false,
     }
 }

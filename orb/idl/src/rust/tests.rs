@@ -33,7 +33,13 @@ fn flat(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     // The formatter breaks long lines after brackets, and then leaves a comma before the closing one.
     let joined = words.join(" ");
-    joined.replace("( ", "(").replace(" )", ")").replace(",)", ")").replace(" .", ".")
+    joined
+        .replace("( ", "(")
+        .replace(" )", ")")
+        .replace(",)", ")")
+        .replace(" .", ".")
+        .replace("< ", "<")
+        .replace(", >", ">")
 }
 
 const BANK: &str = r#"
@@ -353,12 +359,13 @@ fn an_interface_that_is_only_announced_can_be_referred_to() {
 }
 
 #[test]
-fn what_has_no_rust_form_is_left_out_with_all_that_needs_it() {
-    let idl = "struct Cookie { long x; }; interface L { void f(); }; typedef sequence<Cookie> Cookies;
-               interface M { void f(in Cookies c); typedef long Inner; }; struct T { M m; }; struct U { long x; };";
+fn what_never_leaves_the_process_has_no_codec() {
+    let idl = "struct Cookie { long x; }; interface L { void f(); }; typedef sequence<Cookie> Cookies; typedef L Alias;
+               exception Lost { Cookie c; }; struct Held { L l; Alias a; };
+               interface M { void f(in Cookies c) raises (Lost); typedef long Inner; };
+               interface N : M { L g(in Held h, in Alias a); }; struct T { M m; }; interface R { void f(in long x); };";
     let files = MemoryFiles::new().with("n.idl", idl);
     let mut model = compile_with(&FrontEndOptions::default(), &files, Path::new("n.idl")).expect("correct IDL");
-    // The front end does not take these in yet, so make them.
     for definition in &mut model.definitions {
         match &mut definition.kind {
             DefinitionKind::Struct(_) if definition.name == "Cookie" => definition.kind = DefinitionKind::Native,
@@ -366,15 +373,28 @@ fn what_has_no_rust_form_is_left_out_with_all_that_needs_it() {
             _ => {}
         }
     }
-    let rust = generate(&model, &Options::default());
-    for left_out in ["struct Cookie", "interface L", "typedef Cookies", "interface M", "struct T"] {
-        let left_out = left_out.replace("struct Cookie", "native Cookie");
-        assert!(rust.contains(&format!("// Left out, because it has no Rust form yet: {left_out}\n")), "{rust}");
+    let options = Options::new().native("::Cookie", "crate::Cookie").expect("a type");
+    let rust = generate(&model, &options);
+    for expected in [
+        "pub type Cookie = crate::Cookie;",
+        "pub trait L: Send + Sync {",
+        "pub type Cookies = Vec<Cookie>;",
+        "pub type Alias = dyn L;",
+        "#[derive(Clone)] pub struct Lost { pub c: Cookie, }",
+        "impl ::std::error::Error for Lost {}",
+        "#[derive(Clone, Default)] pub struct Held { pub l: Option<::spandrel::generated::Arc<dyn L>>, \
+         pub a: Option<::spandrel::generated::Arc<Alias>>, }",
+        "pub trait M: Send + Sync { fn f(&self, c: &[Cookie]) -> Result<(), m::FError>; }",
+        "pub trait N: M { fn g(&self, h: &Held, a: Option<&::spandrel::generated::Arc<Alias>>) -> \
+         Result<Option<::spandrel::generated::Arc<dyn L>>, ::spandrel::generated::SystemException>; }",
+        "pub struct T { pub m: Option<::spandrel::generated::Arc<dyn M>>, }",
+    ] {
+        assert!(flat(&rust).contains(&flat(expected)), "`{expected}` does not occur in:\n{rust}");
     }
-    assert!(rust.contains("pub struct U") && rust.contains("pub type Inner"), "{rust}");
-    for absent in ["pub struct L", "pub struct M", "pub struct T", "Cookies ="] {
-        assert!(!rust.contains(absent), "{rust}");
-    }
+    // `R` alone can be called from elsewhere.
+    assert_eq!(rust.matches("generated::Servant for").count(), 1, "{rust}");
+    assert!(!rust.contains("Encode for") && !rust.contains("UserException"), "{rust}");
+    assert!(Options::new().native("Cookie", "no type").is_err());
 }
 
 #[test]

@@ -1,20 +1,23 @@
 //! Which of Rust's own traits a type can derive, following from what its members can.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+use super::names;
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// Arrays longer than this have no `Default`.
 const MAX_DEFAULT_ARRAY: u32 = 32;
 
-/// What a type implements besides `Clone`, `Debug` and `PartialEq`, which all do.
+/// What a type implements besides `Clone`, which all do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
+    debug: bool,
     copy: bool,
     default: bool,
+    partial_eq: bool,
     eq: bool,
     hash: bool,
     partial_ord: bool,
@@ -22,15 +25,30 @@ pub(super) struct Traits {
 }
 
 impl Traits {
-    const ALL: Self = Self { copy: true, default: true, eq: true, hash: true, partial_ord: true, ord: true };
+    const ALL: Self = Self {
+        debug: true,
+        copy: true,
+        default: true,
+        partial_eq: true,
+        eq: true,
+        hash: true,
+        partial_ord: true,
+        ord: true,
+    };
     const FLOAT: Self = Self { eq: false, hash: false, ord: false, ..Self::ALL };
     const LONG_DOUBLE: Self = Self { partial_ord: false, ord: false, ..Self::ALL };
-    const REFERENCE: Self = Self { copy: false, default: true, eq: true, hash: false, partial_ord: false, ord: false };
+    const REFERENCE: Self = Self { copy: false, hash: false, partial_ord: false, ord: false, ..Self::ALL };
+    /// `any`: empty by default, and equal to one of the same type and value.
+    const ANY: Self = Self { eq: false, ..Self::REFERENCE };
+    /// What this process alone knows: a share of a servant, or a type that the program makes.
+    const LOCAL: Self = Self { debug: false, partial_eq: false, ..Self::ANY };
 
     fn and(self, other: Self) -> Self {
         Self {
+            debug: self.debug && other.debug,
             copy: self.copy && other.copy,
             default: self.default && other.default,
+            partial_eq: self.partial_eq && other.partial_eq,
             eq: self.eq && other.eq,
             hash: self.hash && other.hash,
             partial_ord: self.partial_ord && other.partial_ord,
@@ -43,14 +61,34 @@ impl Traits {
         Self { copy: false, default: false, ..self }
     }
 
+    /// For what implements `Default` by hand.
+    pub(super) fn without_default(self) -> Self {
+        Self { default: false, ..self }
+    }
+
+    /// Whether it implements `Default`, by hand or derived.
+    pub(super) fn has_default(self) -> bool {
+        self.default
+    }
+
+    /// Whether it implements `PartialEq`.
+    pub(super) fn has_partial_eq(self) -> bool {
+        self.partial_eq
+    }
+
+    /// Whether it implements `Debug`.
+    pub(super) fn has_debug(self) -> bool {
+        self.debug
+    }
+
     /// The attribute.
     pub(super) fn derive(self) -> TokenStream {
         let all = [
             (true, "Clone"),
             (self.copy, "Copy"),
-            (true, "Debug"),
+            (self.debug, "Debug"),
             (self.default, "Default"),
-            (true, "PartialEq"),
+            (self.partial_eq, "PartialEq"),
             (self.eq, "Eq"),
             (self.hash, "Hash"),
             (self.partial_ord, "PartialOrd"),
@@ -61,29 +99,24 @@ impl Traits {
     }
 }
 
-/// The [`Traits`] of each struct and exception.
+/// The [`Traits`] of each struct, union and exception.
 #[derive(Debug, Default)]
 pub(super) struct TraitTable {
-    structs: HashMap<DefId, Traits>,
+    known: HashMap<DefId, Traits>,
 }
 
 impl TraitTable {
     /// Begins with everything for everyone and takes away what members deny, until nothing changes: that is right for
-    /// structs that contain themselves too.
-    pub(super) fn new(model: &Model) -> Self {
-        let bodies = || {
-            model.definitions().filter_map(|definition| match &definition.kind {
-                DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => Some((definition.id, body)),
-                _ => None,
-            })
-        };
-        let mut table = Self { structs: bodies().map(|(id, _)| (id, Traits::ALL)).collect() };
+    /// types that contain themselves too.
+    pub(super) fn new(model: &Model, local: &HashSet<DefId>) -> Self {
+        let composed = || model.definitions().filter(|definition| is_composed(&definition.kind));
+        let mut table = Self { known: local.iter().map(|&id| (id, Traits::LOCAL)).collect() };
+        table.known.extend(composed().map(|definition| (definition.id, Traits::ALL)));
         loop {
             let mut changed = false;
-            for (id, body) in bodies() {
-                let members = body.members.iter().map(|member| table.of(model, &member.ty));
-                let traits = members.fold(Traits::ALL, Traits::and);
-                changed |= table.structs.insert(id, traits) != Some(traits);
+            for definition in composed() {
+                let traits = table.composed(model, &definition.kind);
+                changed |= table.known.insert(definition.id, traits) != Some(traits);
             }
             if !changed {
                 return table;
@@ -91,15 +124,20 @@ impl TraitTable {
         }
     }
 
-    pub(super) fn of_struct(&self, id: DefId) -> Traits {
-        self.structs[&id]
+    /// Those of a definition: a struct, union, exception or anything else that is a type.
+    pub(super) fn of_definition(&self, model: &Model, id: DefId) -> Traits {
+        match &model[id].kind {
+            DefinitionKind::Enum(_) => Traits::ALL,
+            DefinitionKind::Native => Traits { default: false, ..Traits::LOCAL },
+            _ => self.known.get(&id).copied().unwrap_or(Traits::REFERENCE),
+        }
     }
 
     fn of(&self, model: &Model, ty: &Type) -> Traits {
         match model.resolve(ty) {
             Type::Primitive(Primitive::Float | Primitive::Double) => Traits::FLOAT,
             Type::Primitive(Primitive::LongDouble) => Traits::LONG_DOUBLE,
-            Type::Primitive(_) => Traits::ALL,
+            Type::Primitive(_) | Type::Fixed { .. } => Traits::ALL,
             Type::String { .. } | Type::WString { .. } => Traits { copy: false, ..Traits::ALL },
             Type::Sequence { element, .. } => Traits { copy: false, default: true, ..self.of(model, element) },
             Type::Array { element, dimensions } => {
@@ -107,13 +145,33 @@ impl TraitTable {
                 let element = self.of(model, element);
                 Traits { default: element.default && short, ..element }
             }
-            Type::Named(id) => match &model[*id].kind {
-                DefinitionKind::Enum(_) => Traits::ALL,
-                DefinitionKind::Struct(_) => self.structs[id],
-                _ => Traits::REFERENCE,
-            },
-            // The others are left out so far.
-            _ => Traits::REFERENCE,
+            Type::Named(id) => self.of_definition(model, *id),
+            Type::Any => Traits::ANY,
+            Type::TypeCode => Traits { eq: true, ..Traits::ANY },
+            Type::Object | Type::ValueBase | Type::AbstractBase => Traits::REFERENCE,
         }
     }
+
+    /// What the members of a struct or union leave it.
+    fn composed(&self, model: &Model, kind: &DefinitionKind) -> Traits {
+        match kind {
+            DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
+                let members = body.members.iter().map(|member| self.of(model, &member.ty));
+                members.fold(Traits::ALL, Traits::and)
+            }
+            DefinitionKind::Union(body) => {
+                let branches = body.branches.iter().map(|branch| self.of(model, &branch.member.ty));
+                // Without a member there is nothing to be made; otherwise the first is.
+                let empty = names::branches(body).1.is_some();
+                let first = branches.clone().next().is_some_and(|first| first.default);
+                let all = branches.fold(Traits::ALL, Traits::and);
+                Traits { default: empty || first, ..all }
+            }
+            other => unreachable!("{} has no members", other.keyword()),
+        }
+    }
+}
+
+fn is_composed(kind: &DefinitionKind) -> bool {
+    matches!(kind, DefinitionKind::Struct(_) | DefinitionKind::Exception(_) | DefinitionKind::Union(_))
 }

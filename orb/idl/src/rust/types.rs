@@ -1,7 +1,7 @@
 //! IDL types as Rust types, in each position that a type can have.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -10,7 +10,7 @@ use super::layout::LeafCounts;
 use super::names::{ModulePath, Names, path};
 use super::sizes::SizeTable;
 use super::traits::TraitTable;
-use super::{Options, supported};
+use super::{Options, local, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// All that writing needs to know.
@@ -21,8 +21,12 @@ pub(super) struct Context<'m> {
     pub(super) leaf_counts: LeafCounts,
     pub(super) sizes: SizeTable,
     pub(super) runtime: syn::Path,
+    /// What the program says that native types are, by their scoped names.
+    pub(super) natives: &'m BTreeMap<String, String>,
     /// The type parameter of skeletons: what implements the servant trait.
     pub(super) implementation: Ident,
+    /// What never leaves the process.
+    pub(super) local: HashSet<DefId>,
     /// What cannot be said in Rust yet and is left out, with all that needs it.
     pub(super) left_out: HashSet<DefId>,
     /// Lints that the code being written would trip, and that nobody can help.
@@ -43,6 +47,8 @@ pub(super) enum Passing {
     Value,
     /// `&str`, lent by the message.
     Text,
+    /// `&str`, made from the message's wide characters.
+    WideText,
     /// `&[T]`, lent by the message where that is possible.
     Slice,
     /// `Option<&I>`
@@ -52,16 +58,19 @@ pub(super) enum Passing {
 }
 
 impl<'m> Context<'m> {
-    pub(super) fn new(model: &'m Model, options: &Options) -> Self {
-        let names = Names::new(model);
+    pub(super) fn new(model: &'m Model, options: &'m Options) -> Self {
+        let local = local::local(model);
+        let names = Names::new(model, &local);
         Self {
             model,
             implementation: names.type_parameter(),
             names,
-            traits: TraitTable::new(model),
+            traits: TraitTable::new(model, &local),
             leaf_counts: LeafCounts::new(model),
             sizes: SizeTable::new(model),
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
+            local,
+            natives: &options.natives,
             left_out: supported::left_out(model),
             lints: RefCell::default(),
         }
@@ -72,10 +81,22 @@ impl<'m> Context<'m> {
         self.lints.borrow_mut().insert(lint);
     }
 
+    /// Whether a definition never leaves the process, and has no form on the wire.
+    pub(super) fn is_local(&self, id: DefId) -> bool {
+        self.local.contains(&id)
+    }
+
+    /// Whether values of a type are shares of local objects.
+    fn is_local_object(&self, ty: &Type) -> bool {
+        let named = self.model.resolve_named(ty);
+        named.is_some_and(|named| named.as_interface().is_some() && self.is_local(named.id))
+    }
+
     pub(super) fn passing(&self, ty: &Type) -> Passing {
         match self.model.resolve(ty) {
-            Type::Primitive(_) => Passing::Value,
+            Type::Primitive(_) | Type::Fixed { .. } => Passing::Value,
             Type::String { bound: None } => Passing::Text,
+            Type::WString { bound: None } => Passing::WideText,
             Type::Sequence { bound: None, .. } => Passing::Slice,
             Type::Object => Passing::Reference,
             Type::Named(id) => match &self.model[*id].kind {
@@ -119,13 +140,9 @@ impl<'c, 'm> Scope<'c, 'm> {
     /// The type as owned: of members, results, elements.
     pub(super) fn owned(&self, ty: &Type) -> TokenStream {
         match ty {
-            Type::Named(_) if self.cx.passing(ty) == Passing::Reference => {
-                let target = self.target(ty);
-                quote! { Option<#target> }
-            }
-            Type::Object => {
-                let target = self.target(ty);
-                quote! { Option<#target> }
+            Type::Named(_) | Type::Object if self.cx.passing(ty) == Passing::Reference => {
+                let held = self.held(ty);
+                quote! { Option<#held> }
             }
             _ => self.target(ty),
         }
@@ -135,14 +152,14 @@ impl<'c, 'm> Scope<'c, 'm> {
     pub(super) fn argument(&self, ty: &Type) -> TokenStream {
         match self.cx.passing(ty) {
             Passing::Value => self.owned(ty),
-            Passing::Text => quote! { &str },
+            Passing::Text | Passing::WideText => quote! { &str },
             Passing::Slice => {
                 let element = self.element(ty);
                 quote! { &[#element] }
             }
             Passing::Reference => {
-                let target = self.target(ty);
-                quote! { Option<&#target> }
+                let held = self.held(ty);
+                quote! { Option<&#held> }
             }
             Passing::Borrowed => {
                 let owned = self.owned(ty);
@@ -159,7 +176,17 @@ impl<'c, 'm> Scope<'c, 'm> {
         }
     }
 
-    /// The type, without the `Option` that lets a reference be nil.
+    /// A reference that is not nil: the type itself, or a share of a local object.
+    pub(super) fn held(&self, ty: &Type) -> TokenStream {
+        let (rt, target) = (self.rt(), self.target(ty));
+        if self.cx.is_local_object(ty) {
+            quote! { #rt::Arc<#target> }
+        } else {
+            target
+        }
+    }
+
+    /// The type, without what lets a reference be held or be nil.
     pub(super) fn target(&self, ty: &Type) -> TokenStream {
         let rt = self.rt();
         match ty {
@@ -183,7 +210,26 @@ impl<'c, 'm> Scope<'c, 'm> {
                     quote! { [#inner; #len] }
                 })
             }
-            Type::Named(id) => self.path(*id),
+            Type::Named(id) => {
+                let path = self.path(*id);
+                let is_trait = self.cx.model[*id].as_interface().is_some() && self.cx.is_local(*id);
+                if is_trait {
+                    quote! { dyn #path }
+                } else {
+                    path
+                }
+            }
+            Type::WString { bound: None } => quote! { #rt::WString },
+            Type::WString { bound: Some(bound) } => {
+                let bound = Literal::u32_unsuffixed(*bound);
+                quote! { #rt::BoundedWString<#bound> }
+            }
+            Type::Fixed { digits, scale } => {
+                let (digits, scale) = (Literal::u16_unsuffixed(*digits), Literal::u16_unsuffixed(*scale));
+                quote! { #rt::Fixed<#digits, #scale> }
+            }
+            Type::Any => quote! { #rt::Any },
+            Type::TypeCode => quote! { #rt::TypeCode },
             Type::Object => quote! { #rt::ObjectRef },
             other => unreachable!("{other:?} is left out"),
         }
@@ -204,7 +250,7 @@ impl<'c, 'm> Scope<'c, 'm> {
             Primitive::Boolean => quote! { bool },
             Primitive::Octet => quote! { u8 },
             Primitive::Char => quote! { #rt::Char },
-            Primitive::WChar => unreachable!("wide characters are left out"),
+            Primitive::WChar => quote! { char },
         }
     }
 }
