@@ -1,0 +1,145 @@
+//! How fast the front end is: writes a large specification into memory, reads it, and prints what that took.
+//!
+//! `cargo run --release -p spandrel-idl --example speed -- [LINES] [RUNS]`, by default 100,000 lines and five runs. The text is
+//! like what people write: a file for each subsystem, which includes those that it uses; comments, constants, enums, structs, unions, value types,
+//! exceptions, typedefs, and interfaces that inherit.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use spandrel_idl::{FrontEndOptions, MemoryFiles, compile_with};
+
+/// Interfaces, with what belongs to them, in one file.
+const GROUPS: usize = 20;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).map(|it| it.parse::<usize>());
+    let (Ok(lines), Ok(runs)) = (arguments.next().unwrap_or(Ok(100_000)), arguments.next().unwrap_or(Ok(5))) else {
+        eprintln!("usage: speed [LINES] [RUNS]");
+        return ExitCode::from(2);
+    };
+    let (files, written, octets) = specification(lines);
+    println!("{written} lines, {octets} octets");
+    for _ in 0..runs {
+        let start = Instant::now();
+        match compile_with(&FrontEndOptions::default(), &files, "main.idl".as_ref()) {
+            Ok(model) => {
+                let took = start.elapsed();
+                let definitions = model.definitions().len();
+                let warnings = model.warnings().iter().len();
+                println!("{:8.1} ms, {definitions} definitions, {warnings} warnings", took.as_secs_f64() * 1e3);
+            }
+            Err(diagnostics) => {
+                eprint!("{diagnostics}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    if let Some(peak) = peak_memory() {
+        println!("at most {peak} of memory");
+    }
+    ExitCode::SUCCESS
+}
+
+/// As the kernel counts it; `None` where there is no `/proc`.
+fn peak_memory() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().to_owned())
+}
+
+/// Files of at least `wanted` lines together, how many lines they have, and how many octets.
+fn specification(wanted: usize) -> (MemoryFiles, usize, usize) {
+    let mut files = MemoryFiles::new();
+    let (mut lines, mut octets, mut main) = (0, 0, String::from("// Everything.\n#pragma prefix \"example.org\"\n"));
+    for number in 0.. {
+        if lines >= wanted {
+            break;
+        }
+        let text = subsystem(number);
+        lines += text.lines().count();
+        octets += text.len();
+        writeln!(main, "#include \"subsystem{number}.idl\"").expect("a string takes all");
+        files = files.with(format!("subsystem{number}.idl"), text);
+    }
+    lines += main.lines().count();
+    octets += main.len();
+    (files.with("main.idl", main), lines, octets)
+}
+
+fn subsystem(number: usize) -> String {
+    let mut text = format!(
+        "/* Subsystem {number}.\n * What it is for would be said here.\n */\n#ifndef SUBSYSTEM_{number}\n\
+         #define SUBSYSTEM_{number}\n"
+    );
+    if let Some(before) = number.checked_sub(1) {
+        text += &format!("#include \"subsystem{before}.idl\"\n");
+    }
+    text += &format!("#pragma prefix \"example.org\"\n\nmodule Subsystem{number} {{\n  module Types {{\n");
+    for group in 0..GROUPS {
+        text += &types(group);
+    }
+    text += "  };\n\n";
+    for group in 0..GROUPS {
+        text += &interface(number, group);
+    }
+    text + "};\n\n#endif\n"
+}
+
+fn types(group: usize) -> String {
+    format!(
+        "    const long LIMIT_{group} = (1 << 4) + {group} * 2; // a limit\n\
+         \x20   const string TITLE_{group} = \"group \" \"{group}\";\n\n\
+         \x20   /** The states of group {group}. */\n\
+         \x20   enum State{group} {{\n      idle{group},\n      running{group}, // at work\n      failed{group}\n    }};\n\n\
+         \x20   typedef sequence<octet> Blob{group};\n\
+         \x20   typedef string<64> Label{group};\n\
+         \x20   typedef long Matrix{group}[4][LIMIT_{group}];\n\n\
+         \x20   struct Header{group} {{\n\
+         \x20     unsigned long long when; ///< in units of 100 ns\n\
+         \x20     Label{group} label;\n\
+         \x20     State{group} state;\n\
+         \x20     boolean urgent;\n\
+         \x20   }};\n\
+         \x20   typedef sequence<Header{group}, 100> Headers{group};\n\n\
+         \x20   // A record with much in it.\n\
+         \x20   struct Record{group} {{\n\
+         \x20     Header{group} head;\n\
+         \x20     Blob{group} body;\n\
+         \x20     double values[3], weight;\n\
+         \x20     sequence<Record{group}> children;\n\
+         \x20     Matrix{group} rotation;\n\
+         \x20   }};\n\n\
+         \x20   valuetype Node{group} {{\n\
+         \x20     public Header{group} head;\n\
+         \x20     private Node{group} next;\n\
+         \x20     factory create(in Label{group} name);\n\
+         \x20   }};\n\n\
+         \x20   exception Refused{group} {{ string why; State{group} state; long code; }};\n\n"
+    )
+}
+
+fn interface(number: usize, group: usize) -> String {
+    let base = match (group, number.checked_sub(1)) {
+        (0, None) => String::new(),
+        (0, Some(before)) => format!(" : Subsystem{before}::Service0"),
+        _ => format!(" : Service{}", (group - 1) / 2),
+    };
+    // Inheritance is kept shallow, as it is in practice.
+    let base = if group == 0 && number % 8 == 0 { String::new() } else { base };
+    format!(
+        "  /**\n   * A service of the subsystem.\n   *\n   * More about it.\n   */\n\
+         \x20 interface Service{group}{base} {{\n\
+         \x20   readonly attribute Types::State{group} state{group}_{number};\n\
+         \x20   attribute string name{group}_{number};\n\n\
+         \x20   // Takes a record.\n\
+         \x20   long submit{group}_{number}(in Types::Record{group} what, out Types::Headers{group} done)\n\
+         \x20     raises (Types::Refused{group});\n\
+         \x20   Types::Node{group} find{group}_{number}(in string key, inout Types::Matrix{group} place,\n\
+         \x20     in boolean exact) raises (Types::Refused{group});\n\
+         \x20   oneway void notify{group}_{number}(in Types::Header{group} about, in unsigned short level);\n\
+         \x20   Object resolve{group}_{number}(in ::Subsystem{number}::Types::Label{group} label);\n\
+         \x20 }};\n\n"
+    )
+}
