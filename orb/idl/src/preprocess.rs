@@ -18,6 +18,7 @@ use crate::token::{Punct, Token, TokenKind};
 mod comments;
 mod condition;
 mod directives;
+mod guard;
 mod include;
 mod macros;
 mod pragma;
@@ -80,8 +81,8 @@ struct Limits {
 const LIMITS: Limits = Limits {
     include_depth: 64,
     inclusions: 4096,
-    octets: 16 << 20,
-    tokens: 2 << 20,
+    octets: 64 << 20,
+    tokens: 4 << 20,
     expanded_tokens: 1 << 20,
     argument_depth: 32,
 };
@@ -103,6 +104,7 @@ pub(crate) fn preprocess(
         active: HashSet::new(),
         once: HashSet::new(),
         texts: HashMap::new(),
+        guards: HashMap::new(),
         octets: 0,
         inclusions: 0,
         budget: LIMITS.expanded_tokens,
@@ -141,6 +143,8 @@ struct Preprocessor<'a> {
     active: HashSet<Symbol>,
     once: HashSet<PathBuf>,
     texts: HashMap<PathBuf, Arc<str>>,
+    /// The macros that keep a file from giving anything once they are defined.
+    guards: HashMap<PathBuf, Symbol>,
     octets: usize,
     inclusions: usize,
     budget: usize,

@@ -31,7 +31,8 @@ impl Span {
     }
 }
 
-/// One file as it was read. A file included twice is here twice, once for each inclusion.
+/// One file as it was read. A file that was read for two inclusions is here twice; one with an include
+/// guard is read once.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// Its path as it was found: the including file's folder or an include path, joined with the name in the directive.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::guard::guard;
 use super::{EventKind, LIMITS, OpenFile, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::tokenize;
@@ -23,6 +24,9 @@ impl Preprocessor<'_> {
     fn open(&mut self, path: PathBuf, text: Arc<str>, included_from: Option<Span>) {
         let file = self.context.sources.add(SourceFile { path: path.clone(), text: text.clone(), included_from });
         let tokens = tokenize(file, &text, self.context.interner);
+        if let Some(name) = guard(&tokens, self.context.interner) {
+            self.guards.insert(path.clone(), name);
+        }
         self.files.push(OpenFile { file, path, tokens, next: 0, conditionals: Vec::new(), line_start: true });
         self.event(EventKind::EnterFile);
     }
@@ -68,7 +72,8 @@ impl Preprocessor<'_> {
     }
 
     fn open_included(&mut self, path: PathBuf, text: Arc<str>, span: Span) {
-        if self.once.contains(&path) {
+        let guard = self.guards.get(&path);
+        if self.once.contains(&path) || guard.is_some_and(|name| self.macros.contains_key(name)) {
             return;
         }
         self.octets += text.len();

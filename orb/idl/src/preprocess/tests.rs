@@ -135,3 +135,17 @@ fn wrong_uses_of_macros_are_reported() {
     complains("#pragma version A 1", "malformed");
     complains("/* a", "not closed");
 }
+
+#[test]
+fn a_guarded_file_is_read_again_once_its_guard_is_gone() {
+    let part = "#ifndef PART\n#define PART\npart\n#endif\n";
+    let main = "#include \"part.idl\"\n#include \"part.idl\"\nmain\n#undef PART\n#include \"part.idl\"\n";
+    assert_eq!(run(&[("main.idl", main), ("part.idl", part)]), ("part main part".to_owned(), Vec::new()));
+}
+
+#[test]
+fn what_is_guarded_may_be_included_as_often_as_one_likes() {
+    let part = format!("#ifndef PART\n#define PART\npart\n#endif\n/*{}*/", "x".repeat(100_000));
+    let main = "#include \"part.idl\"\n".repeat(5000);
+    assert_eq!(run(&[("main.idl", &main), ("part.idl", &part)]), ("part".to_owned(), Vec::new()));
+}
