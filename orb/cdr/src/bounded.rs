@@ -20,12 +20,13 @@ impl From<OverBound> for CdrError {
     }
 }
 
-fn check(len: usize, bound: usize) -> Result<(), OverBound> {
+pub(crate) fn check(len: usize, bound: usize) -> Result<(), OverBound> {
     if len > bound { Err(OverBound { len, bound }) } else { Ok(()) }
 }
 
 /// An IDL `sequence<T, N>`: at most `N` elements.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[repr(transparent)]
 pub struct BoundedVec<T, const N: usize>(Vec<T>);
 
 impl<T, const N: usize> BoundedVec<T, N> {
@@ -94,6 +95,7 @@ impl<T: Decode, const N: usize> Decode for BoundedVec<T, N> {
 
 /// An IDL `string<N>`: at most `N` characters.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[repr(transparent)]
 pub struct BoundedString<const N: usize>(String);
 
 impl<const N: usize> BoundedString<N> {

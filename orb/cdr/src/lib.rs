@@ -7,13 +7,18 @@
 //! This crate opens no socket, starts no thread and reads no clock. What a message is belongs to `spandrel-giop`; what an
 //! object reference can do belongs to `spandrel-orb`.
 //!
+//! Types are marshaled by code that is generated for them, or by one interpreter of tables: see `engine`, the only module
+//! with `unsafe`.
+//!
 //! Source: CORBA 3.3 Part 2, clause 9.3 ("CDR Transfer Syntax").
-#![forbid(unsafe_code)]
 
 mod bounded;
 mod decimal;
 mod decoder;
 mod encoder;
+#[allow(unsafe_code, reason = "tables describe memory, and only `unsafe` reads and writes it as they say")]
+#[doc(hidden)]
+pub mod engine;
 mod error;
 mod fixed_size;
 mod ior;

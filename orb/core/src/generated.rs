@@ -2,6 +2,7 @@
 
 pub use std::{borrow::Cow, sync::Arc};
 
+pub use spandrel_cdr::interpret;
 pub use spandrel_cdr::{
     BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, FixedSize,
     FromBound, Ior, LongDouble, Reference, WString, Wide, decode_fixed_vec, encode_fixed_slice,

@@ -1,0 +1,298 @@
+//! Many values of fixed layout at once: whole blocks where memory and CDR agree, and one tight loop for each member where
+//! they do not.
+
+use super::{
+    program::{EnumTable, Fixed, Op, Program},
+    write,
+};
+use crate::{CdrError, Encoder};
+
+/// Elements that are coded member after member before the next ones are: few enough to stay in the nearest cache.
+const AT_ONCE: usize = 64;
+
+/// Copies a few octets, as a call of `memcpy` would cost more.
+///
+/// # Safety
+/// As [`std::ptr::copy_nonoverlapping`].
+#[inline]
+pub(super) unsafe fn copy(from: *const u8, to: *mut u8, octets: usize) {
+    // SAFETY: by the caller.
+    unsafe { from.copy_to_nonoverlapping(to, octets) }
+}
+
+/// Zeros a few octets.
+///
+/// # Safety
+/// There is room for them.
+#[inline]
+pub(super) unsafe fn zero(to: *mut u8, octets: usize) {
+    // SAFETY: by the caller; the pairs of stores overlap where there are fewer octets than two hold.
+    unsafe {
+        match octets {
+            1 => to.write(0),
+            2..4 => {
+                to.cast::<u16>().write_unaligned(0);
+                to.add(octets - 2).cast::<u16>().write_unaligned(0);
+            }
+            4..8 => {
+                to.cast::<u32>().write_unaligned(0);
+                to.add(octets - 4).cast::<u32>().write_unaligned(0);
+            }
+            _ => to.write_bytes(0, octets),
+        }
+    }
+}
+
+/// Copies so many numbers of this width, swapping their octets.
+///
+/// # Safety
+/// They are there, and there is room for them.
+pub(super) unsafe fn swap(width: usize, from: *const u8, to: *mut u8, count: usize) {
+    // SAFETY: by the caller.
+    unsafe { column(width, true, (from, width), (to, width), count) }
+}
+
+/// Copies one number out of each of `count` places, `step` octets apart, to others.
+///
+/// # Safety
+/// The numbers are there, and there is room for them.
+#[inline]
+unsafe fn column(width: usize, swap: bool, from: (*const u8, usize), to: (*mut u8, usize), count: usize) {
+    macro_rules! each {
+        ($number:ty) => {
+            for nth in 0..count {
+                // SAFETY: by the caller.
+                unsafe {
+                    let value = from.0.add(nth * from.1).cast::<$number>().read_unaligned();
+                    let value = if swap { value.swap_bytes() } else { value };
+                    to.0.add(nth * to.1).cast::<$number>().write_unaligned(value);
+                }
+            }
+        };
+    }
+    match width {
+        1 => each!(u8),
+        2 => each!(u16),
+        4 => each!(u32),
+        _ => each!(u64),
+    }
+}
+
+/// Writes elements of fixed layout, without a length.
+///
+/// # Safety
+/// As [`write::slice`]; `fixed` and `ops` are those of `program`.
+pub(super) unsafe fn write<'a>(
+    program: &'static Program,
+    fixed: Fixed,
+    ops: &'static [Op],
+    mut elements: *const u8,
+    mut len: usize,
+    out: &mut Encoder<'a>,
+) -> Result<(), CdrError> {
+    let step = program.memory as usize;
+    let (first, align) = (fixed.first.into(), fixed.align.into());
+    // The layout holds for elements that start at a multiple of their alignment; those before are coded by member.
+    while len > 0 && !(fixed.is_uniform() && out.gap(align) == out.gap(first)) {
+        // SAFETY: there is one more element.
+        unsafe {
+            write::value(ops, elements, out)?;
+            elements = elements.add(step);
+        }
+        len -= 1;
+    }
+    if len == 0 {
+        return Ok(());
+    }
+    out.align(first);
+    let swapped = out.wire().order.is_swapped();
+    // SAFETY: the elements are there; where a block has no gaps, all its octets are initialised.
+    unsafe {
+        if program.is_dense() && !swapped {
+            out.lend(std::slice::from_raw_parts(elements, len * step));
+            return Ok(());
+        }
+        let octets = (len - 1) * fixed.stride() + fixed.octets as usize;
+        let room = out.room(octets).as_mut_ptr();
+        if fixed.block && !swapped {
+            write_block(fixed, ops, elements, room, octets);
+        } else {
+            write_members(fixed, ops, step, swapped, elements, room, len);
+        }
+    }
+    Ok(())
+}
+
+/// Copies all, then zeros what lies between: for so many elements at once that they are still in the cache.
+///
+/// # Safety
+/// As [`write`]; there is room for `octets`.
+unsafe fn write_block(fixed: Fixed, ops: &'static [Op], mut from: *const u8, mut room: *mut u8, mut octets: usize) {
+    let (stride, tail) = (fixed.stride(), fixed.octets as usize);
+    while octets > 0 {
+        let part = octets.min(AT_ONCE * stride);
+        let count = part.div_ceil(stride);
+        // SAFETY: gaps are between the leaves of elements, or behind an element before the last.
+        unsafe {
+            from.copy_to_nonoverlapping(room, part);
+            for gap in ops {
+                if let Op::Zero { at, octets } = *gap {
+                    zeros(room.add(at as usize), octets as usize, stride, count);
+                }
+            }
+            if stride > tail {
+                zeros(room.add(tail), stride - tail, stride, count - 1);
+                if part == AT_ONCE * stride {
+                    zero(room.add(part - (stride - tail)), stride - tail);
+                }
+            }
+            from = from.add(part);
+            room = room.add(part);
+        }
+        octets -= part;
+    }
+}
+
+/// Zeros a gap in each of so many elements.
+///
+/// # Safety
+/// The gaps are there.
+#[inline]
+unsafe fn zeros(room: *mut u8, octets: usize, stride: usize, count: usize) {
+    macro_rules! pairs {
+        ($number:ty) => {
+            for nth in 0..count {
+                // SAFETY: the gap has at least as many octets as one of the numbers, and at most as many as two.
+                unsafe {
+                    let gap = room.add(nth * stride);
+                    gap.cast::<$number>().write_unaligned(0);
+                    gap.add(octets - size_of::<$number>()).cast::<$number>().write_unaligned(0);
+                }
+            }
+        };
+    }
+    match octets {
+        1 => pairs!(u8),
+        2..=4 => pairs!(u16),
+        _ => pairs!(u32),
+    }
+}
+
+/// Copies member after member.
+///
+/// # Safety
+/// As [`write`]; there is room for so many elements.
+unsafe fn write_members(
+    fixed: Fixed,
+    ops: &'static [Op],
+    step: usize,
+    swapped: bool,
+    mut from: *const u8,
+    mut room: *mut u8,
+    mut len: usize,
+) {
+    let stride = fixed.stride();
+    while len > 0 {
+        let count = len.min(AT_ONCE);
+        let octets = if count == len { (count - 1) * stride + fixed.octets as usize } else { count * stride };
+        // SAFETY: each member of each element is where its op says, and goes where CDR says.
+        unsafe {
+            room.write_bytes(0, octets);
+            each_leaf(ops, |at, offset, width| {
+                column(width, swapped, (from.add(at), step), (room.add(offset), stride), count);
+            });
+            from = from.add(count * step);
+            room = room.add(octets);
+        }
+        len -= count;
+    }
+}
+
+/// Tells of each number its offset in memory, that in CDR, and its width.
+#[inline]
+fn each_leaf(ops: &[Op], mut visit: impl FnMut(usize, usize, usize)) {
+    let mut end = 0usize;
+    for leaf in ops.iter().filter_map(|op| op.leaf()) {
+        let offset = end.next_multiple_of(leaf.width);
+        for done in (0..leaf.octets).step_by(leaf.width) {
+            visit(leaf.at + done, offset + done, leaf.width);
+        }
+        end = offset + leaf.octets;
+    }
+}
+
+/// Reads elements that start where the layout holds: `octets` has all of them but the last one's tail padding.
+///
+/// # Safety
+/// There is room for so many elements; `ops` are those of their type, and `fixed` and `step` say the rest.
+pub(super) unsafe fn read(
+    fixed: Fixed,
+    ops: &'static [Op],
+    step: usize,
+    swapped: bool,
+    octets: &[u8],
+    to: *mut u8,
+    len: usize,
+) -> Result<(), CdrError> {
+    let stride = fixed.stride();
+    check(ops, swapped, octets, stride)?;
+    if fixed.block && !swapped {
+        // SAFETY: there is room for the elements, whose octets were found to be values just now.
+        unsafe { octets.as_ptr().copy_to_nonoverlapping(to, octets.len()) };
+        return Ok(());
+    }
+    for start in (0..len).step_by(AT_ONCE) {
+        let count = (len - start).min(AT_ONCE);
+        each_leaf(ops, |at, offset, width| {
+            // SAFETY: as above, each member from where CDR says to where its op says.
+            unsafe {
+                let from = octets.as_ptr().add(start * stride + offset);
+                column(width, swapped, (from, stride), (to.add(start * step + at), step), count);
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Finds what no value of its type is.
+pub(super) fn check(ops: &[Op], swapped: bool, octets: &[u8], stride: usize) -> Result<(), CdrError> {
+    let mut end = 0usize;
+    for op in ops {
+        let Some(leaf) = op.leaf() else { continue };
+        let offset = end.next_multiple_of(leaf.width);
+        end = offset + leaf.octets;
+        if !op.is_checked() {
+            continue;
+        }
+        for element in (offset..octets.len()).step_by(stride) {
+            let octets = &octets[element..element + leaf.octets];
+            match *op {
+                Op::Enum { table, .. } => enumerator(table, number(octets, swapped))?,
+                _ => booleans(octets)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn number(octets: &[u8], swapped: bool) -> u32 {
+    let value = u32::from_ne_bytes(*octets.as_array().expect("an enumerator has four octets"));
+    if swapped { value.swap_bytes() } else { value }
+}
+
+/// # Errors
+/// [`CdrError::BadEnum`].
+#[inline]
+pub(super) fn enumerator(table: &'static EnumTable, value: u32) -> Result<(), CdrError> {
+    if value < table.count { Ok(()) } else { Err(CdrError::BadEnum { name: table.name, value }) }
+}
+
+/// # Errors
+/// [`CdrError::BadBoolean`].
+#[inline]
+pub(super) fn booleans(octets: &[u8]) -> Result<(), CdrError> {
+    match octets.iter().find(|octet| **octet > 1) {
+        None => Ok(()),
+        Some(&other) => Err(CdrError::BadBoolean(other)),
+    }
+}

@@ -1,0 +1,261 @@
+//! Tables: what the engine knows about a type.
+//!
+//! A [`Program`] lists a type's parts in the order of their encoding, structs inside structs flattened, so that one loop
+//! over at most a few dozen [`Op`]s codes a value. All sizes, alignments and offsets are computed by the compiler.
+
+use std::fmt;
+
+use crate::{CdrError, Decoder, Encoder};
+
+/// One part of a value; `at` is its offset in memory from the start of the value. Sixteen octets.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// `count` numbers or octets in a row, each of `width` octets (1, 2, 4 or 8) and aligned to as many; any bits will do.
+    Plain {
+        /// Octets of one.
+        width: u8,
+        /// Where they are.
+        at: u32,
+        /// How many.
+        count: u32,
+    },
+    /// `count` booleans in a row.
+    Bool {
+        /// Where they are.
+        at: u32,
+        /// How many.
+        count: u32,
+    },
+    /// An enumerator.
+    Enum {
+        /// Where it is.
+        at: u32,
+        /// What it may be.
+        table: &'static EnumTable,
+    },
+    /// A string of at most `bound` characters.
+    Text {
+        /// Where it is.
+        at: u32,
+        /// `u32::MAX` for any number.
+        bound: u32,
+    },
+    /// A sequence.
+    Sequence {
+        /// Where it is.
+        at: u32,
+        /// Of what.
+        table: &'static SequenceTable,
+    },
+    /// An array of what is not plain.
+    Array {
+        /// Where it is.
+        at: u32,
+        /// Of what.
+        table: &'static ArrayTable,
+    },
+    /// Whatever codes itself.
+    Opaque {
+        /// Where it is.
+        at: u32,
+        /// How.
+        table: &'static OpaqueTable,
+    },
+    /// What follows, first `zeros` of [`Op::Zero`] and then `leaves` plain parts, booleans and enumerators, lies in memory as
+    /// in CDR, when the first of them stands in the message at a multiple of `align`.
+    Run {
+        /// Alignment of the first leaf.
+        first: u8,
+        /// The largest alignment.
+        align: u8,
+        /// Where the first leaf is.
+        at: u32,
+        /// Octets from its start to the end of the last leaf.
+        octets: u32,
+        /// How many leaves.
+        leaves: u8,
+        /// How many gaps.
+        zeros: u8,
+        /// Whether some leaves must be validated.
+        checked: bool,
+    },
+    /// A gap between the leaves of the run before: `octets` that mean nothing, and are zero in messages.
+    Zero {
+        /// Where it is.
+        at: u32,
+        /// How long.
+        octets: u32,
+    },
+}
+
+impl Op {
+    /// The same part of a value that begins `by` octets later.
+    pub(super) const fn moved(mut self, by: u32) -> Self {
+        match &mut self {
+            Self::Plain { at, .. }
+            | Self::Bool { at, .. }
+            | Self::Enum { at, .. }
+            | Self::Text { at, .. }
+            | Self::Sequence { at, .. }
+            | Self::Array { at, .. }
+            | Self::Opaque { at, .. }
+            | Self::Run { at, .. }
+            | Self::Zero { at, .. } => *at += by,
+        }
+        self
+    }
+
+    /// Offset, alignment and octets of a leaf, the same in memory as in CDR.
+    pub(super) const fn leaf(self) -> Option<Leaf> {
+        let (at, width, count) = match self {
+            Self::Plain { width, at, count } => (at, width as usize, count as usize),
+            Self::Bool { at, count } => (at, 1, count as usize),
+            Self::Enum { at, .. } => (at, 4, 1),
+            _ => return None,
+        };
+        // What is empty has no alignment either.
+        if count == 0 { None } else { Some(Leaf { at: at as usize, width, octets: width * count }) }
+    }
+
+    /// True for a leaf that not all octets can be.
+    pub(super) const fn is_checked(self) -> bool {
+        matches!(self, Self::Bool { .. } | Self::Enum { .. })
+    }
+
+    /// True if a value of this part owns something.
+    pub(super) const fn owns(self) -> bool {
+        matches!(self, Self::Text { .. } | Self::Sequence { .. } | Self::Array { .. } | Self::Opaque { .. })
+    }
+}
+
+/// A part without anything behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaf {
+    /// Offset in memory.
+    pub(super) at: usize,
+    /// Octets and alignment of one number.
+    pub(super) width: usize,
+    /// Octets of all.
+    pub(super) octets: usize,
+}
+
+/// How all values of a type of fixed layout look, as [`FixedSize`](crate::FixedSize) says it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed {
+    /// Alignment of the first leaf.
+    pub(super) first: u8,
+    /// The largest alignment.
+    pub(super) align: u8,
+    /// True if it lies in memory as in CDR, and the next element of a sequence does too.
+    pub(super) block: bool,
+    /// Octets from an aligned start to the end of the last leaf.
+    pub(super) octets: u32,
+}
+
+impl Fixed {
+    /// From one aligned element of a sequence to the next.
+    pub(super) const fn stride(self) -> usize {
+        (self.octets as usize).next_multiple_of(self.align as usize)
+    }
+
+    /// True if the element after an aligned one is aligned too.
+    pub(super) const fn is_uniform(self) -> bool {
+        (self.octets as usize).next_multiple_of(self.first as usize).is_multiple_of(self.align as usize)
+    }
+}
+
+/// The table of a type.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    pub(super) ops: &'static [Op],
+    /// Octets in memory, and from one element of a slice to the next.
+    pub(super) memory: u32,
+    /// Octets of the smallest encoding.
+    pub(super) least: u32,
+    pub(super) fixed: Option<Fixed>,
+    /// Alignment in memory.
+    pub(super) memory_align: u8,
+    /// True for primitives and for arrays of them, which go on across a joint of fragments.
+    pub(super) is_number: bool,
+}
+
+impl Program {
+    /// The parts.
+    #[must_use]
+    pub const fn ops(&self) -> &'static [Op] {
+        self.ops
+    }
+
+    /// Octets of the smallest encoding, at least 1.
+    #[must_use]
+    pub const fn min_octets(&self) -> usize {
+        if self.least == 0 { 1 } else { self.least as usize }
+    }
+
+    /// True if a slice of such values is its own encoding in this machine's byte order.
+    pub(super) const fn is_dense(&self) -> bool {
+        match (self.fixed, self.ops) {
+            (Some(fixed), [Op::Run { zeros: 0, .. }, ..] | [_]) => fixed.block && fixed.octets == self.memory,
+            _ => false,
+        }
+    }
+
+    /// Octets that the table takes, without those of types that it points to.
+    #[must_use]
+    pub const fn table_octets(&self) -> usize {
+        size_of::<Self>() + size_of_val(self.ops)
+    }
+}
+
+/// The numbers from 0 up to `count` are enumerators, in memory as a `u32` too.
+#[derive(Debug)]
+pub struct EnumTable {
+    pub(super) name: &'static str,
+    pub(super) count: u32,
+}
+
+/// What the engine cannot do with a vector by itself, because Rust does not say where its parts are.
+pub struct SequenceTable {
+    /// The element's table. A function, so that a type's table can refer to itself.
+    pub(super) element: fn() -> &'static Program,
+    pub(super) parts: unsafe fn(*const u8) -> (*const u8, usize),
+    /// Writes a vector of the elements and the capacity, which the global allocator gave for that many.
+    pub(super) install: unsafe fn(*mut u8, *mut u8, usize),
+    pub(super) drop: unsafe fn(*mut u8),
+    /// `u32::MAX` for any number of elements.
+    pub(super) bound: u32,
+}
+
+impl fmt::Debug for SequenceTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SequenceTable").field("bound", &self.bound).finish_non_exhaustive()
+    }
+}
+
+/// An array.
+pub struct ArrayTable {
+    pub(super) element: fn() -> &'static Program,
+    pub(super) count: u32,
+}
+
+impl fmt::Debug for ArrayTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrayTable").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+/// A type that codes itself.
+pub struct OpaqueTable {
+    pub(super) encode: EncodeFn,
+    pub(super) decode: unsafe fn(*mut u8, &mut Decoder<'_>) -> Result<(), CdrError>,
+    pub(super) drop: Option<unsafe fn(*mut u8)>,
+}
+
+/// Writes the value behind the pointer, which lives as long as what the encoder is lent.
+pub(super) type EncodeFn = for<'a> unsafe fn(*const u8, &mut Encoder<'a>) -> Result<(), CdrError>;
+
+impl fmt::Debug for OpaqueTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpaqueTable").finish_non_exhaustive()
+    }
+}

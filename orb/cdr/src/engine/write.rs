@@ -1,0 +1,138 @@
+//! Writing values as their tables say.
+
+use std::slice;
+
+use super::{
+    bulk,
+    program::{Op, Program},
+};
+use crate::{CdrError, Encoder};
+
+/// Writes the value at `base`.
+///
+/// # Safety
+/// A value with these parts is there, for as long as `'a`.
+pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    let mut rest = ops;
+    while let Some((op, others)) = rest.split_first() {
+        rest = others;
+        // SAFETY: the offsets of a table's ops are those of the parts in the value, whose types are what the ops say.
+        unsafe {
+            match *op {
+                Op::Plain { width, at, count: 1 } => plain(width, base.add(at as usize), out),
+                Op::Plain { width, at, count } => plains(width, base.add(at as usize), count as usize, out),
+                Op::Bool { at, count: 1 } => plain(1, base.add(at as usize), out),
+                Op::Bool { at, count } => {
+                    out.lend(slice::from_raw_parts(base.add(at as usize), count as usize));
+                }
+                Op::Enum { at, .. } => plain(4, base.add(at as usize), out),
+                Op::Run { first, align, at, octets, leaves, zeros, .. } => {
+                    let (gaps, behind) = rest.split_at(zeros.into());
+                    rest = behind;
+                    if !out.wire().order.is_swapped() && out.gap(align.into()) == out.gap(first.into()) {
+                        run(gaps, at as usize, octets as usize, first, base, out);
+                        rest = &behind[leaves.into()..];
+                    }
+                }
+                Op::Text { at, .. } => out.str(&*base.add(at as usize).cast::<String>())?,
+                Op::Sequence { at, table } => {
+                    let (elements, len) = (table.parts)(base.add(at as usize));
+                    out.len(len)?;
+                    slice((table.element)(), elements, len, out)?;
+                }
+                Op::Array { at, table } => {
+                    slice((table.element)(), base.add(at as usize), table.count as usize, out)?;
+                }
+                Op::Opaque { at, table } => (table.encode)(base.add(at as usize), out)?,
+                Op::Zero { .. } => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a run in one block, with zeros where there is nothing.
+///
+/// # Safety
+/// The run is there, and the encoder where the run's alignment is right.
+#[inline]
+unsafe fn run(gaps: &[Op], at: usize, octets: usize, first: u8, base: *const u8, out: &mut Encoder<'_>) {
+    out.align(first.into());
+    let room = out.room(octets).as_mut_ptr();
+    // SAFETY: there are as many octets here and there. What is no leaf may be uninitialised, and is overwritten before
+    // anybody looks at it.
+    unsafe {
+        bulk::copy(base.add(at), room, octets);
+        for gap in gaps {
+            if let Op::Zero { at: gap, octets } = *gap {
+                bulk::zero(room.add(gap as usize - at), octets as usize);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// A number of this width is there.
+#[inline]
+unsafe fn plain(width: u8, value: *const u8, out: &mut Encoder<'_>) {
+    // SAFETY: as above.
+    unsafe {
+        match width {
+            1 => out.u8(value.read()),
+            2 => out.u16(value.cast::<u16>().read()),
+            4 => out.u32(value.cast::<u32>().read()),
+            _ => out.u64(value.cast::<u64>().read()),
+        }
+    }
+}
+
+/// # Safety
+/// So many numbers of this width are there, for as long as `'a`.
+unsafe fn plains<'a>(width: u8, numbers: *const u8, count: usize, out: &mut Encoder<'a>) {
+    let width = usize::from(width);
+    if count == 0 {
+        return;
+    }
+    out.align(width);
+    // SAFETY: as above; numbers have no octets that mean nothing.
+    unsafe {
+        if width == 1 || !out.wire().order.is_swapped() {
+            out.lend(slice::from_raw_parts(numbers, count * width));
+        } else {
+            bulk::swap(width, numbers, out.room(count * width).as_mut_ptr(), count);
+        }
+    }
+}
+
+/// Writes values one after the other, without a length.
+///
+/// # Safety
+/// So many values of this type are there, for as long as `'a`.
+pub(super) unsafe fn slice<'a>(
+    program: &'static Program,
+    elements: *const u8,
+    len: usize,
+    out: &mut Encoder<'a>,
+) -> Result<(), CdrError> {
+    let step = program.memory as usize;
+    // SAFETY: each element is at its place in the slice.
+    unsafe {
+        match (program.fixed, program.ops) {
+            (Some(_), &[Op::Plain { width, count, .. }]) if program.is_dense() => {
+                plains(width, elements, len * count as usize, out);
+            }
+            (Some(fixed), ops) => bulk::write(program, fixed, ops, elements, len, out)?,
+            (None, [Op::Text { at: 0, .. }]) => {
+                for nth in 0..len {
+                    out.str(&*elements.add(nth * step).cast::<String>())?;
+                }
+            }
+            (None, ops) => {
+                for nth in 0..len {
+                    value(ops, elements.add(nth * step), out)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
