@@ -4,7 +4,10 @@
 //! code names [`generated`] and nothing else.
 #![forbid(unsafe_code)]
 
-pub use spandrel_cdr::{BoundedString, BoundedVec, Char, LongDouble, NotLatin1, OverBound};
+pub use spandrel_cdr::{
+    Any, BoundedString, BoundedVec, Char, ExtractError, LongDouble, NotLatin1, OverBound, TcKind, TypeCode,
+    TypeCodeError, Typed,
+};
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]
 pub use spandrel_orb::generated;

@@ -57,6 +57,12 @@ impl<'m> Decoder<'m> {
         self
     }
 
+    /// The same decoder, whose first octet counts as this far beyond a multiple of eight.
+    pub(crate) fn offset_by(mut self, offset: u8) -> Self {
+        self.base = usize::from(offset);
+        self
+    }
+
     /// A decoder of an encapsulation's octets, whose first octet is its byte order (9.3.3).
     ///
     /// # Errors

@@ -49,6 +49,9 @@ pub trait Binder: Send + Sync {
     /// # Errors
     /// A reference that this ORB cannot use at all.
     fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError>;
+
+    /// The same binder, to be kept by what is decoded later than the message: an [`Any`](crate::Any).
+    fn share(&self) -> Arc<dyn Binder>;
 }
 
 /// A live reference, as generated code holds one; nil is `Option::None` of it.

@@ -12,6 +12,7 @@
 //!
 //! Source: CORBA 3.3 Part 2, clause 9.3 ("CDR Transfer Syntax").
 
+mod any;
 mod bounded;
 mod decimal;
 mod decoder;
@@ -25,10 +26,13 @@ mod ior;
 mod primitive;
 mod scalar;
 mod text;
+mod type_code;
 mod value;
+pub mod walk;
 mod wide;
 mod wire;
 
+pub use any::{Any, ExtractError};
 pub use bounded::{BoundedString, BoundedVec, OverBound};
 pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
 pub use decoder::{Decoder, Joint};
@@ -37,6 +41,7 @@ pub use error::CdrError;
 pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
 pub use ior::{Binder, FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
 pub use scalar::{Char, LongDouble, NotLatin1};
+pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
 pub use value::{Decode, Encode};
 pub use wide::{BoundedWString, WString, Wide};
 pub use wire::{ByteOrder, CharSet, GiopVersion, Limits, WcharSet, Wire};

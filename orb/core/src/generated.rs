@@ -4,8 +4,9 @@ pub use std::{borrow::Cow, sync::Arc};
 
 pub use spandrel_cdr::interpret;
 pub use spandrel_cdr::{
-    BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, FixedSize,
-    FromBound, Ior, LongDouble, Reference, WString, Wide, decode_fixed_vec, encode_fixed_slice,
+    Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Defining, Encode, Encoder, Fixed,
+    FixedSize, FromBound, Ior, Label, LongDouble, Reference, TypeCode, Typed, ValueModifier, Visibility, WString, Wide,
+    decode_fixed_vec, encode_fixed_slice,
 };
 pub use spandrel_giop::SystemException;
 

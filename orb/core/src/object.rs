@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
-use spandrel_cdr::{CdrError, FromBound, Ior, Reference};
+use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{
     Arc, Mutex,
@@ -184,6 +184,12 @@ impl ObjectRef {
 impl Reference for ObjectRef {
     fn ior(&self) -> &Ior {
         &self.0.ior
+    }
+}
+
+impl Typed for ObjectRef {
+    fn type_code() -> TypeCode {
+        TypeCode::object()
     }
 }
 

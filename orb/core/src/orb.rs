@@ -318,6 +318,10 @@ impl Binder for Orb {
     fn bind(&self, ior: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError> {
         Ok(Arc::new(self.reference(ior)))
     }
+
+    fn share(&self) -> Arc<dyn Binder> {
+        Arc::new(self.clone())
+    }
 }
 
 impl fmt::Debug for Orb {

@@ -1,0 +1,402 @@
+//! Making type codes: the operations `create_…_tc` of IDL `CORBA::ORB` (CORBA 3.3 Part 1, 8.11.3), with their checks.
+
+use std::collections::HashSet;
+
+use super::{
+    Label, Leaf, Repr, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibility,
+    node::{Child, Composer, Mark, Member, Node, Text},
+};
+
+/// How deep types may nest in each other, recursion not counted: what is walked by functions that call themselves.
+const MAX_HEIGHT: u16 = 256;
+
+/// Type codes without parameters.
+impl TypeCode {
+    /// Of no type.
+    pub const NULL: Self = Self::simple(TcKind::Null);
+    /// Of `void`.
+    pub const VOID: Self = Self::simple(TcKind::Void);
+    /// Of `short`.
+    pub const SHORT: Self = Self::simple(TcKind::Short);
+    /// Of `long`.
+    pub const LONG: Self = Self::simple(TcKind::Long);
+    /// Of `unsigned short`.
+    pub const USHORT: Self = Self::simple(TcKind::UShort);
+    /// Of `unsigned long`.
+    pub const ULONG: Self = Self::simple(TcKind::ULong);
+    /// Of `float`.
+    pub const FLOAT: Self = Self::simple(TcKind::Float);
+    /// Of `double`.
+    pub const DOUBLE: Self = Self::simple(TcKind::Double);
+    /// Of `boolean`.
+    pub const BOOLEAN: Self = Self::simple(TcKind::Boolean);
+    /// Of `char`.
+    pub const CHAR: Self = Self::simple(TcKind::Char);
+    /// Of `octet`.
+    pub const OCTET: Self = Self::simple(TcKind::Octet);
+    /// Of `any`.
+    pub const ANY: Self = Self::simple(TcKind::Any);
+    /// Of `CORBA::TypeCode`.
+    pub const TYPE_CODE: Self = Self::simple(TcKind::TypeCode);
+    /// Of `CORBA::Principal`.
+    pub const PRINCIPAL: Self = Self::simple(TcKind::Principal);
+    /// Of `long long`.
+    pub const LONGLONG: Self = Self::simple(TcKind::LongLong);
+    /// Of `unsigned long long`.
+    pub const ULONGLONG: Self = Self::simple(TcKind::ULongLong);
+    /// Of `long double`.
+    pub const LONGDOUBLE: Self = Self::simple(TcKind::LongDouble);
+    /// Of `wchar`.
+    pub const WCHAR: Self = Self::simple(TcKind::WChar);
+    /// Of an unbounded `string`.
+    pub const STRING: Self = Self::string(0);
+    /// Of an unbounded `wstring`.
+    pub const WSTRING: Self = Self::wstring(0);
+
+    pub(super) const fn simple(kind: TcKind) -> Self {
+        Self(Repr::Leaf(Leaf::Simple(kind)))
+    }
+
+    /// Of `string<bound>`; 0 is no bound.
+    #[must_use]
+    pub const fn string(bound: u32) -> Self {
+        Self(Repr::Leaf(Leaf::String(bound)))
+    }
+
+    /// Of `wstring<bound>`; 0 is no bound.
+    #[must_use]
+    pub const fn wstring(bound: u32) -> Self {
+        Self(Repr::Leaf(Leaf::WString(bound)))
+    }
+
+    /// Of `fixed<digits, scale>`.
+    ///
+    /// # Errors
+    /// Not 1 to 31 digits, or not 0 to `digits` of them after the point.
+    pub fn fixed(digits: u16, scale: i16) -> Result<Self, TypeCodeError> {
+        let sound = (1..=31).contains(&digits) && u16::try_from(scale).is_ok_and(|scale| scale <= digits);
+        if !sound {
+            return Err(TypeCodeError::BadParam("a fixed has 1 to 31 digits and no more than these behind its point"));
+        }
+        Ok(Self(Repr::Leaf(Leaf::Fixed { digits, scale })))
+    }
+}
+
+/// Type codes with parameters.
+///
+/// All refuse what IDL has no form for. Ids have the form `format:text` ([`TypeCodeError::BadParam`], minor code 16); names
+/// are identifiers, or empty (15). Members differ in their names (17), and are of types that values can be of
+/// ([`TypeCodeError::BadTypeCode`], minor code 2). Types nest no more than 256 levels.
+impl TypeCode {
+    /// Of `sequence<content, bound>`; 0 is no bound.
+    ///
+    /// # Errors
+    /// A `content` that no value can be of.
+    pub fn sequence(content: &Self, bound: u32) -> Result<Self, TypeCodeError> {
+        Self::around(TcKind::Sequence, Text::default(), Text::default(), content, bound)
+    }
+
+    /// Of an array; one of several dimensions is an array of arrays.
+    ///
+    /// # Errors
+    /// A `content` that no value can be of; no elements.
+    pub fn array(content: &Self, length: u32) -> Result<Self, TypeCodeError> {
+        if length == 0 {
+            return Err(TypeCodeError::BadParam("an array has elements"));
+        }
+        Self::around(TcKind::Array, Text::default(), Text::default(), content, length)
+    }
+
+    /// Of a typedef.
+    ///
+    /// # Errors
+    /// An unsound id or name; a `content` that no value can be of.
+    pub fn alias(id: impl Into<Text>, name: impl Into<Text>, content: &Self) -> Result<Self, TypeCodeError> {
+        Self::around(TcKind::Alias, id.into(), name.into(), content, 0)
+    }
+
+    /// Of a boxed value.
+    ///
+    /// # Errors
+    /// An unsound id or name; a `content` that no value can be of.
+    pub fn value_box(id: impl Into<Text>, name: impl Into<Text>, content: &Self) -> Result<Self, TypeCodeError> {
+        Self::around(TcKind::ValueBox, id.into(), name.into(), content, 0)
+    }
+
+    fn around(kind: TcKind, id: Text, name: Text, content: &Self, number: u32) -> Result<Self, TypeCodeError> {
+        check_member_type(content)?;
+        let mut node = named(kind, id, name)?;
+        let mut composer = Composer::default();
+        node.content = Some(composer.child(content));
+        node.number = i64::from(number);
+        finish(composer, node)
+    }
+
+    /// Of a struct.
+    ///
+    /// # Errors
+    /// An unsound id, name or member.
+    pub fn structure<N: Clone + Into<Text>>(
+        id: impl Into<Text>,
+        name: impl Into<Text>,
+        members: &[(N, Self)],
+    ) -> Result<Self, TypeCodeError> {
+        let members = members.iter().map(|(name, of)| (name.clone().into(), of, Mark::Plain));
+        Self::with_members(TcKind::Struct, id.into(), name.into(), &mut members.into_iter())
+    }
+
+    /// Of an exception.
+    ///
+    /// # Errors
+    /// An unsound id, name or member.
+    pub fn exception<N: Clone + Into<Text>>(
+        id: impl Into<Text>,
+        name: impl Into<Text>,
+        members: &[(N, Self)],
+    ) -> Result<Self, TypeCodeError> {
+        let members = members.iter().map(|(name, of)| (name.clone().into(), of, Mark::Plain));
+        Self::with_members(TcKind::Except, id.into(), name.into(), &mut members.into_iter())
+    }
+
+    fn with_members(
+        kind: TcKind,
+        id: Text,
+        name: Text,
+        members: &mut dyn Iterator<Item = (Text, &Self, Mark)>,
+    ) -> Result<Self, TypeCodeError> {
+        let mut node = named(kind, id, name)?;
+        let mut composer = Composer::default();
+        node.members = compose_members(&mut composer, members)?;
+        finish(composer, node)
+    }
+
+    /// Of a union. A member with several labels is named once for each of them, in a row.
+    ///
+    /// # Errors
+    /// An unsound id, name or member; a discriminator that is no integer, character, boolean or enum (BAD_PARAM, minor
+    /// code 20); a label beyond it (19) or used twice (18).
+    pub fn union<N: Clone + Into<Text>>(
+        id: impl Into<Text>,
+        name: impl Into<Text>,
+        discriminator: &Self,
+        members: &[(Label, N, Self)],
+    ) -> Result<Self, TypeCodeError> {
+        let marked = members.iter().map(|(label, name, of)| (name.clone().into(), of, Mark::Label(*label)));
+        let mut node = named(TcKind::Union, id.into(), name.into())?;
+        let mut composer = Composer::default();
+        let range =
+            label_range(discriminator).ok_or(TypeCodeError::BadParam("no union can be switched by this type"))?;
+        node.content = Some(composer.child(discriminator));
+        node.members = compose_members(&mut composer, &mut marked.into_iter())?;
+        let labels = || node.members.iter().map(Member::label);
+        if labels().any(|label| matches!(label, Label::Value(value) if !range.contains(&value))) {
+            return Err(TypeCodeError::BadParam("a union has a label that its discriminator cannot have"));
+        }
+        let twice = labels().filter(|label| *label == Label::Default).count() > 1;
+        node.number =
+            labels().position(|label| label == Label::Default).map_or(-1, |nth| i64::try_from(nth).unwrap_or(-1));
+        if !node.sort_labels() || twice {
+            return Err(TypeCodeError::BadParam("a union has a label twice"));
+        }
+        finish(composer, node)
+    }
+
+    /// Of an enum.
+    ///
+    /// # Errors
+    /// An unsound id, name or enumerator.
+    pub fn enumeration<N: Clone + Into<Text>>(
+        id: impl Into<Text>,
+        name: impl Into<Text>,
+        enumerators: &[N],
+    ) -> Result<Self, TypeCodeError> {
+        static NO_TYPE: TypeCode = TypeCode::ULONG;
+        let enumerators = enumerators.iter().map(|name| (name.clone().into(), &NO_TYPE, Mark::Plain));
+        Self::with_members(TcKind::Enum, id.into(), name.into(), &mut enumerators.into_iter())
+    }
+
+    /// Of a value type; `base` is the one that it inherits state from.
+    ///
+    /// # Errors
+    /// An unsound id, name or member; a base that is no value type.
+    pub fn value<N: Clone + Into<Text>>(
+        id: impl Into<Text>,
+        name: impl Into<Text>,
+        modifier: ValueModifier,
+        base: Option<&Self>,
+        members: &[(N, Self, Visibility)],
+    ) -> Result<Self, TypeCodeError> {
+        let marked = members.iter().map(|(name, of, sees)| (name.clone().into(), of, Mark::Visibility(*sees)));
+        let mut node = named(TcKind::Value, id.into(), name.into())?;
+        let mut composer = Composer::default();
+        if base.is_some_and(|base| {
+            !matches!(base.view().resolved().kind(), TcKind::Value | TcKind::Event | TcKind::Recursive)
+        }) {
+            return Err(TypeCodeError::BadTypeCode("a value type inherits state from value types only"));
+        }
+        node.content = base.map(|base| composer.child(base));
+        node.number = i64::from(modifier as i16);
+        node.members = compose_members(&mut composer, &mut marked.into_iter())?;
+        finish(composer, node)
+    }
+
+    fn bare(kind: TcKind, id: Text, name: Text) -> Result<Self, TypeCodeError> {
+        finish(Composer::default(), named(kind, id, name)?)
+    }
+
+    /// Of an interface's references.
+    ///
+    /// # Errors
+    /// An unsound id or name.
+    pub fn object_reference(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
+        Self::bare(TcKind::ObjRef, id.into(), name.into())
+    }
+
+    /// Of references to objects of any interface: IDL `Object`.
+    #[must_use]
+    pub fn object() -> Self {
+        static OBJECT: super::Defining = super::Defining::new();
+        OBJECT.type_code(|| Self::object_reference("IDL:omg.org/CORBA/Object:1.0", "Object"))
+    }
+
+    /// Of values of any type: IDL `ValueBase`.
+    #[must_use]
+    pub fn value_base() -> Self {
+        static VALUE_BASE: super::Defining = super::Defining::new();
+        let members: [(&str, Self, Visibility); 0] = [];
+        VALUE_BASE.type_code(|| {
+            Self::value("IDL:omg.org/CORBA/ValueBase:1.0", "ValueBase", ValueModifier::None, None, &members)
+        })
+    }
+
+    /// Of objects of any interface or values of any type: IDL `AbstractBase`.
+    #[must_use]
+    pub fn abstract_base() -> Self {
+        static ABSTRACT_BASE: super::Defining = super::Defining::new();
+        ABSTRACT_BASE.type_code(|| Self::abstract_interface("IDL:omg.org/CORBA/AbstractBase:1.0", "AbstractBase"))
+    }
+
+    /// Of an abstract interface.
+    ///
+    /// # Errors
+    /// An unsound id or name.
+    pub fn abstract_interface(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
+        Self::bare(TcKind::AbstractInterface, id.into(), name.into())
+    }
+
+    /// Of a local interface, whose objects cannot be sent.
+    ///
+    /// # Errors
+    /// An unsound id or name.
+    pub fn local_interface(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
+        Self::bare(TcKind::LocalInterface, id.into(), name.into())
+    }
+
+    /// Of a component.
+    ///
+    /// # Errors
+    /// An unsound id or name.
+    pub fn component(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
+        Self::bare(TcKind::Component, id.into(), name.into())
+    }
+
+    /// Of a component's home.
+    ///
+    /// # Errors
+    /// An unsound id or name.
+    pub fn home(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
+        Self::bare(TcKind::Home, id.into(), name.into())
+    }
+
+    /// Of a native type, whose values cannot be sent.
+    ///
+    /// # Errors
+    /// An unsound id or name.
+    pub fn native(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, TypeCodeError> {
+        Self::bare(TcKind::Native, id.into(), name.into())
+    }
+
+    /// Stands for the type with this id within that type: a struct, union, exception, value type or box.
+    ///
+    /// The type is *open* until one with this id is made around it. An open type can be used to make others and nothing else.
+    ///
+    /// # Errors
+    /// An unsound or empty id.
+    pub fn recursive(id: impl Into<Text>) -> Result<Self, TypeCodeError> {
+        Self::bare(TcKind::Recursive, id.into(), Text::default())
+    }
+}
+
+fn finish(composer: Composer, node: Node) -> Result<TypeCode, TypeCodeError> {
+    let made = composer.finish(node);
+    if made.height() > MAX_HEIGHT {
+        return Err(TypeCodeError::BadParam("types nest more than 256 levels"));
+    }
+    Ok(made)
+}
+
+fn named(kind: TcKind, id: Text, name: Text) -> Result<Node, TypeCodeError> {
+    let optional = matches!(kind, TcKind::Struct | TcKind::Union | TcKind::Enum | TcKind::Alias);
+    let anonymous = matches!(kind, TcKind::Sequence | TcKind::Array);
+    let sound = id.split_once(':').is_some_and(|(format, text)| !format.is_empty() && !text.is_empty());
+    if !(sound || anonymous || (optional && id.is_empty())) {
+        return Err(TypeCodeError::BadParam("a repository id has the form `format:text`"));
+    }
+    check_name(&name)?;
+    Ok(Node::new(kind, id, name))
+}
+
+/// An IDL identifier without a leading underscore of escape, or nothing, which all names may be (8.11.1).
+fn check_name(name: &str) -> Result<(), TypeCodeError> {
+    let starts_well = name.chars().next().is_none_or(|first| first.is_ascii_alphabetic() || first == '_');
+    let goes_well = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if starts_well && goes_well { Ok(()) } else { Err(TypeCodeError::BadParam("a name is not an IDL identifier")) }
+}
+
+/// Values of the type can be members and elements.
+fn check_member_type(of: &TypeCode) -> Result<(), TypeCodeError> {
+    match of.view().resolved().kind() {
+        TcKind::Null | TcKind::Void | TcKind::Except => {
+            Err(TypeCodeError::BadTypeCode("there are no members or elements of this type"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Members, unique by their names; a union's name may stand once more right behind itself, for another label.
+fn compose_members(
+    composer: &mut Composer,
+    members: &mut dyn Iterator<Item = (Text, &TypeCode, Mark)>,
+) -> Result<Box<[Member]>, TypeCodeError> {
+    let mut names = HashSet::new();
+    let mut composed: Vec<Member> = Vec::new();
+    for (name, of, mark) in members {
+        check_name(&name)?;
+        check_member_type(of)?;
+        let again = matches!(mark, Mark::Label(_)) && composed.last().is_some_and(|last| last.name == name);
+        if !again && !name.is_empty() && !names.insert(name.to_ascii_lowercase()) {
+            return Err(TypeCodeError::BadParam("two members have the same name"));
+        }
+        let of: Child = composer.child(of);
+        composed.push(Member { name, of, mark });
+    }
+    Ok(composed.into())
+}
+
+/// The values that a discriminator of this type can have.
+pub(super) fn label_range(of: &TypeCode) -> Option<std::ops::RangeInclusive<i128>> {
+    let view = of.view().resolved();
+    Some(match view.kind() {
+        TcKind::Short => i128::from(i16::MIN)..=i128::from(i16::MAX),
+        TcKind::Long => i128::from(i32::MIN)..=i128::from(i32::MAX),
+        TcKind::LongLong => i128::from(i64::MIN)..=i128::from(i64::MAX),
+        TcKind::UShort => 0..=i128::from(u16::MAX),
+        TcKind::ULong => 0..=i128::from(u32::MAX),
+        TcKind::ULongLong => 0..=i128::from(u64::MAX),
+        TcKind::Octet | TcKind::Char => 0..=255,
+        TcKind::WChar => 0..=i128::from(u32::from(char::MAX)),
+        TcKind::Boolean => 0..=1,
+        TcKind::Enum => 0..=i128::try_from(view.members().count()).unwrap_or(0) - 1,
+        _ => return None,
+    })
+}

@@ -1,0 +1,279 @@
+//! Type codes from the wire (CORBA 3.3 Part 2, 9.3.5.1).
+//!
+//! Kinds with more than a bound are encapsulated. A type code that occurs again, be it inside itself, is an indirection: an
+//! offset back to its kind, across encapsulations, within the same outermost type code. One that points anywhere else
+//! is refused, and so are types that contain themselves with nothing but aliases, sequences and arrays between.
+//! One pass reads everything into one group of nodes, in time and memory proportional to the octets.
+
+use std::sync::Arc;
+
+use super::{
+    Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, Visibility,
+    build::label_range,
+    node::{Child, Group, Mark, Member, Node, index_of},
+};
+use crate::{CdrError, Decode, Decoder};
+
+/// Type codes and members within one received type code: far more than any IDL type has.
+const MAX_PARTS: usize = 1 << 16;
+
+/// What stands where a kind would if the type code is an indirection.
+pub(super) const INDIRECTION: u32 = 0xffff_ffff;
+
+impl Decode for TypeCode {
+    const MIN_OCTETS: usize = 4;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut reader = Reader::default();
+        let root = reader.read(input, 0)?;
+        Ok(match root {
+            Child::Other(leaf) => leaf,
+            Child::Local(index) => {
+                let height = reader.heights.iter().copied().max().unwrap_or(0);
+                Self(Repr::Node(Arc::new(Group { nodes: reader.nodes.into(), open: false, height }), index))
+            }
+        })
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    nodes: Vec<Node>,
+    /// How deep types nest in each node; 0 while it is being read.
+    heights: Vec<u16>,
+    /// Where each type code began, in ascending order.
+    starts: Vec<(usize, Child)>,
+    /// Type codes and members so far.
+    parts: usize,
+}
+
+impl Reader {
+    /// Reads a type code; `base` is what to add to positions in `input` for those in the outermost octets.
+    fn read(&mut self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
+        input.align(4)?;
+        let start = base + input.position();
+        let number = input.u32()?;
+        if number == INDIRECTION {
+            return self.indirection(input, base);
+        }
+        self.count()?;
+        let kind = TcKind::from_number(number).ok_or(CdrError::Malformed("a type code is of no known kind"))?;
+        let leaf = match kind {
+            TcKind::String => Leaf::String(input.u32()?),
+            TcKind::WString => Leaf::WString(input.u32()?),
+            TcKind::Fixed => fixed(input)?,
+            simple if simple.is_simple() => Leaf::Simple(simple),
+            _ => return self.encapsulated(kind, input, base, start),
+        };
+        let child = Child::Other(TypeCode(Repr::Leaf(leaf)));
+        self.starts.push((start, child.clone()));
+        Ok(child)
+    }
+
+    fn count(&mut self) -> Result<(), CdrError> {
+        self.parts += 1;
+        if self.parts > MAX_PARTS { Err(CdrError::Malformed("a type code has too many parts")) } else { Ok(()) }
+    }
+
+    /// The offset counts from itself to the kind of the type code that is meant.
+    fn indirection(&self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
+        let bad = CdrError::Malformed("an indirection does not point to a type code");
+        input.align(4)?;
+        let from = base + input.position();
+        let offset = input.i32()?;
+        let target = usize::try_from(offset.unsigned_abs()).ok().and_then(|back| from.checked_sub(back));
+        let target = target.filter(|_| offset < 0).ok_or(bad.clone())?;
+        let found = self.starts.binary_search_by_key(&target, |(start, _)| *start).map_err(|_| bad)?;
+        let child = self.starts[found].1.clone();
+        match child {
+            Child::Local(index) if self.is_unfinished(index) && !self.nodes[index as usize].kind.can_recur() => {
+                Err(CdrError::Malformed("a type contains itself without a constructed type between"))
+            }
+            _ => Ok(child),
+        }
+    }
+
+    fn is_unfinished(&self, index: u32) -> bool {
+        self.heights[index as usize] == 0
+    }
+
+    fn encapsulated(
+        &mut self,
+        kind: TcKind,
+        input: &mut Decoder<'_>,
+        base: usize,
+        start: usize,
+    ) -> Result<Child, CdrError> {
+        let mut inner = input.encapsulation()?;
+        let base = base + input.position() - inner.position() - inner.remaining();
+        let index = index_of(self.nodes.len());
+        self.nodes.push(Node::new(kind, String::new().into(), String::new().into()));
+        self.heights.push(0);
+        self.starts.push((start, Child::Local(index)));
+        let node = self.node(kind, &mut inner, base, index)?;
+        let height = node.children().map(|child| self.height(child)).max().unwrap_or(0) + 1;
+        let limit = input.wire().limits.nesting;
+        if height > limit {
+            return Err(CdrError::TooDeep { limit });
+        }
+        self.nodes[index as usize] = node;
+        self.heights[index as usize] = height;
+        Ok(Child::Local(index))
+    }
+
+    fn height(&self, child: &Child) -> u16 {
+        match child {
+            Child::Local(index) => self.heights[*index as usize],
+            Child::Other(_) => 0,
+        }
+    }
+
+    fn node(&mut self, kind: TcKind, input: &mut Decoder<'_>, base: usize, index: u32) -> Result<Node, CdrError> {
+        let mut node = Node::new(kind, String::new().into(), String::new().into());
+        if kind.is_named() {
+            node.id = String::decode(input)?.into();
+            node.name = String::decode(input)?.into();
+            // Others refer to it before it is finished.
+            self.nodes[index as usize].id = node.id.clone();
+        }
+        match kind {
+            TcKind::Sequence | TcKind::Array => {
+                node.content = Some(self.read(input, base)?);
+                node.number = i64::from(input.u32()?);
+            }
+            TcKind::Alias | TcKind::ValueBox => node.content = Some(self.read(input, base)?),
+            TcKind::Struct | TcKind::Except => {
+                node.members = self.members(input, 8, |reader, input| {
+                    let name = String::decode(input)?.into();
+                    Ok(Member { name, of: reader.read(input, base)?, mark: Mark::Plain })
+                })?;
+            }
+            TcKind::Enum => {
+                node.members = self.members(input, 4, |_, input| {
+                    let name = String::decode(input)?.into();
+                    Ok(Member { name, of: Child::Other(TypeCode::ULONG), mark: Mark::Plain })
+                })?;
+            }
+            TcKind::Union => self.union(&mut node, input, base)?,
+            TcKind::Value | TcKind::Event => self.value(&mut node, input, base)?,
+            bare if bare.is_bare() => {}
+            _ => return Err(CdrError::Malformed("a type code is of no known kind")),
+        }
+        Ok(node)
+    }
+
+    fn members(
+        &mut self,
+        input: &mut Decoder<'_>,
+        min_octets: usize,
+        mut read: impl FnMut(&mut Self, &mut Decoder<'_>) -> Result<Member, CdrError>,
+    ) -> Result<Box<[Member]>, CdrError> {
+        let count = input.sequence_len(min_octets)?;
+        let mut members = Vec::new();
+        for _ in 0..count {
+            self.count()?;
+            members.push(read(self, input)?);
+        }
+        Ok(members.into())
+    }
+
+    fn union(&mut self, node: &mut Node, input: &mut Decoder<'_>, base: usize) -> Result<(), CdrError> {
+        let discriminator = self.read(input, base)?;
+        let kind = self.discriminator_kind(&discriminator)?;
+        node.content = Some(discriminator);
+        let default = input.i32()?;
+        let mut nth = 0;
+        node.members = self.members(input, 9, |reader, input| {
+            let value = read_discriminator(kind, input)?;
+            let label = if nth == default { Label::Default } else { Label::Value(value) };
+            nth += 1;
+            let name = String::decode(input)?.into();
+            Ok(Member { name, of: reader.read(input, base)?, mark: Mark::Label(label) })
+        })?;
+        if default < -1 || default >= nth {
+            return Err(CdrError::Malformed("a union's default member does not exist"));
+        }
+        node.number = i64::from(default);
+        if !node.sort_labels() {
+            return Err(CdrError::Malformed("a union has a label twice"));
+        }
+        Ok(())
+    }
+
+    /// What a discriminator of this type is written as.
+    fn discriminator_kind(&self, child: &Child) -> Result<TcKind, CdrError> {
+        let bad = CdrError::Malformed("no union can be switched by this type");
+        let mut child = child;
+        loop {
+            match child {
+                Child::Other(leaf) => return label_range(leaf).map(|_| leaf.kind()).ok_or(bad),
+                Child::Local(index) => match &self.nodes[*index as usize] {
+                    node if node.kind == TcKind::Enum => return Ok(TcKind::Enum),
+                    node if node.kind == TcKind::Alias => child = node.content.as_ref().ok_or(bad.clone())?,
+                    _ => return Err(bad),
+                },
+            }
+        }
+    }
+
+    fn value(&mut self, node: &mut Node, input: &mut Decoder<'_>, base: usize) -> Result<(), CdrError> {
+        node.number = i64::from(input.i16()?);
+        if ValueModifier::from_number(node.number).is_none() {
+            return Err(CdrError::Malformed("a value type has an unknown modifier"));
+        }
+        node.content = match self.read(input, base)? {
+            // `tk_null` stands for no base.
+            Child::Other(leaf) if leaf.kind() == TcKind::Null => None,
+            base => Some(self.checked_base(base)?),
+        };
+        node.members = self.members(input, 10, |reader, input| {
+            let name = String::decode(input)?.into();
+            let of = reader.read(input, base)?;
+            let visibility = match input.i16()? {
+                0 => Visibility::Private,
+                1 => Visibility::Public,
+                _ => return Err(CdrError::Malformed("a member is neither public nor private")),
+            };
+            Ok(Member { name, of, mark: Mark::Visibility(visibility) })
+        })?;
+        Ok(())
+    }
+
+    /// A base is complete before what inherits from it, so that nothing inherits from itself.
+    fn checked_base(&self, base: Child) -> Result<Child, CdrError> {
+        let mut at = &base;
+        while let Child::Local(index) = at {
+            let node = &self.nodes[*index as usize];
+            match (node.kind, &node.content) {
+                (TcKind::Alias, Some(content)) => at = content,
+                (kind, _) if kind.is_value() && !self.is_unfinished(*index) => return Ok(base),
+                _ => break,
+            }
+        }
+        Err(CdrError::Malformed("a value type inherits from something else"))
+    }
+}
+
+fn fixed(input: &mut Decoder<'_>) -> Result<Leaf, CdrError> {
+    let (digits, scale) = (input.u16()?, input.i16()?);
+    if !(1..=31).contains(&digits) {
+        return Err(CdrError::Malformed("a fixed has 1 to 31 digits"));
+    }
+    Ok(Leaf::Fixed { digits, scale })
+}
+
+/// Reads a value of a type that unions are switched by.
+pub(crate) fn read_discriminator(kind: TcKind, input: &mut Decoder<'_>) -> Result<i128, CdrError> {
+    Ok(match kind {
+        TcKind::Boolean => i128::from(input.bool()?),
+        TcKind::Octet | TcKind::Char => i128::from(input.u8()?),
+        TcKind::Short => i128::from(input.i16()?),
+        TcKind::UShort => i128::from(input.u16()?),
+        TcKind::Long => i128::from(input.i32()?),
+        TcKind::ULong | TcKind::Enum => i128::from(input.u32()?),
+        TcKind::WChar => i128::from(u32::from(input.wchar()?)),
+        TcKind::LongLong => i128::from(input.i64()?),
+        TcKind::ULongLong => i128::from(input.u64()?),
+        _ => return Err(CdrError::Malformed("no union can be switched by this type")),
+    })
+}

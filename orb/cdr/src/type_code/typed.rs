@@ -1,0 +1,117 @@
+//! Which type code a Rust type has.
+
+use super::{TypeCode, TypeCodeError};
+use crate::{Any, BoundedString, BoundedVec, BoundedWString, Char, Fixed, Ior, LongDouble, Reference, WString, Wide};
+
+/// The Rust form of an IDL type: it knows its type code.
+///
+/// Several IDL types may have the same Rust form: a typedef is its content to Rust, and its type code has a function of its
+/// own in generated code.
+pub trait Typed {
+    /// The type code.
+    fn type_code() -> TypeCode;
+}
+
+macro_rules! simple {
+    ($($type:ty => $constant:ident;)*) => {
+        $(impl Typed for $type {
+            #[inline]
+            fn type_code() -> TypeCode {
+                TypeCode::$constant
+            }
+        })*
+    };
+}
+
+simple! {
+    i16 => SHORT;
+    u16 => USHORT;
+    i32 => LONG;
+    u32 => ULONG;
+    i64 => LONGLONG;
+    u64 => ULONGLONG;
+    f32 => FLOAT;
+    f64 => DOUBLE;
+    LongDouble => LONGDOUBLE;
+    bool => BOOLEAN;
+    u8 => OCTET;
+    Char => CHAR;
+    str => STRING;
+    String => STRING;
+    char => WCHAR;
+    WString => WSTRING;
+    Wide<'_> => WSTRING;
+    Any => ANY;
+    TypeCode => TYPE_CODE;
+}
+
+/// Any object's plain reference.
+impl Typed for Ior {
+    fn type_code() -> TypeCode {
+        TypeCode::object()
+    }
+}
+
+/// References know their interface; nil is one of them.
+impl<R: Reference + Typed> Typed for Option<R> {
+    fn type_code() -> TypeCode {
+        R::type_code()
+    }
+}
+
+impl<T: Typed + ?Sized> Typed for &T {
+    fn type_code() -> TypeCode {
+        T::type_code()
+    }
+}
+
+impl<const N: usize> Typed for BoundedString<N> {
+    fn type_code() -> TypeCode {
+        TypeCode::string(bound(N))
+    }
+}
+
+impl<const N: usize> Typed for BoundedWString<N> {
+    fn type_code() -> TypeCode {
+        TypeCode::wstring(bound(N))
+    }
+}
+
+impl<const D: u16, const S: u16> Typed for Fixed<D, S> {
+    fn type_code() -> TypeCode {
+        let scale = i16::try_from(S).expect("no more than the digits");
+        TypeCode::fixed(D, scale).expect("digits and scale that the Rust type allows")
+    }
+}
+
+impl<T: Typed> Typed for Vec<T> {
+    fn type_code() -> TypeCode {
+        made(TypeCode::sequence(&T::type_code(), 0))
+    }
+}
+
+impl<T: Typed> Typed for [T] {
+    fn type_code() -> TypeCode {
+        Vec::<T>::type_code()
+    }
+}
+
+impl<T: Typed, const N: usize> Typed for BoundedVec<T, N> {
+    fn type_code() -> TypeCode {
+        made(TypeCode::sequence(&T::type_code(), bound(N)))
+    }
+}
+
+impl<T: Typed, const N: usize> Typed for [T; N] {
+    fn type_code() -> TypeCode {
+        made(TypeCode::array(&T::type_code(), bound(N)))
+    }
+}
+
+fn bound(bound: usize) -> u32 {
+    u32::try_from(bound).expect("bounds and dimensions of IDL are `unsigned long`")
+}
+
+fn made(made: Result<TypeCode, TypeCodeError>) -> TypeCode {
+    made.expect("elements of a type that values can be of, and at least one in an array")
+}

@@ -1,0 +1,282 @@
+//! Values by their type codes: finding a value's end, and writing it once more for another order, version or place.
+//!
+//! What is walked is checked as decoding it would: counts, bounds, booleans, enumerators, texts. Nothing is allocated for
+//! it. The work is bounded by the octets: types that take many steps and no octets, as nested empty structs do, exhaust a
+//! budget, and types that contain themselves a depth.
+
+use crate::{
+    CdrError, Decimal, Decode, Decoder, Encoder, TcKind, TypeCode,
+    type_code::{Leaf, View, read_discriminator, write_discriminator},
+};
+
+/// Steps that a walk may take whatever the octets are, and how many more for each of them.
+const FREE_STEPS: usize = 1 << 16;
+const STEPS_PER_OCTET: usize = 32;
+
+/// How many structs and arrays may nest in each other per level of the limit that is set for sequences.
+const LEVELS: u32 = 4;
+
+/// Reads a value of this type and writes it to `out`, in its order, version and code sets.
+///
+/// # Errors
+/// Octets that are no value of the type, nesting beyond the limit, or what `out` cannot say.
+pub fn copy(of: &TypeCode, input: &mut Decoder<'_>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    Walk::new(input, Some(out)).value(of.view(), input)
+}
+
+/// Passes over a value of this type.
+///
+/// # Errors
+/// Octets that are no value of the type, or nesting beyond the limit.
+pub fn skip(of: &TypeCode, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+    Walk::new(input, None).value(of.view(), input)
+}
+
+struct Walk<'o, 'e> {
+    out: Option<&'o mut Encoder<'e>>,
+    steps: usize,
+    depth: u32,
+}
+
+impl<'o, 'e> Walk<'o, 'e> {
+    fn new(input: &Decoder<'_>, out: Option<&'o mut Encoder<'e>>) -> Self {
+        Self { out, steps: FREE_STEPS.saturating_add(input.remaining().saturating_mul(STEPS_PER_OCTET)), depth: 0 }
+    }
+
+    fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let steps = self.steps.checked_sub(1);
+        self.steps = steps.ok_or(CdrError::Malformed("a type has far more parts than its value has octets"))?;
+        match of.resolved() {
+            View::Leaf(leaf) => self.leaf(leaf, input),
+            node => self.deeper(input, |walk, input| walk.node(node, input)),
+        }
+    }
+
+    /// Bounds what the limit on sequences does not: structs within structs.
+    fn deeper(
+        &mut self,
+        input: &mut Decoder<'_>,
+        walk: impl FnOnce(&mut Self, &mut Decoder<'_>) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        let limit = input.wire().limits.nesting;
+        if self.depth >= u32::from(limit) * LEVELS {
+            return Err(CdrError::TooDeep { limit });
+        }
+        self.depth += 1;
+        walk(self, input)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn leaf(&mut self, leaf: Leaf, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        match leaf {
+            Leaf::String(bound) => {
+                let text = input.str()?;
+                check_bound(&text, bound)?;
+                self.to(|out| out.short_str(&text))
+            }
+            Leaf::WString(bound) => {
+                let text = input.wstr()?;
+                check_bound(&text, bound)?;
+                self.to(|out| out.wstr(&text))
+            }
+            Leaf::Fixed { digits, .. } => {
+                // The scale is the type's; the octets are the digits, and a sign.
+                let value = Decimal::decode_as(digits, 0, input)?;
+                self.to(|out| value.encode_as(digits, 0, out))
+            }
+            Leaf::Simple(kind) => self.simple(kind, input),
+        }
+    }
+
+    fn to(&mut self, write: impl FnOnce(&mut Encoder<'e>) -> Result<(), CdrError>) -> Result<(), CdrError> {
+        self.out.as_deref_mut().map_or(Ok(()), write)
+    }
+
+    fn simple(&mut self, kind: TcKind, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if let Some(unit) = Unit::of(kind) {
+            return self.block(unit, 1, input);
+        }
+        match kind {
+            TcKind::Null | TcKind::Void => Ok(()),
+            TcKind::WChar => {
+                let value = input.wchar()?;
+                self.to(|out| out.wchar(value))
+            }
+            TcKind::Principal => {
+                let octets = input.octet_sequence()?;
+                self.to(|out| out.octet_sequence(octets))
+            }
+            TcKind::TypeCode => self.type_code(input).map(drop),
+            TcKind::Any => {
+                let of = self.type_code(input)?;
+                input.nested(|input| self.value(of.view(), input))
+            }
+            _ => Err(CdrError::Malformed("there are no values of this type")),
+        }
+    }
+
+    fn type_code(&mut self, input: &mut Decoder<'_>) -> Result<TypeCode, CdrError> {
+        let of = TypeCode::decode(input)?;
+        self.to(|out| of.write(out))?;
+        Ok(of)
+    }
+
+    /// Primitives of one type in a row, which are aligned once. No element, no gap.
+    fn block(&mut self, unit: Unit, len: usize, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if len == 0 {
+            return Ok(());
+        }
+        input.align(unit.alignment)?;
+        let octets = input.take(len.checked_mul(unit.size).ok_or(CdrError::TooLong { len })?)?;
+        if let Some(bad) = octets.iter().find(|octet| unit.boolean && **octet > 1) {
+            return Err(CdrError::BadBoolean(*bad));
+        }
+        let order = input.wire().order;
+        self.to(|out| {
+            out.align(unit.alignment);
+            let swapped = out.wire().order != order;
+            let room = out.room(octets.len());
+            room.copy_from_slice(octets);
+            if swapped && unit.size > 1 {
+                room.chunks_exact_mut(unit.size).for_each(<[u8]>::reverse);
+            }
+            Ok(())
+        })
+    }
+
+    fn node(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        match (of.kind(), of.content()) {
+            (TcKind::Struct, _) => self.members(of, input),
+            (TcKind::Except, _) => {
+                self.leaf(Leaf::String(0), input)?;
+                self.members(of, input)
+            }
+            (TcKind::Sequence, Some(content)) => self.sequence(of.number(), content, input),
+            (TcKind::Array, Some(content)) => self.array(of.number(), content, input),
+            (TcKind::Enum, _) => {
+                let value = input.u32()?;
+                if value as usize >= of.member_count() {
+                    return Err(CdrError::Malformed("a number names no enumerator"));
+                }
+                self.to(|out| {
+                    out.u32(value);
+                    Ok(())
+                })
+            }
+            (TcKind::Union, Some(discriminator)) => self.union(of, discriminator, input),
+            (TcKind::ObjRef | TcKind::Component | TcKind::Home, _) => self.reference(input),
+            (TcKind::AbstractInterface, _) => {
+                let is_reference = input.clone().bool()?;
+                self.block(Unit::BOOLEAN, 1, input)?;
+                if is_reference { self.reference(input) } else { Err(NO_VALUES) }
+            }
+            (TcKind::Value | TcKind::Event | TcKind::ValueBox, _) => Err(NO_VALUES),
+            _ => Err(CdrError::Malformed("values of this type cannot be sent")),
+        }
+    }
+
+    fn members(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        of.members().try_for_each(|(_, member)| self.value(member, input))
+    }
+
+    fn sequence(&mut self, bound: u32, content: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let content = content.resolved();
+        let unit = Unit::of_view(content);
+        let len = input.sequence_len(unit.map_or(1, |unit| unit.size))?;
+        let bound = bound as usize;
+        if bound > 0 && len > bound {
+            return Err(CdrError::OverBound { len, bound });
+        }
+        self.to(|out| out.len(len))?;
+        match unit {
+            Some(unit) => self.block(unit, len, input),
+            None => input.nested(|input| (0..len).try_for_each(|_| self.value(content, input))),
+        }
+    }
+
+    /// The innermost elements of all dimensions lie in a row.
+    fn array(&mut self, len: u32, content: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let (mut len, mut content) = (len as usize, content.resolved());
+        while let (TcKind::Array, Some(inner)) = (content.kind(), content.content()) {
+            len = len.checked_mul(content.number() as usize).ok_or(CdrError::TooLong { len })?;
+            content = inner.resolved();
+        }
+        match Unit::of_view(content) {
+            Some(unit) => self.block(unit, len, input),
+            None => (0..len).try_for_each(|_| self.value(content, input)),
+        }
+    }
+
+    fn union(&mut self, of: View<'_>, discriminator: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let discriminator = discriminator.resolved();
+        let value = read_discriminator(discriminator.kind(), input)?;
+        if discriminator.kind() == TcKind::Enum && value >= i128::try_from(discriminator.member_count()).unwrap_or(0) {
+            return Err(CdrError::Malformed("a number names no enumerator"));
+        }
+        self.to(|out| write_discriminator(discriminator.kind(), value, out))?;
+        match of.selected(value) {
+            Some(member) => self.value(member, input),
+            None => Ok(()),
+        }
+    }
+
+    /// A type id and tagged profiles (CORBA 3.3 Part 2, 7.6.2).
+    fn reference(&mut self, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        self.leaf(Leaf::String(0), input)?;
+        let profiles = input.sequence_len(8)?;
+        self.to(|out| out.len(profiles))?;
+        for _ in 0..profiles {
+            let (tag, data) = (input.u32()?, input.octet_sequence()?);
+            self.to(|out| {
+                out.u32(tag);
+                out.octet_sequence(data)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+const NO_VALUES: CdrError = CdrError::Malformed("values of value types are not walked by their type codes yet");
+
+/// A primitive that is moved as octets.
+#[derive(Clone, Copy)]
+struct Unit {
+    size: usize,
+    alignment: usize,
+    boolean: bool,
+}
+
+impl Unit {
+    const BOOLEAN: Self = Self { size: 1, alignment: 1, boolean: true };
+
+    fn of(kind: TcKind) -> Option<Self> {
+        let size = match kind {
+            TcKind::Boolean => return Some(Self::BOOLEAN),
+            TcKind::LongDouble => return Some(Self { size: 16, alignment: 8, boolean: false }),
+            TcKind::Octet | TcKind::Char => 1,
+            TcKind::Short | TcKind::UShort => 2,
+            TcKind::Long | TcKind::ULong | TcKind::Float => 4,
+            TcKind::LongLong | TcKind::ULongLong | TcKind::Double => 8,
+            _ => return None,
+        };
+        Some(Self { size, alignment: size, boolean: false })
+    }
+
+    fn of_view(of: View<'_>) -> Option<Self> {
+        match of {
+            View::Leaf(leaf) => Self::of(leaf.kind()),
+            View::Node(..) => None,
+        }
+    }
+}
+
+fn check_bound(text: &str, bound: u32) -> Result<(), CdrError> {
+    let bound = bound as usize;
+    // A character has at least one octet, so that most texts need not be counted.
+    if bound == 0 || text.len() <= bound {
+        return Ok(());
+    }
+    let len = text.chars().count();
+    if len > bound { Err(CdrError::OverBound { len, bound }) } else { Ok(()) }
+}
