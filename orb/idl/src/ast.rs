@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use crate::intern::Symbol;
-use crate::model::{ParameterMode, Primitive};
+use crate::model::{FixedValue, ParameterMode, Primitive};
 use crate::source::Span;
 
 mod values;
@@ -45,6 +45,7 @@ pub(crate) enum Item {
         body: Vec<Item>,
     },
     Interface {
+        flavour: Flavour,
         name: NewName,
         bases: Vec<ScopedName>,
         /// `None` for a forward declaration.
@@ -61,6 +62,14 @@ pub(crate) enum Item {
     Struct(StructItem),
     /// `struct Name;`
     StructForward {
+        name: NewName,
+    },
+    Union(UnionItem),
+    /// `union Name;`
+    UnionForward {
+        name: NewName,
+    },
+    Native {
         name: NewName,
     },
     Enum(EnumItem),
@@ -82,6 +91,11 @@ pub(crate) enum Item {
     },
     /// An initializer of a value type.
     Factory(FactoryItem),
+    /// What stands behind annotations.
+    Annotated {
+        annotations: Vec<Annotation>,
+        items: Vec<Item>,
+    },
     /// A name whose definition was reported, as wrong or as not supported; its uses are let pass.
     Broken {
         name: NewName,
@@ -98,6 +112,23 @@ pub(crate) enum Item {
     },
 }
 
+/// Which sort of interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    Unconstrained,
+    Abstract,
+    Local,
+}
+
+/// `@name` or `@name(…)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Annotation {
+    /// As written, with its scopes.
+    pub(crate) name: String,
+    pub(crate) parameters: Vec<(Option<Name>, Expression)>,
+    pub(crate) span: Span,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct StructItem {
     pub(crate) name: NewName,
@@ -105,9 +136,32 @@ pub(crate) struct StructItem {
     pub(crate) members: Vec<Member>,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct UnionItem {
+    pub(crate) name: NewName,
+    pub(crate) discriminator: TypeSpec,
+    pub(crate) branches: Vec<BranchItem>,
+}
+
+/// `case 1: case 2: type a;`
+#[derive(Clone, Debug)]
+pub(crate) struct BranchItem {
+    /// At least one.
+    pub(crate) labels: Vec<LabelItem>,
+    /// It has one declarator.
+    pub(crate) member: Member,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum LabelItem {
+    Case(Expression),
+    Default(Span),
+}
+
 /// `type a, b[2];`
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
+    pub(crate) annotations: Vec<Annotation>,
     pub(crate) ty: TypeSpec,
     pub(crate) declarators: Vec<Declarator>,
 }
@@ -121,7 +175,13 @@ pub(crate) struct Declarator {
 #[derive(Clone, Debug)]
 pub(crate) struct EnumItem {
     pub(crate) name: NewName,
-    pub(crate) enumerators: Vec<NewName>,
+    pub(crate) enumerators: Vec<EnumeratorItem>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct EnumeratorItem {
+    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) name: NewName,
 }
 
 #[derive(Clone, Debug)]
@@ -132,10 +192,12 @@ pub(crate) struct Operation {
     pub(crate) result: Option<TypeSpec>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) raises: Vec<ScopedName>,
+    pub(crate) context: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
+    pub(crate) annotations: Vec<Annotation>,
     pub(crate) mode: ParameterMode,
     pub(crate) mode_span: Span,
     pub(crate) ty: TypeSpec,
@@ -152,13 +214,17 @@ pub(crate) struct TypeSpec {
 pub(crate) enum TypeKind {
     Primitive(Primitive),
     String(Option<Expression>),
+    WString(Option<Expression>),
+    /// Digits and scale, which only a constant's type leaves out.
+    Fixed(Option<Box<(Expression, Expression)>>),
+    Any,
+    ValueBase,
     Sequence(Box<TypeSpec>, Option<Expression>),
     Object,
     Scoped(ScopedName),
     Struct(Box<StructItem>),
+    Union(Box<UnionItem>),
     Enum(Box<EnumItem>),
-    /// A type that was reported already.
-    Unsupported,
 }
 
 /// A constant expression, operands before their operators: evaluated with a stack, without recursion.
@@ -182,6 +248,9 @@ pub(crate) enum StepKind {
     Boolean(bool),
     Char(char),
     String(String),
+    WideChar(char),
+    WideString(String),
+    Fixed(FixedValue),
     Name(ScopedName),
     /// A literal that was reported already.
     Malformed,

@@ -12,9 +12,12 @@ use crate::model::{DefId, Definition, DefinitionKind, Module};
 use crate::preprocess::Context;
 use crate::source::{FileId, Span};
 
+mod annotations;
 mod arithmetic;
 mod constants;
+mod decimal;
 mod interfaces;
+mod locals;
 mod names;
 mod operations;
 mod pragmas;
@@ -22,6 +25,7 @@ mod scopes;
 mod shapes;
 mod structs;
 mod types;
+mod unions;
 mod values;
 
 use scopes::{Scope, ScopeId};
@@ -72,7 +76,7 @@ struct Checker<'a> {
     scopes: Vec<Scope>,
     /// The scopes around this place, innermost last.
     open: Vec<ScopeId>,
-    /// The structs around this place.
+    /// The structs and unions around this place.
     open_structs: Vec<DefId>,
     /// Whether resolving a name counts as using it in the scope around.
     remember_uses: bool,
@@ -89,8 +93,10 @@ struct Facts {
     symbol: Symbol,
     /// Reported already: its uses are let pass.
     broken: bool,
-    /// For structs and interfaces: whether the body has been seen to its end.
+    /// For structs, unions and interfaces: whether the body has been seen to its end.
     complete: bool,
+    /// For types and exceptions: whether values stay within their process.
+    local: bool,
     /// The scope that it opens.
     scope: Option<ScopeId>,
     /// The shape of its values, if it is a type.
@@ -111,7 +117,9 @@ impl Checker<'_> {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Module { name, body } => self.module(name, body),
-            Item::Interface { name, bases, body } => self.interface(name, bases, body.as_deref()),
+            Item::Interface { flavour, name, bases, body } => {
+                self.interface((*flavour, name), bases, body.as_deref());
+            }
             Item::Operation(operation) => self.operation(operation),
             Item::Attribute { readonly, ty, names, get_raises, set_raises } => {
                 self.attribute(*readonly, ty, names, (get_raises, set_raises))
@@ -120,6 +128,14 @@ impl Checker<'_> {
                 self.structure(body);
             }
             Item::StructForward { name } => self.forward_struct(name),
+            Item::Union(body) => {
+                self.union(body);
+            }
+            Item::UnionForward { name } => self.forward_union(name),
+            Item::Native { name } => {
+                self.define(name, DefinitionKind::Native);
+            }
+            Item::Annotated { annotations, items } => self.annotated(annotations, items),
             Item::Enum(body) => {
                 self.enumeration(body);
             }
@@ -178,7 +194,7 @@ impl Checker<'_> {
         span.file == FileId(0)
     }
 
-    /// Structs and interfaces that were declared and never defined.
+    /// Structs, unions and interfaces that were declared and never defined.
     fn undefined_forwards(&mut self) {
         for index in 0..self.definitions.len() {
             let definition = &self.definitions[index];
@@ -187,9 +203,9 @@ impl Checker<'_> {
             }
             let name = &definition.scoped_name;
             let diagnostic = match definition.kind {
-                DefinitionKind::Struct(_) => {
-                    let message = format!("struct `{name}` is declared and never defined");
-                    Diagnostic::error(message)
+                DefinitionKind::Struct(_) | DefinitionKind::Union(_) => {
+                    let what = definition.kind.keyword();
+                    Diagnostic::error(format!("{what} `{name}` is declared and never defined"))
                 }
                 DefinitionKind::Interface(_) => {
                     let message = format!("interface `{name}` is declared and never defined");

@@ -2,6 +2,11 @@
 //!
 //! The errors are messages; where they stand is for the caller to say.
 
+use crate::model::FixedValue;
+
+/// How many digits a fixed-point number may have.
+pub(crate) const MOST_DIGITS: usize = 31;
+
 /// The longest prefix or repository id that a pragma may set, in octets.
 pub(crate) const LONGEST_ID: usize = 1024;
 
@@ -18,7 +23,8 @@ pub(crate) fn integer(text: &str) -> Result<u128, String> {
     if let Some(wrong) = digits.chars().find(|digit| !digit.is_digit(radix)) {
         return Err(format!("`{wrong}` is not a digit of {name} integer"));
     }
-    u128::from_str_radix(digits, radix).map_err(|_| format!("the integer `{text}` is too large"))
+    let value = u128::from_str_radix(digits, radix).ok().filter(|value| i128::try_from(*value).is_ok());
+    value.ok_or_else(|| format!("the integer `{text}` is too large"))
 }
 
 /// Whether the spelling is that of a floating-point literal, or of something malformed that comes nearest to one.
@@ -59,10 +65,37 @@ pub(crate) fn float(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A fixed-point literal, without the zeros that stand for nothing (IDL 4.2, 7.2.6.5). It has at most 31 digits before the
+/// point, and at most 31 in all: as in omniORB, further ones behind the point are dropped.
+pub(crate) fn fixed(text: &str) -> Result<FixedValue, String> {
+    let number = text.trim_end_matches(['d', 'D']);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if fraction.contains('.') || whole.len() + fraction.len() == 0 {
+        return Err(format!("`{text}` is not a number"));
+    }
+    let whole = whole.trim_start_matches('0');
+    let Some(room) = MOST_DIGITS.checked_sub(whole.len()) else {
+        return Err(format!("a fixed-point number has at most {MOST_DIGITS} digits"));
+    };
+    let fraction = fraction.get(..room).unwrap_or(fraction).trim_end_matches('0');
+    let digits = format!("0{whole}{fraction}");
+    let unscaled = digits.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    Ok(FixedValue { unscaled, scale: fraction.len() as u8 })
+}
+
 /// A character literal with its quotes: one character of ISO 8859-1.
 pub(crate) fn character(text: &str) -> Result<char, String> {
     let inner = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-    let decoded = unescape(inner.unwrap_or(""))?;
+    only(&unescape(inner.unwrap_or(""), false)?)
+}
+
+/// A wide character literal, as in `L'x'`.
+pub(crate) fn wide_character(text: &str) -> Result<char, String> {
+    let inner = text.strip_prefix("L'").and_then(|rest| rest.strip_suffix('\''));
+    only(&unescape(inner.unwrap_or(""), true)?)
+}
+
+fn only(decoded: &str) -> Result<char, String> {
     let mut characters = decoded.chars();
     match (characters.next(), characters.next()) {
         (Some(one), None) => Ok(one),
@@ -74,7 +107,16 @@ pub(crate) fn character(text: &str) -> Result<char, String> {
 /// A string literal with its quotes: characters of ISO 8859-1, none of them NUL.
 pub(crate) fn string(text: &str) -> Result<String, String> {
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    let decoded = unescape(inner.unwrap_or(""))?;
+    without_nul(unescape(inner.unwrap_or(""), false)?)
+}
+
+/// A wide string literal, as in `L"text"`: any characters but NUL.
+pub(crate) fn wide_string(text: &str) -> Result<String, String> {
+    let inner = text.strip_prefix("L\"").and_then(|rest| rest.strip_suffix('"'));
+    without_nul(unescape(inner.unwrap_or(""), true)?)
+}
+
+fn without_nul(decoded: String) -> Result<String, String> {
     if decoded.contains('\0') {
         return Err("a string cannot contain the character NUL".to_owned());
     }
@@ -82,16 +124,16 @@ pub(crate) fn string(text: &str) -> Result<String, String> {
 }
 
 /// Resolves escape sequences.
-fn unescape(text: &str) -> Result<String, String> {
+fn unescape(text: &str, wide: bool) -> Result<String, String> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         rest = &rest[character.len_utf8()..];
         if character == '\\' {
-            let (value, used) = escape(rest)?;
+            let (value, used) = escaped_character(rest, wide)?;
             result.push(value);
             rest = &rest[used..];
-        } else if u32::from(character) > 0xff {
+        } else if u32::from(character) > 0xff && !wide {
             return Err(format!("`{character}` is not a character of ISO 8859-1, in which IDL is written"));
         } else {
             result.push(character);
@@ -100,35 +142,54 @@ fn unescape(text: &str) -> Result<String, String> {
     Ok(result)
 }
 
-/// The character that an escape sequence means, and how many octets it takes after its backslash.
-fn escape(rest: &str) -> Result<(char, usize), String> {
+/// The character that an escape sequence means, or two that are a surrogate pair of UTF-16; and how many octets they take
+/// after the first backslash.
+fn escaped_character(rest: &str, wide: bool) -> Result<(char, usize), String> {
+    let (value, used) = escape(rest, wide)?;
+    if let Some(character) = char::from_u32(value) {
+        return Ok((character, used));
+    }
+    let second = rest[used..].strip_prefix('\\').and_then(|rest| escape(rest, wide).ok());
+    if let (0xd800..=0xdbff, Some((low @ 0xdc00..=0xdfff, more))) = (value, second)
+        && let Some(character) = char::from_u32(0x10000 + ((value - 0xd800) << 10) + (low - 0xdc00))
+    {
+        return Ok((character, used + 1 + more));
+    }
+    Err(format!("`\\u{value:x}` is half of a character"))
+}
+
+/// The code that an escape sequence means, and how many octets it takes after its backslash.
+fn escape(rest: &str, wide: bool) -> Result<(u32, usize), String> {
     let digits = |from: usize, most: usize, radix| {
         let digits = rest.get(from..).unwrap_or("").chars();
         digits.take(most).take_while(|it| it.is_digit(radix)).count()
     };
-    let simple = |value: char| Ok((value, 1));
+    let simple = |value: u8| Ok((u32::from(value), 1));
     match rest.as_bytes().first() {
-        Some(b'n') => simple('\n'),
-        Some(b't') => simple('\t'),
-        Some(b'v') => simple('\x0b'),
-        Some(b'b') => simple('\x08'),
-        Some(b'r') => simple('\r'),
-        Some(b'f') => simple('\x0c'),
-        Some(b'a') => simple('\x07'),
-        Some(&quoted @ (b'\\' | b'?' | b'\'' | b'"')) => simple(char::from(quoted)),
+        Some(b'n') => simple(b'\n'),
+        Some(b't') => simple(b'\t'),
+        Some(b'v') => simple(0x0b),
+        Some(b'b') => simple(0x08),
+        Some(b'r') => simple(b'\r'),
+        Some(b'f') => simple(0x0c),
+        Some(b'a') => simple(0x07),
+        Some(&quoted @ (b'\\' | b'?' | b'\'' | b'"')) => simple(quoted),
         Some(b'0'..=b'7') => {
             let count = digits(0, 3, 8);
             match u8::from_str_radix(&rest[..count], 8) {
-                Ok(value) => Ok((char::from(value), count)),
+                Ok(value) => Ok((u32::from(value), count)),
                 Err(_) => Err(format!("`\\{}` is greater than 255", &rest[..count])),
             }
         }
         Some(b'x') => {
             let count = digits(1, 2, 16);
-            match u8::from_str_radix(&rest[1..1 + count], 16) {
-                Ok(value) => Ok((char::from(value), 1 + count)),
-                Err(_) => Err("`\\x` needs one or two hexadecimal digits".to_owned()),
-            }
+            let value = u32::from_str_radix(&rest[1..1 + count], 16);
+            value.map(|it| (it, 1 + count)).map_err(|_| "`\\x` needs one or two hexadecimal digits".to_owned())
+        }
+        Some(b'u') if wide => {
+            let count = digits(1, 4, 16);
+            let value = u32::from_str_radix(&rest[1..1 + count], 16);
+            value.map(|it| (it, 1 + count)).map_err(|_| "`\\u` needs one to four hexadecimal digits".to_owned())
         }
         Some(b'u') => Err("`\\u` is for wide characters and strings only".to_owned()),
         _ => {
@@ -179,5 +240,35 @@ mod tests {
         assert_eq!(character(r"'\0'"), Ok('\0'));
         assert!(character("''").is_err());
         assert!(character("'ab'").is_err());
+    }
+
+    #[test]
+    fn wide_literals_hold_any_character() {
+        assert_eq!(wide_string(r#"L"\u20ac\u41z\x41\101\n€""#).as_deref(), Ok("€AzAA\n€"));
+        assert_eq!(wide_string(r#"L"\ud83d\ude00""#).as_deref(), Ok("😀"));
+        assert_eq!(wide_character("L'é'"), Ok('é'));
+        assert_eq!(wide_character(r"L'\0'"), Ok('\0'));
+        for wrong in
+            [r#"L"\ud83d""#, r#"L"\ude00\ud83d""#, r#"L"\ud83dx""#, r#"L"\ud83d\u0041""#, r#"L"\u0""#, r#"L"\u""#]
+        {
+            assert!(wide_string(wrong).is_err(), "{wrong}");
+        }
+        assert!(string(r#""\u0041""#).is_err());
+    }
+
+    #[test]
+    fn fixed_point_literals_lose_zeros_that_stand_for_nothing() {
+        let value = |text: &str| fixed(text).map(|it| (it.unscaled, it.scale));
+        assert_eq!(value("0123.450d"), Ok((12345, 2)));
+        assert_eq!(value("3000.00D"), Ok((3000, 0)));
+        assert_eq!(value(".05d"), Ok((5, 2)));
+        assert_eq!(value("7.d"), Ok((7, 0)));
+        assert_eq!(value("0d"), Ok((0, 0)));
+        let longest = "9".repeat(31);
+        assert_eq!(value(&format!("{longest}.9d")), Ok((longest.parse().unwrap(), 0)));
+        assert_eq!(value(&format!("1.{}1d", "0".repeat(30))), Ok((1, 0)));
+        assert!(fixed(&format!("1{longest}d")).is_err());
+        assert!(fixed("1.2.3d").is_err());
+        assert!(fixed(".d").is_err());
     }
 }

@@ -132,7 +132,8 @@ pub struct Union {
     /// A discriminator that selects no branch, the least one: what a union without a member has. `None` if every value
     /// selects one.
     pub unlisted: Option<ConstValue>,
-    /// As [`Struct::contents`].
+    /// Nested definitions made by the discriminator's or a member's type (an `enum`, `struct` or `union` in place of a type
+    /// name).
     pub contents: Vec<DefId>,
 }
 
@@ -248,7 +249,8 @@ pub struct Interface {
 pub struct Struct {
     /// The members in order; `long x, y;` is two.
     pub members: Vec<Member>,
-    /// Nested definitions made by its member types (`enum` or `struct` in place of a type name). Always empty in IDL 4.2.
+    /// Nested definitions made by its member types (`enum`, `struct` or `union` in place of a type name). Always empty in IDL
+    /// 4.2.
     pub contents: Vec<DefId>,
 }
 
@@ -261,6 +263,8 @@ pub struct Member {
     pub ty: Type,
     /// As [`Definition::doc`].
     pub doc: Vec<String>,
+    /// As [`Definition::annotations`].
+    pub annotations: Vec<Annotation>,
     /// Where its name stands.
     pub span: Span,
 }
@@ -321,7 +325,7 @@ pub enum ConstValue {
     Enumerator(DefId),
 }
 
-/// A decimal number: `unscaled` × 10^-`scale`, of at most 31 digits.
+/// A decimal number: `unscaled` × 10^-`scale`, of at most 31 digits. The scale is that of the constant's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedValue {
     /// All digits as a whole number.
@@ -438,6 +442,8 @@ pub struct Parameter {
     pub ty: Type,
     /// Its simple name.
     pub name: String,
+    /// As [`Definition::annotations`].
+    pub annotations: Vec<Annotation>,
     /// Where its name stands.
     pub span: Span,
 }

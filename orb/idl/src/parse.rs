@@ -12,11 +12,13 @@ use crate::preprocess::{Context, Event, EventKind, Preprocessed};
 use crate::source::{FileId, SourceMap, Span};
 use crate::token::{Punct, Token, TokenKind};
 
+mod annotations;
 mod definitions;
 mod expressions;
 mod interfaces;
 mod prefix;
 mod types;
+mod unions;
 mod unsupported;
 mod values;
 

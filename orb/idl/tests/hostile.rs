@@ -25,13 +25,9 @@ fn walk(model: &Model) {
         assert!(definition.repository_id.contains(':') || !model.warnings().is_empty());
         model.flattened(definition.id);
         model.is_recursive(definition.id);
-        match &definition.kind {
-            DefinitionKind::Typedef(typedef) => {
-                assert!(!matches!(model.resolve(&typedef.ty), Type::Named(id) if *id == definition.id));
-                model.is_fixed_size(&typedef.ty);
-            }
-            DefinitionKind::Native => panic!("a broken definition in a model"),
-            _ => {}
+        if let DefinitionKind::Typedef(typedef) = &definition.kind {
+            assert!(!matches!(model.resolve(&typedef.ty), Type::Named(id) if *id == definition.id));
+            model.is_fixed_size(&typedef.ty);
         }
     }
 }

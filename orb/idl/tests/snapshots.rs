@@ -23,7 +23,7 @@ macro_rules! files {
                 #[test]
                 fn $name() {
                     let name = stringify!($name);
-                    let text = outcome(stringify!($folder), name).$outcome().expect("the other outcome");
+                    let text = outcome(stringify!($folder), name).$outcome("the other outcome");
                     insta::assert_snapshot!(format!("{}_{name}", stringify!($folder)), text);
                 }
             )*
@@ -46,6 +46,6 @@ macro_rules! files {
     };
 }
 
-files!(good, ok: bank constants escaped ids types values);
-files!(bad, err: anonymous bounds collisions constants included inheritance literals macros names oneway pragmas
-    preprocessor recursion syntax unsupported values);
+files!(good, expect: bank constants decimals escaped ids interfaces types unions values);
+files!(bad, expect_err: anonymous bounds collisions constants decimals included inheritance kinds literals macros names oneway pragmas
+    preprocessor recursion syntax unions unsupported values);

@@ -5,8 +5,9 @@
 
 use std::ops::RangeInclusive;
 
+use super::decimal;
 use crate::ast::{Binary, Step, StepKind, Unary};
-use crate::model::ConstValue;
+use crate::model::{ConstValue, FixedValue};
 
 /// In how many bits integers are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub(super) fn unary(operator: Unary, operand: &ConstValue, width: Option<Width>)
             };
             in_range(result, width)
         }
+        (ConstValue::Fixed(value), _) => match operator {
+            Unary::Plus => Ok(ConstValue::Fixed(*value)),
+            Unary::Minus => Ok(ConstValue::Fixed(decimal::negated(*value))),
+            Unary::Complement => Err(not_defined("~", operand)),
+        },
         (ConstValue::Float(value), _) => match operator {
             Unary::Plus => Ok(ConstValue::Float(*value)),
             Unary::Minus => Ok(ConstValue::Float(-*value)),
@@ -71,6 +77,7 @@ pub(super) fn binary(
         (ConstValue::Integer(left), ConstValue::Integer(right), Some(width)) => {
             in_range(integers(operator, *left, *right)?, width)
         }
+        (ConstValue::Fixed(left), ConstValue::Fixed(right), _) => decimals(operator, *left, *right),
         (ConstValue::Float(left), ConstValue::Float(right), _) => floats(operator, *left, *right),
         _ => Err(not_defined(text(operator), left)),
     }
@@ -117,6 +124,17 @@ fn floats(operator: Binary, left: f64, right: f64) -> Result<ConstValue, String>
     } else {
         Err("the result is too large for a double".to_owned())
     }
+}
+
+fn decimals(operator: Binary, left: FixedValue, right: FixedValue) -> Result<ConstValue, String> {
+    let value = match operator {
+        Binary::Add => decimal::add(left, right),
+        Binary::Subtract => decimal::add(left, decimal::negated(right)),
+        Binary::Multiply => decimal::multiply(left, right),
+        Binary::Divide => decimal::divide(left, right),
+        _ => return Err(not_defined(text(operator), &ConstValue::Fixed(left))),
+    };
+    value.map(ConstValue::Fixed)
 }
 
 fn in_range(value: i128, width: Width) -> Result<ConstValue, String> {

@@ -3,11 +3,12 @@
 use super::Checker;
 use super::arithmetic;
 use super::arithmetic::Width;
+use super::decimal;
 use super::names::named;
 use super::types::Place;
-use crate::ast::{Expression, NewName, Step, StepKind, TypeSpec};
+use crate::ast::{Expression, NewName, Step, StepKind, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Const, ConstValue, DefId, DefinitionKind, Primitive, Type};
+use crate::model::{Const, ConstValue, DefId, DefinitionKind, FixedValue, Primitive, Type};
 use crate::source::Span;
 
 /// How many octets string constants may copy from each other in one run.
@@ -15,7 +16,7 @@ pub(super) const TEXT_BUDGET: usize = 16 << 20;
 
 /// What a constant may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Target {
+pub(super) enum Target {
     Integer {
         name: &'static str,
         least: i128,
@@ -31,31 +32,77 @@ enum Target {
     String {
         bound: Option<u32>,
     },
+    WideChar,
+    WideString {
+        bound: Option<u32>,
+    },
+    /// Digits and scale, or `None` where the value decides them.
+    Fixed {
+        size: Option<(u16, u16)>,
+    },
     Enum(DefId),
+}
+
+impl Target {
+    /// Integers from 0 to `most`.
+    pub(super) fn natural(most: i128) -> Target {
+        Target::Integer { name: "unsigned long", least: 0, most, width: Width::W64 }
+    }
+
+    /// Integers of 64 bits with or without sign.
+    pub(super) fn any_integer() -> Target {
+        let (least, most) = Width::W64.range().into_inner();
+        Target::Integer { name: "long long", least, most, width: Width::W64 }
+    }
 }
 
 impl Checker<'_> {
     pub(super) fn constant(&mut self, spec: &TypeSpec, name: &NewName, value: &Expression) {
-        let ty = self.type_of(spec, Place::Element);
-        let target = ty.as_ref().and_then(|ty| self.target(ty, spec));
-        let value = target.and_then(|target| self.evaluate(value, target));
-        match (ty, value) {
-            (Some(ty), Some(value)) => {
-                self.define(name, DefinitionKind::Const(Const { ty, value }));
+        let checked = match spec.kind {
+            TypeKind::Fixed(None) => self.fixed_constant(value),
+            _ => self.type_of(spec, Place::Element).and_then(|ty| {
+                let target = self.target(&ty);
+                if target.is_none() {
+                    let error = Diagnostic::error("a constant cannot have this type")
+                        .at(spec.span, "")
+                        .note("constants are numbers, characters, strings, booleans, octets or enumerators");
+                    self.report(error);
+                }
+                let value = self.evaluate(value, target?)?;
+                Some(Const { ty, value })
+            }),
+        };
+        match checked {
+            Some(constant) => {
+                self.define(name, DefinitionKind::Const(constant));
             }
-            _ => {
+            None => {
                 self.broken(name);
             }
         }
     }
 
-    /// A bound or dimension.
-    pub(super) fn positive(&mut self, expression: &Expression) -> Option<u32> {
-        // Computed in a wider type, so that what is out of range can be called by its value.
-        let target = integer(Primitive::UnsignedLongLong)?;
-        let ConstValue::Integer(value) = self.evaluate_wide(expression, target)? else {
+    /// A constant of type `fixed`: the value says how many digits that has (IDL 4.2, 7.4.1.4.3).
+    fn fixed_constant(&mut self, value: &Expression) -> Option<Const> {
+        let value = self.evaluate(value, Target::Fixed { size: None })?;
+        let ConstValue::Fixed(number) = value else {
             return None;
         };
+        let (digits, scale) = decimal::digits_and_scale(number);
+        Some(Const { ty: Type::Fixed { digits, scale }, value })
+    }
+
+    /// An integer, computed in a wide type so that what is out of range can be called by its value.
+    pub(super) fn natural(&mut self, expression: &Expression) -> Option<i128> {
+        match self.evaluate_wide(expression, Target::any_integer())? {
+            ConstValue::Integer(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A bound or dimension.
+    pub(super) fn positive(&mut self, expression: &Expression) -> Option<u32> {
+        let value = self.natural(expression)?;
         match u32::try_from(value) {
             Ok(bound) if bound > 0 => Some(bound),
             _ => {
@@ -67,38 +114,32 @@ impl Checker<'_> {
         }
     }
 
-    fn target(&mut self, ty: &Type, spec: &TypeSpec) -> Option<Target> {
+    /// What a constant of this type may be; `None` if there is none of this type.
+    pub(super) fn target(&self, ty: &Type) -> Option<Target> {
         let mut ty = ty;
         while let Type::Named(id) = ty {
             match &self[*id].kind {
                 DefinitionKind::Typedef(typedef) => ty = &typedef.ty,
-                _ => break,
+                DefinitionKind::Enum(_) => return Some(Target::Enum(*id)),
+                _ => return None,
             }
         }
-        let target = match ty {
+        match ty {
             Type::Primitive(Primitive::Float) => Some(Target::Float { single: true }),
             Type::Primitive(Primitive::Double | Primitive::LongDouble) => Some(Target::Float { single: false }),
             Type::Primitive(Primitive::Boolean) => Some(Target::Boolean),
             Type::Primitive(Primitive::Char) => Some(Target::Char),
+            Type::Primitive(Primitive::WChar) => Some(Target::WideChar),
             Type::Primitive(primitive) => integer(*primitive),
             Type::String { bound } => Some(Target::String { bound: *bound }),
-            Type::Named(id) => {
-                let is_enum = matches!(self[*id].kind, DefinitionKind::Enum(_));
-                is_enum.then_some(Target::Enum(*id))
-            }
+            Type::WString { bound } => Some(Target::WideString { bound: *bound }),
+            Type::Fixed { digits, scale } => Some(Target::Fixed { size: Some((*digits, *scale)) }),
             _ => None,
-        };
-        if target.is_none() {
-            let error = Diagnostic::error("a constant cannot have this type")
-                .at(spec.span, "")
-                .note("constants are numbers, characters, strings, booleans, octets or enumerators");
-            self.report(error);
         }
-        target
     }
 
     /// The value, within the range of its type.
-    fn evaluate(&mut self, expression: &Expression, target: Target) -> Option<ConstValue> {
+    pub(super) fn evaluate(&mut self, expression: &Expression, target: Target) -> Option<ConstValue> {
         let value = self.evaluate_wide(expression, target)?;
         let problem = match (&value, target) {
             (ConstValue::Integer(value), Target::Integer { name, least, most, .. })
@@ -107,6 +148,7 @@ impl Checker<'_> {
                 format!("{value} is not within the range of `{name}`, which is {least} to {most}")
             }
             (ConstValue::String(text), Target::String { bound: Some(bound) })
+            | (ConstValue::WideString(text), Target::WideString { bound: Some(bound) })
                 if text.chars().count() > bound as usize =>
             {
                 let length = text.chars().count();
@@ -118,6 +160,12 @@ impl Checker<'_> {
                     return Some(ConstValue::Float(f64::from(single)));
                 }
                 "this value is too large for a `float`".to_owned()
+            }
+            (ConstValue::Fixed(value), Target::Fixed { size: Some(size) }) => {
+                match self.fitted(*value, size, expression.span) {
+                    Some(value) => return Some(value),
+                    None => format!("this value has too many digits for `fixed<{}, {}>`", size.0, size.1),
+                }
             }
             _ => return Some(value),
         };
@@ -132,6 +180,18 @@ impl Checker<'_> {
         }
         self.report(error);
         None
+    }
+
+    /// The value with the scale of its type; what does not fit behind the point is dropped, as omniidl does.
+    fn fitted(&mut self, value: FixedValue, (digits, scale): (u16, u16), span: Span) -> Option<ConstValue> {
+        let (value, dropped) = decimal::fitted(value, digits, scale)?;
+        if dropped {
+            let warning = Diagnostic::warning("digits of this value are dropped")
+                .at(span, "")
+                .note(format!("its type has {scale} digits behind the point"));
+            self.report(warning);
+        }
+        Some(ConstValue::Fixed(value))
     }
 
     /// The value, which for integers may lie outside the range of the type.
@@ -168,6 +228,9 @@ impl Checker<'_> {
             StepKind::Boolean(value) => (ConstValue::Boolean(*value), None),
             StepKind::Char(value) => (ConstValue::Char(u32::from(*value) as u8), None),
             StepKind::String(value) => (ConstValue::String(value.clone()), None),
+            StepKind::WideChar(value) => (ConstValue::WideChar(*value), None),
+            StepKind::WideString(value) => (ConstValue::WideString(value.clone()), None),
+            StepKind::Fixed(value) => (ConstValue::Fixed(*value), None),
             StepKind::Name(name) => {
                 let id = self.resolve(name)?;
                 match &self[id].kind {
@@ -206,19 +269,26 @@ impl Checker<'_> {
     }
 
     fn pay_for_text(&mut self, value: &ConstValue, span: Span) -> Option<()> {
-        let ConstValue::String(text) = value else {
-            return Some(());
-        };
-        match self.text_budget.checked_sub(text.len()) {
-            Some(rest) => self.text_budget = rest,
+        match value {
+            ConstValue::String(text) | ConstValue::WideString(text) => self.pay(text.len(), span),
+            _ => Some(()),
+        }
+    }
+
+    /// Allows so many octets to be copied, unless that is too much in one run; then this is reported.
+    pub(super) fn pay(&mut self, octets: usize, span: Span) -> Option<()> {
+        match self.text_budget.checked_sub(octets) {
+            Some(rest) => {
+                self.text_budget = rest;
+                Some(())
+            }
             None => {
-                let error =
-                    Diagnostic::error("string constants repeat too much text").at(span, "here the limit is passed");
+                let error = Diagnostic::error("constants or annotations repeat too much text")
+                    .at(span, "here the limit is passed");
                 self.report(error);
-                return None;
+                None
             }
         }
-        Some(())
     }
 
     fn suits(&self, value: &ConstValue, target: Target) -> bool {
@@ -227,7 +297,10 @@ impl Checker<'_> {
             | (ConstValue::Float(_), Target::Float { .. })
             | (ConstValue::Boolean(_), Target::Boolean)
             | (ConstValue::Char(_), Target::Char)
-            | (ConstValue::String(_), Target::String { .. }) => true,
+            | (ConstValue::WideChar(_), Target::WideChar)
+            | (ConstValue::String(_), Target::String { .. })
+            | (ConstValue::WideString(_), Target::WideString { .. })
+            | (ConstValue::Fixed(_), Target::Fixed { .. }) => true,
             (ConstValue::Enumerator(id), Target::Enum(of)) => {
                 matches!(&self[*id].kind, DefinitionKind::Enumerator(it) if it.of == of)
             }
@@ -242,6 +315,9 @@ impl Checker<'_> {
             Target::Boolean => "`TRUE` or `FALSE`".to_owned(),
             Target::Char => "a character".to_owned(),
             Target::String { .. } => "a string".to_owned(),
+            Target::WideChar => "a wide character".to_owned(),
+            Target::WideString { .. } => "a wide string".to_owned(),
+            Target::Fixed { .. } => "a fixed-point number".to_owned(),
             Target::Enum(of) => format!("an enumerator of `{}`", self[of].name),
         };
         let found = arithmetic::kind_name(value);
@@ -253,6 +329,12 @@ impl Checker<'_> {
         match (&step.kind, target) {
             (StepKind::Integer(value), Target::Float { .. }) => {
                 error = error.help(format!("write `{value}.0`"));
+            }
+            (StepKind::Integer(value), Target::Fixed { .. }) => {
+                error = error.help(format!("write `{value}d`"));
+            }
+            (StepKind::Char(_), Target::WideChar) | (StepKind::String(_), Target::WideString { .. }) => {
+                error = error.help("put an `L` before it");
             }
             (StepKind::Integer(value @ (0 | 1)), Target::Boolean) => {
                 let word = if *value == 1 { "TRUE" } else { "FALSE" };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Checker;
 use super::names::named;
 use super::scopes::ScopeId;
-use crate::ast::{Item, Name, NewName, ScopedName};
+use crate::ast::{Flavour, Item, Name, NewName, ScopedName};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Symbol;
 use crate::model::{DefId, DefinitionKind, Interface};
@@ -17,27 +17,42 @@ const MOST_BASES: usize = 256;
 pub(super) const BUDGET: usize = 4_000_000;
 
 impl Checker<'_> {
-    pub(super) fn interface(&mut self, name: &NewName, bases: &[ScopedName], body: Option<&[Item]>) {
+    pub(super) fn interface(
+        &mut self,
+        (flavour, name): (Flavour, &NewName),
+        bases: &[ScopedName],
+        body: Option<&[Item]>,
+    ) {
         let known = self.declared_before(name).filter(|&id| matches!(self[id].kind, DefinitionKind::Interface(_)));
+        if let Some(id) = known {
+            self.check_same_flavour(flavour, id, name.name.span);
+        }
+        let empty = Interface {
+            is_abstract: flavour == Flavour::Abstract,
+            is_local: flavour == Flavour::Local,
+            ..Interface::default()
+        };
         let Some(body) = body else {
             match known {
                 Some(id) => self.check_same_prefix(id, name),
                 None => {
-                    let forward = Interface { forward_only: true, ..Interface::default() };
-                    self.define(name, DefinitionKind::Interface(forward));
+                    let forward = Interface { forward_only: true, ..empty };
+                    let id = self.define(name, DefinitionKind::Interface(forward));
+                    self.facts[id.index()].local = flavour == Flavour::Local;
                 }
             }
             return;
         };
-        let bases = self.bases(name, bases);
+        let bases = self.bases((flavour, name), bases);
         let known = known.filter(|id| self.facts[id.index()].scope.is_none());
         let id = match known {
             Some(id) => {
                 self.complete_forward(id, name);
                 id
             }
-            None => self.define(name, DefinitionKind::Interface(Interface::default())),
+            None => self.define(name, DefinitionKind::Interface(empty)),
         };
+        self.facts[id.index()].local = flavour == Flavour::Local;
         let all_bases = self.all_bases(&bases, name);
         let base_scopes = all_bases.iter();
         let base_scopes: Vec<ScopeId> = base_scopes.filter_map(|it| self.facts[it.index()].scope).collect();
@@ -58,7 +73,7 @@ impl Checker<'_> {
     }
 
     /// The direct bases: interfaces that are defined, each once.
-    fn bases(&mut self, name: &NewName, written: &[ScopedName]) -> Vec<DefId> {
+    fn bases(&mut self, (flavour, name): (Flavour, &NewName), written: &[ScopedName]) -> Vec<DefId> {
         let mut bases = Vec::new();
         // A head stands in no scope of its own, so that `interface A : A` may take its name from the base.
         self.remember_uses = false;
@@ -66,6 +81,9 @@ impl Checker<'_> {
             let Some(id) = self.base(name, base) else {
                 continue;
             };
+            if !self.check_flavours(flavour, id, base.span) {
+                continue;
+            }
             if bases.contains(&id) {
                 let text = self[id].name.clone();
                 let error =

@@ -132,7 +132,10 @@ impl Checker<'_> {
             DefinitionKind::Enum(_) => {
                 error = error.help("enumerators stand in the scope around their enum: name them without it");
             }
-            DefinitionKind::Interface(_) | DefinitionKind::Struct(_) | DefinitionKind::ValueType(_) => {
+            DefinitionKind::Interface(_)
+            | DefinitionKind::Struct(_)
+            | DefinitionKind::Union(_)
+            | DefinitionKind::ValueType(_) => {
                 error = error.note("so far it is only declared");
             }
             _ => {}
@@ -190,6 +193,8 @@ impl Checker<'_> {
         let keyword = Keyword::colliding(&text).filter(|_| not_found.part == 0);
         if let Some(keyword) = keyword {
             error = error.help(format!("did you mean `{}`?", keyword.text()));
+        } else if &*text == "TypeCode" && not_found.part == 0 {
+            error = error.help("did you mean `CORBA::TypeCode`?");
         } else if let Some(similar) = self.similar(&text, not_found.scope) {
             error = error.help(format!("did you mean `{similar}`?"));
         }
@@ -219,6 +224,6 @@ impl Checker<'_> {
 /// "this is the name of a struct", and so on.
 pub(super) fn named(kind: &DefinitionKind) -> String {
     let word = kind.keyword();
-    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let article = if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
     format!("this is the name of {article} {word}")
 }

@@ -14,6 +14,10 @@ impl Checker<'_> {
             None => Some(None),
             Some(spec) => self.type_of(spec, Place::Call).map(Some),
         };
+        let text = self.text(item.name.name.symbol);
+        if let (Some(Some(ty)), Some(spec)) = (&result, &item.result) {
+            self.check_not_local(ty, &format!("the result of `{text}`"), spec.span);
+        }
         let raises = self.raised(&item.raises);
         let id = self.define(&item.name, DefinitionKind::Operation(Operation::default()));
         let parameters = self.parameters(id, &item.parameters);
@@ -24,7 +28,7 @@ impl Checker<'_> {
                 result: result.flatten(),
                 parameters,
                 raises,
-                context: Vec::new(),
+                context: item.context.clone(),
             };
         }
     }
@@ -49,15 +53,13 @@ impl Checker<'_> {
     fn entered_parameters(&mut self, items: &[ast::Parameter]) -> Vec<Parameter> {
         let mut parameters = Vec::with_capacity(items.len());
         for item in items {
+            let annotations = self.annotations(&item.annotations);
             let ty = self.type_of(&item.ty, Place::Call);
             self.enter_parameter(item.name);
             if let Some(ty) = ty {
-                parameters.push(Parameter {
-                    mode: item.mode,
-                    ty,
-                    name: self.text(item.name.symbol).to_string(),
-                    span: item.name.span,
-                });
+                let name = self.text(item.name.symbol).to_string();
+                self.check_not_local(&ty, &format!("the parameter `{name}`"), item.ty.span);
+                parameters.push(Parameter { mode: item.mode, ty, name, annotations, span: item.name.span });
             }
         }
         parameters
@@ -106,7 +108,12 @@ impl Checker<'_> {
         names: &[NewName],
         (get_raises, set_raises): (&[ScopedName], &[ScopedName]),
     ) {
-        let ty = self.type_of(ty, Place::Call);
+        let spec = ty;
+        let ty = self.type_of(spec, Place::Call);
+        if let (Some(ty), Some(first)) = (&ty, names.first()) {
+            let text = self.text(first.name.symbol);
+            self.check_not_local(ty, &format!("the attribute `{text}`"), spec.span);
+        }
         let get_raises = self.raised(get_raises);
         let set_raises = self.raised(set_raises);
         for name in names {
@@ -136,6 +143,7 @@ impl Checker<'_> {
                 self.report(error);
             } else if seen.insert(id) {
                 raised.push(id);
+                self.check_exception_not_local(id, name.span);
             } else {
                 let text = &definition.name;
                 let warning =

@@ -97,6 +97,7 @@ impl Checker<'_> {
             Some(DefinitionKind::Struct(body) | DefinitionKind::Exception(body)) => {
                 body.contents.push(id);
             }
+            Some(DefinitionKind::Union(body)) => body.contents.push(id),
             Some(DefinitionKind::ValueType(body)) => body.contents.push(id),
             Some(_) => {}
         }
@@ -128,6 +129,7 @@ impl Checker<'_> {
             symbol: new.name.symbol,
             broken: false,
             complete: false,
+            local: false,
             scope: None,
             shape: Shape::default(),
             id_set: None,

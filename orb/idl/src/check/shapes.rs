@@ -19,7 +19,7 @@ pub(super) struct Shape {
     pub(super) octets: u64,
     /// Whether all values have the same size.
     pub(super) fixed: bool,
-    /// The struct at its heart, below arrays, sequences and typedefs.
+    /// The struct or union at its heart, below arrays, sequences and typedefs.
     pub(super) heart: Option<DefId>,
     /// Whether a sequence stands between the type and its heart.
     pub(super) by_sequence: bool,
@@ -61,7 +61,9 @@ impl Checker<'_> {
     fn named_shape(&self, id: DefId) -> Shape {
         let shape = self.facts[id.index()].shape;
         match self[id].kind {
-            DefinitionKind::Struct(_) => Shape { heart: Some(id), by_sequence: false, ..shape },
+            DefinitionKind::Struct(_) | DefinitionKind::Union(_) => {
+                Shape { heart: Some(id), by_sequence: false, ..shape }
+            }
             DefinitionKind::Interface(_) => self.shape(&Type::Object),
             // Nil is the least of it, also while it is only declared.
             DefinitionKind::ValueType(_) => Shape { octets: 4, ..shape },

@@ -1,8 +1,11 @@
 //! Structures and exceptions.
 
+use std::mem::discriminant;
+
 use super::Checker;
 use super::shapes::Shape;
 use super::types::Place;
+use crate::ast;
 use crate::ast::{NewName, StructItem};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefinitionKind, Member, Struct};
@@ -10,8 +13,13 @@ use crate::model::{DefId, DefinitionKind, Member, Struct};
 impl Checker<'_> {
     /// `struct Name;`
     pub(super) fn forward_struct(&mut self, name: &NewName) {
+        self.forward(name, DefinitionKind::Struct(Struct::default()));
+    }
+
+    /// A declaration of a struct or union before its definition, or after it.
+    pub(super) fn forward(&mut self, name: &NewName, kind: DefinitionKind) {
         if let Some(id) = self.declared_before(name) {
-            if matches!(self[id].kind, DefinitionKind::Struct(_)) {
+            if discriminant(&self[id].kind) == discriminant(&kind) {
                 self.check_same_prefix(id, name);
                 return;
             }
@@ -19,7 +27,22 @@ impl Checker<'_> {
                 return;
             }
         }
-        self.define(name, DefinitionKind::Struct(Struct::default()));
+        self.define(name, kind);
+    }
+
+    /// The definition of a struct, union or exception, which makes use of its forward declaration if there is one.
+    pub(super) fn define_or_complete(&mut self, name: &NewName, kind: DefinitionKind) -> DefId {
+        let forward = self.declared_before(name).filter(|&id| {
+            let open = self.facts[id.index()].scope.is_some();
+            discriminant(&self[id].kind) == discriminant(&kind) && !open && !self.facts[id.index()].broken
+        });
+        match forward {
+            Some(id) => {
+                self.complete_forward(id, name);
+                id
+            }
+            None => self.define(name, kind),
+        }
     }
 
     /// What the current scope holds under exactly this name.
@@ -60,25 +83,16 @@ impl Checker<'_> {
     }
 
     pub(super) fn structure(&mut self, item: &StructItem) -> DefId {
-        let forward = self.declared_before(&item.name).filter(|&id| {
-            let open = self.facts[id.index()].scope.is_some();
-            let is_struct = matches!(self[id].kind, DefinitionKind::Struct(_));
-            is_struct && !item.is_exception && !open
-        });
-        let id = match forward {
-            Some(id) => {
-                self.complete_forward(id, &item.name);
-                id
-            }
-            None if item.is_exception => self.define(&item.name, DefinitionKind::Exception(Struct::default())),
-            None => self.define(&item.name, DefinitionKind::Struct(Struct::default())),
-        };
+        let empty = Struct::default();
+        let kind = if item.is_exception { DefinitionKind::Exception(empty) } else { DefinitionKind::Struct(empty) };
+        let id = self.define_or_complete(&item.name, kind);
         self.enter(id);
         self.open_structs.push(id);
         let (members, broken) = self.members(item);
         self.open_structs.pop();
         self.leave();
         let shapes: Vec<Shape> = members.iter().map(|it| self.shape(&it.ty)).collect();
+        self.facts[id.index()].local = members.iter().any(|it| self.is_local(&it.ty));
         if let DefinitionKind::Struct(body) | DefinitionKind::Exception(body) = &mut self.definitions[id.index()].kind {
             body.members = members;
         }
@@ -93,22 +107,31 @@ impl Checker<'_> {
         let mut members = Vec::new();
         let mut broken = false;
         for member in &item.members {
-            let ty = self.type_of(&member.ty, Place::Member);
-            for declarator in &member.declarators {
-                let name = &declarator.name;
-                let declared = ty.as_ref().and_then(|ty| self.declared_type(ty, declarator));
-                self.enter_name(name.name, None, "member");
-                match declared {
-                    Some(ty) => members.push(Member {
-                        name: self.text(name.name.symbol).to_string(),
-                        ty,
-                        doc: name.doc.clone(),
-                        span: name.name.span,
-                    }),
-                    None => broken = true,
-                }
-            }
+            broken |= !self.member(member, &mut members);
         }
         (members, broken)
+    }
+
+    /// Adds the members that one declaration makes; whether all are usable.
+    pub(super) fn member(&mut self, item: &ast::Member, members: &mut Vec<Member>) -> bool {
+        let mut usable = true;
+        let annotations = self.annotations(&item.annotations);
+        let ty = self.type_of(&item.ty, Place::Member);
+        for declarator in &item.declarators {
+            let name = &declarator.name;
+            let declared = ty.as_ref().and_then(|ty| self.declared_type(ty, declarator));
+            self.enter_name(name.name, None, "member");
+            match declared {
+                Some(ty) => members.push(Member {
+                    name: self.text(name.name.symbol).to_string(),
+                    ty,
+                    doc: name.doc.clone(),
+                    annotations: self.copied(&annotations, name.name.span),
+                    span: name.name.span,
+                }),
+                None => usable = false,
+            }
+        }
+        usable
     }
 }

@@ -18,6 +18,9 @@ pub(super) enum Place {
     Element,
 }
 
+/// The most digits of a fixed-point type.
+const MOST_DIGITS: u16 = crate::literal::MOST_DIGITS as u16;
+
 /// Names that IDL 4.2 gave to integer types (7.4.13.4.4); an IDL file may define them itself.
 const INTEGERS: [(&str, Primitive); 6] = [
     ("int16", Primitive::Short),
@@ -34,15 +37,16 @@ impl Checker<'_> {
         let ty = match &spec.kind {
             TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
             TypeKind::Object => Type::Object,
-            TypeKind::Unsupported => return None,
+            TypeKind::Any => Type::Any,
+            TypeKind::ValueBase => Type::ValueBase,
             TypeKind::String(bound) => Type::String { bound: self.bound(bound.as_ref())? },
+            TypeKind::WString(bound) => Type::WString { bound: self.bound(bound.as_ref())? },
+            TypeKind::Fixed(size) => {
+                self.anonymous(spec.span, place, "a fixed-point type");
+                self.fixed_type(spec.span, size.as_deref())?
+            }
             TypeKind::Sequence(element, bound) => {
-                if place == Place::Call {
-                    let warning = Diagnostic::warning("a sequence without a name of its own")
-                        .at(spec.span, "in a place where many IDL compilers refuse it")
-                        .help("name it with a `typedef` and use that name");
-                    self.report(warning);
-                }
+                self.anonymous(spec.span, place, "a sequence");
                 let element = self.type_of(element, Place::Element);
                 let bound = self.bound(bound.as_ref());
                 Type::Sequence { element: Box::new(element?), bound: bound? }
@@ -53,6 +57,11 @@ impl Checker<'_> {
                 self.in_place_definition(spec.span, place);
                 Type::Named(id)
             }
+            TypeKind::Union(body) => {
+                let id = self.union(body);
+                self.in_place_definition(spec.span, place);
+                Type::Named(id)
+            }
             TypeKind::Enum(body) => {
                 let id = self.enumeration(body);
                 self.in_place_definition(spec.span, place);
@@ -60,6 +69,38 @@ impl Checker<'_> {
             }
         };
         self.check_complete(&ty, spec.span, place).then_some(ty)
+    }
+
+    /// Warns of a type that should have been given a name (IDL 4.2, 7.4.14).
+    fn anonymous(&mut self, span: Span, place: Place, what: &str) {
+        if place == Place::Call {
+            let warning = Diagnostic::warning(format!("{what} without a name of its own"))
+                .at(span, "in a place where many IDL compilers refuse it")
+                .help("name it with a `typedef` and use that name");
+            self.report(warning);
+        }
+    }
+
+    /// `fixed<digits, scale>` (IDL 4.2, 7.4.1.4.4.3).
+    fn fixed_type(&mut self, span: Span, size: Option<&(Expression, Expression)>) -> Option<Type> {
+        let Some((digits, scale)) = size else {
+            let error = Diagnostic::error("`fixed` needs its digits and scale here")
+                .at(span, "as in `fixed<9, 2>`")
+                .note("only the type of a constant is said without");
+            self.report(error);
+            return None;
+        };
+        let (counted, behind) = (self.natural(digits), self.natural(scale));
+        let (counted, behind) = (counted?, behind?);
+        let (problem, span) = match u16::try_from(counted) {
+            Ok(digits @ 1..=MOST_DIGITS) => match u16::try_from(behind) {
+                Ok(scale) if scale <= digits => return Some(Type::Fixed { digits, scale }),
+                _ => (format!("a scale must be from 0 to the number of digits, {counted}"), scale.span),
+            },
+            _ => (format!("a fixed-point type has 1 to {MOST_DIGITS} digits"), digits.span),
+        };
+        self.report(Diagnostic::error(problem).at(span, ""));
+        None
     }
 
     fn in_place_definition(&mut self, span: Span, place: Place) {
@@ -87,6 +128,7 @@ impl Checker<'_> {
         match self[id].kind {
             DefinitionKind::Interface(_)
             | DefinitionKind::Struct(_)
+            | DefinitionKind::Union(_)
             | DefinitionKind::Enum(_)
             | DefinitionKind::ValueType(_)
             | DefinitionKind::ValueBox(_)
@@ -101,15 +143,20 @@ impl Checker<'_> {
         Some(Type::Named(id))
     }
 
-    /// A name that IDL knows without a definition: `Some(None)` if it is not supported yet, which is then reported.
+    /// A name that IDL knows without a definition: `Some(None)` if it is not supported, which is then reported.
     #[expect(clippy::option_option, reason = "known, and of known meaning")]
     fn predefined(&mut self, name: &ScopedName) -> Option<Option<Type>> {
         let texts: Vec<_> = name.parts.iter().map(|it| self.text(it.symbol)).collect();
         let texts: Vec<&str> = texts.iter().map(|it| &**it).collect();
         match texts[..] {
             ["CORBA", "Object"] => Some(Some(Type::Object)),
-            [unsupported @ ("TypeCode" | "int8" | "uint8")] | ["CORBA", unsupported @ ("TypeCode" | "ValueBase")] => {
-                let message = format!("not supported yet: {unsupported}");
+            ["CORBA", "TypeCode"] => Some(Some(Type::TypeCode)),
+            ["CORBA", "ValueBase"] => Some(Some(Type::ValueBase)),
+            ["CORBA", "AbstractBase"] => Some(Some(Type::AbstractBase)),
+            ["TypeCode"] if self.in_corba() => Some(Some(Type::TypeCode)),
+            ["AbstractBase"] if self.in_corba() => Some(Some(Type::AbstractBase)),
+            [unsupported @ ("int8" | "uint8")] => {
+                let message = format!("not part of CORBA: {unsupported}");
                 self.report(Diagnostic::error(message).at(name.span, "used here"));
                 Some(None)
             }
@@ -119,6 +166,12 @@ impl Checker<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether this place is inside of the module `CORBA`, whose types need no prefix there.
+    fn in_corba(&self) -> bool {
+        let owner = self.open.get(1).and_then(|&scope| self.scope(scope).owner);
+        owner.is_some_and(|owner| self[owner].scoped_name == "CORBA")
     }
 
     fn not_a_type(&mut self, name: &ScopedName, id: DefId) {
@@ -133,7 +186,7 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// Reports a struct that is used before its end where that is not allowed (IDL 4.2, 7.4.1.4.4.3 and 7.4.13): it may
+    /// Reports a struct or union that is used before its end where that is not allowed (IDL 4.2, 7.4.1.4.4.3 and 7.4.13): it may
     /// only be the element of a sequence, and that sequence a member only inside the struct itself.
     fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> bool {
         let shape = self.shape(ty);
@@ -151,14 +204,14 @@ impl Checker<'_> {
             return true;
         }
         let definition = &self[heart];
-        let text = &definition.name;
+        let (what, text) = (definition.kind.keyword(), &definition.name);
         let error = if is_open && !shape.by_sequence {
-            Diagnostic::error(format!("struct `{text}` contains itself"))
+            Diagnostic::error(format!("{what} `{text}` contains itself"))
                 .at(span, "a value would never end")
-                .also(definition.span, "the struct is defined here")
+                .also(definition.span, format!("the {what} is defined here"))
                 .help(format!("contain a `sequence<{text}>` instead"))
         } else {
-            Diagnostic::error(format!("struct `{text}` is used before it is defined"))
+            Diagnostic::error(format!("{what} `{text}` is used before it is defined"))
                 .at(span, "needs the whole definition")
                 .also(definition.span, "so far it is only declared")
         };
@@ -195,7 +248,9 @@ impl Checker<'_> {
             };
             let mut shape = self.shape(&ty);
             shape.depth += 1;
+            let local = self.is_local(&ty);
             let id = self.define(name, DefinitionKind::Typedef(Typedef { ty }));
+            self.facts[id.index()].local = local;
             self.set_shape(id, shape);
         }
     }
@@ -223,10 +278,12 @@ impl Checker<'_> {
         let shape = Shape { octets: 4, fixed: true, ..Shape::default() };
         self.set_shape(id, shape);
         let mut enumerators = Vec::with_capacity(item.enumerators.len());
-        for (ordinal, name) in item.enumerators.iter().enumerate() {
+        for (ordinal, written) in item.enumerators.iter().enumerate() {
             let ordinal = ordinal as u32;
             let kind = DefinitionKind::Enumerator(Enumerator { of: id, ordinal });
-            enumerators.push(self.define_below(name, kind, Some(id)));
+            let enumerator = self.define_below(&written.name, kind, Some(id));
+            enumerators.push(enumerator);
+            self.definitions[enumerator.index()].annotations = self.annotations(&written.annotations);
         }
         if let DefinitionKind::Enum(body) = &mut self.definitions[id.index()].kind {
             body.enumerators = enumerators;

@@ -112,6 +112,7 @@ impl Checker<'_> {
             }
             return;
         }
+        let annotations = self.annotations(&item.annotations);
         let ty = self.type_of(&item.ty, Place::Member);
         for declarator in &item.declarators {
             let name = &declarator.name;
@@ -124,6 +125,7 @@ impl Checker<'_> {
                 name: self.text(name.name.symbol).to_string(),
                 ty,
                 doc: name.doc.clone(),
+                annotations: self.copied(&annotations, name.name.span),
                 span: name.name.span,
             };
             if let DefinitionKind::ValueType(value) = &mut self.definitions[owner.index()].kind {

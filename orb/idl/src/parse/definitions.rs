@@ -1,7 +1,8 @@
 //! Specifications, modules, constants, structures, enumerations and typedefs.
 
+use super::annotations::annotated;
 use super::{Parsed, Parser};
-use crate::ast::{Declarator, EnumItem, Item, Member, NewName, StructItem};
+use crate::ast::{Annotation, Declarator, EnumItem, EnumeratorItem, Flavour, Item, Member, NewName, StructItem};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Keyword;
 use crate::source::Span;
@@ -43,20 +44,42 @@ impl Parser<'_> {
     }
 
     fn definition(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
-        self.annotations()?;
+        if let Some(passed) = self.annotation_definition() {
+            return passed;
+        }
+        let (annotations, doc) = self.front()?;
+        if annotations.is_empty() {
+            return self.plain_definition(doc, items);
+        }
+        let mut inner = Vec::new();
+        let result = self.plain_definition(doc, &mut inner);
+        annotated(annotations, inner, items);
+        result
+    }
+
+    fn plain_definition(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         if let Some(stray) = self.accept(Punct::Semicolon) {
             let error = Diagnostic::error("a `;` ends no definition here").at(stray, "take this away");
             self.report(error);
             return Ok(());
         }
-        let doc = self.doc();
-        let what = match self.keyword() {
-            Some(Keyword::Module) => {
+        let what = match (self.keyword(), self.keyword_second()) {
+            (Some(Keyword::Module), _) => {
                 items.push(self.module(doc)?);
                 "a module"
             }
-            Some(Keyword::Interface) => {
-                self.interface(doc, items)?;
+            (Some(Keyword::Interface), _) => {
+                self.interface(Flavour::Unconstrained, doc, items)?;
+                "an interface"
+            }
+            (Some(Keyword::Abstract), Some(Keyword::Interface)) => {
+                self.bump();
+                self.interface(Flavour::Abstract, doc, items)?;
+                "an interface"
+            }
+            (Some(Keyword::Local), Some(Keyword::Interface)) => {
+                self.bump();
+                self.interface(Flavour::Local, doc, items)?;
                 "an interface"
             }
             _ if self.at_value() => {
@@ -89,6 +112,16 @@ impl Parser<'_> {
                 let body = self.members(name, true)?;
                 items.push(Item::Struct(body));
                 "an exception"
+            }
+            Some(Keyword::Union) => {
+                items.push(self.union_or_forward(doc)?);
+                "a union"
+            }
+            Some(Keyword::Native) => {
+                self.bump();
+                let name = self.new_name_documented("the name of a native type", doc)?;
+                items.push(Item::Native { name });
+                "a native type"
             }
             Some(Keyword::Enum) => {
                 items.push(Item::Enum(self.enumeration(doc)?));
@@ -205,16 +238,15 @@ impl Parser<'_> {
     }
 
     fn member(&mut self) -> Parsed<Member> {
-        self.annotations()?;
-        let doc = self.doc();
-        self.member_documented(doc)
+        let (annotations, doc) = self.front()?;
+        self.member_behind(annotations, doc)
     }
 
-    pub(super) fn member_documented(&mut self, doc: Vec<String>) -> Parsed<Member> {
+    pub(super) fn member_behind(&mut self, annotations: Vec<Annotation>, doc: Vec<String>) -> Parsed<Member> {
         let ty = self.type_spec("the type of a member")?;
         let declarators = self.declarators("the name of a member", &doc)?;
         self.expect(Punct::Semicolon, "a member")?;
-        Ok(Member { ty, declarators })
+        Ok(Member { annotations, ty, declarators })
     }
 
     /// `a, b[2], …`; what has no comment of its own shares `doc`.
@@ -252,11 +284,12 @@ impl Parser<'_> {
         }
     }
 
-    fn enumerators(&mut self) -> Parsed<Vec<NewName>> {
+    fn enumerators(&mut self) -> Parsed<Vec<EnumeratorItem>> {
         let mut enumerators = Vec::new();
         loop {
-            self.annotations()?;
-            enumerators.push(self.new_name("an enumerator")?);
+            let (annotations, doc) = self.front()?;
+            let name = self.new_name_documented("an enumerator", doc)?;
+            enumerators.push(EnumeratorItem { annotations, name });
             let comma = self.accept(Punct::Comma);
             match comma {
                 None if self.at(Punct::CloseBrace) => return Ok(enumerators),

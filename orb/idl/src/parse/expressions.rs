@@ -100,11 +100,11 @@ impl Parser<'_> {
                 let text = self.interner.text(token.symbol);
                 self.literal(literal::character(&text).map(StepKind::Char), span)
             }
-            TokenKind::String => return Ok(self.string_literal()),
-            TokenKind::WideChar | TokenKind::WideString => {
-                self.unsupported_here("wide literals");
-                StepKind::Malformed
+            TokenKind::WideChar => {
+                let text = self.interner.text(token.symbol);
+                self.literal(literal::wide_character(&text).map(StepKind::WideChar), span)
             }
+            TokenKind::String | TokenKind::WideString => return Ok(self.string_literal(token.kind)),
             TokenKind::Unterminated => {
                 let error = Diagnostic::error("a literal is not closed on its line").at(span, "");
                 self.report(error);
@@ -118,11 +118,9 @@ impl Parser<'_> {
 
     fn number(&mut self, token: Token) -> StepKind {
         let text = self.interner.text(token.symbol);
-        if literal::is_fixed(&text) {
-            self.unsupported_here("fixed-point literals");
-            return StepKind::Malformed;
-        }
-        let value = if literal::is_float(&text) {
+        let value = if literal::is_fixed(&text) {
+            literal::fixed(&text).map(StepKind::Fixed)
+        } else if literal::is_float(&text) {
             literal::float(&text).map(StepKind::Float)
         } else {
             literal::integer(&text).map(StepKind::Integer)
@@ -130,21 +128,32 @@ impl Parser<'_> {
         self.literal(value, token.span)
     }
 
-    /// Adjacent string literals are one.
-    fn string_literal(&mut self) -> Step {
+    /// Adjacent string literals of one sort, wide or not, are one.
+    pub(super) fn string_literal(&mut self, sort: TokenKind) -> Step {
         let start = self.here();
         let mut end = start;
-        let mut kind = StepKind::String(String::new());
-        while let Some(token) = self.peek().filter(|it| it.kind == TokenKind::String) {
+        let mut whole = Some(String::new());
+        while let Some(token) = self.peek().filter(|it| it.kind == sort) {
             end = token.span;
             let text = self.interner.text(token.symbol);
-            let part = self.literal(literal::string(&text).map(StepKind::String), token.span);
-            match (&mut kind, part) {
-                (StepKind::String(whole), StepKind::String(part)) => whole.push_str(&part),
-                _ => kind = StepKind::Malformed,
+            let part = match sort {
+                TokenKind::WideString => literal::wide_string(&text),
+                _ => literal::string(&text),
+            };
+            match part {
+                Ok(part) => whole = whole.map(|whole| whole + &part),
+                Err(problem) => {
+                    self.report(Diagnostic::error(problem).at(token.span, ""));
+                    whole = None;
+                }
             }
             self.bump();
         }
+        let kind = match (whole, sort) {
+            (None, _) => StepKind::Malformed,
+            (Some(text), TokenKind::WideString) => StepKind::WideString(text),
+            (Some(text), _) => StepKind::String(text),
+        };
         Step { kind, span: start.to(end) }
     }
 

@@ -1,19 +1,20 @@
 //! Interfaces, operations and attributes.
 
+use super::annotations::annotated;
 use super::{Parsed, Parser, Reported};
-use crate::ast::{Item, NewName, Operation, Parameter, ScopedName};
+use crate::ast::{Flavour, Item, NewName, Operation, Parameter, ScopedName, StepKind};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Keyword;
 use crate::model::ParameterMode;
 use crate::source::Span;
-use crate::token::Punct;
+use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    pub(super) fn interface(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
+    pub(super) fn interface(&mut self, flavour: Flavour, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
         let name = self.new_name_documented("the name of an interface", doc)?;
         if self.at(Punct::Semicolon) {
-            items.push(Item::Interface { name, bases: Vec::new(), body: None });
+            items.push(Item::Interface { flavour, name, bases: Vec::new(), body: None });
             return Ok(());
         }
         let bases = if self.accept(Punct::Colon).is_some() {
@@ -42,7 +43,7 @@ impl Parser<'_> {
         })?;
         let closed = self.close_interface(open, &name);
         let body = Some(body);
-        items.push(Item::Interface { name, bases, body });
+        items.push(Item::Interface { flavour, name, bases, body });
         closed
     }
 
@@ -62,7 +63,8 @@ impl Parser<'_> {
 
     /// At something that may not stand in an interface and surely starts a definition outside.
     pub(super) fn at_foreign_definition(&self) -> bool {
-        matches!(self.keyword(), Some(Keyword::Module | Keyword::Interface | Keyword::Valuetype))
+        use Keyword::{Abstract, Custom, Interface, Local, Module, Valuetype};
+        matches!(self.keyword(), Some(Module | Interface | Valuetype | Abstract | Custom | Local))
     }
 
     /// Parses one thing of a body with `element`; goes on after what is wrong.
@@ -83,14 +85,24 @@ impl Parser<'_> {
     }
 
     /// One thing in an interface.
-    pub(super) fn export(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
-        self.annotations()?;
+    fn export(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        let (annotations, doc) = self.front()?;
+        if annotations.is_empty() {
+            return self.plain_export(doc, items);
+        }
+        let mut inner = Vec::new();
+        let result = self.plain_export(doc, &mut inner);
+        annotated(annotations, inner, items);
+        result
+    }
+
+    /// As [`export`](Self::export), behind annotations and comment.
+    pub(super) fn plain_export(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         if let Some(stray) = self.accept(Punct::Semicolon) {
             let error = Diagnostic::error("a `;` ends no definition here").at(stray, "take this away");
             self.report(error);
             return Ok(());
         }
-        let doc = self.doc();
         if let Some(what) = self.type_or_constant(doc.clone(), items)? {
             self.expect(Punct::Semicolon, what)?;
             return Ok(());
@@ -99,9 +111,6 @@ impl Parser<'_> {
             Some(Keyword::Readonly | Keyword::Attribute) => {
                 items.push(self.attribute(&doc)?);
                 "an attribute"
-            }
-            Some(Keyword::Union | Keyword::Native) => {
-                return self.unsupported_definition(items);
             }
             _ => {
                 items.push(self.operation(doc)?);
@@ -157,12 +166,8 @@ impl Parser<'_> {
         let name = self.new_name_documented("the name of an operation", doc)?;
         let parameters = self.parameters("the name of an operation")?;
         let raises = self.raises()?;
-        if self.keyword() == Some(Keyword::Context) {
-            self.unsupported_here("context");
-            self.bump();
-            self.skip_parentheses();
-        }
-        Ok(Item::Operation(Operation { name, oneway, result, parameters, raises }))
+        let context = self.context()?;
+        Ok(Item::Operation(Operation { name, oneway, result, parameters, raises, context }))
     }
 
     /// `(in A a, out B b, …)`
@@ -181,8 +186,37 @@ impl Parser<'_> {
         Ok(parameters)
     }
 
+    /// `context ("name", …)`, or nothing (CORBA 3.3 Part 1, 7.14.6).
+    fn context(&mut self) -> Parsed<Vec<String>> {
+        let mut names = Vec::new();
+        if self.accept_keyword(Keyword::Context).is_none() {
+            return Ok(names);
+        }
+        self.expect(Punct::OpenParen, "`context`")?;
+        loop {
+            if self.peek().is_none_or(|it| it.kind != TokenKind::String) {
+                return Err(self.unexpected("the name of a context property, as a string"));
+            }
+            let literal = self.string_literal(TokenKind::String);
+            if let StepKind::String(name) = literal.kind {
+                if !is_context_name(&name) {
+                    let error = Diagnostic::error(format!("`{name}` is not the name of a context property"))
+                        .at(literal.span, "")
+                        .note("it is a letter, then letters, digits, `.` and `_`, and at last perhaps a `*`");
+                    self.report(error);
+                }
+                names.push(name);
+            }
+            if self.accept(Punct::Comma).is_none() {
+                break;
+            }
+        }
+        self.expect(Punct::CloseParen, "the names of context properties")?;
+        Ok(names)
+    }
+
     fn parameter(&mut self) -> Parsed<Parameter> {
-        self.annotations()?;
+        let annotations = self.annotations()?;
         let (mode, mode_span) = self.parameter_mode()?;
         let ty = self.type_spec("the type of a parameter")?;
         let name = self.defined_identifier("the name of a parameter")?;
@@ -193,7 +227,7 @@ impl Parser<'_> {
             self.report(error);
             return Err(Reported);
         }
-        Ok(Parameter { mode, mode_span, ty, name })
+        Ok(Parameter { annotations, mode, mode_span, ty, name })
     }
 
     fn parameter_mode(&mut self) -> Parsed<(ParameterMode, Span)> {
@@ -228,4 +262,10 @@ impl Parser<'_> {
         self.expect(Punct::CloseParen, "the names of exceptions")?;
         Ok(names)
     }
+}
+
+fn is_context_name(text: &str) -> bool {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    let allowed = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'_');
+    name.bytes().next().is_some_and(|it| it.is_ascii_alphabetic()) && name.bytes().all(allowed)
 }

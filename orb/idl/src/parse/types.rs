@@ -24,45 +24,57 @@ impl Parser<'_> {
                 Err(self.unexpected(what))
             };
         };
-        let unsupported = match keyword {
+        match keyword {
             Keyword::Struct => {
                 self.bump();
                 let name = self.new_name("the name of a struct")?;
                 let body = self.members(name, false)?;
-                return Ok(TypeKind::Struct(Box::new(body)));
+                Ok(TypeKind::Struct(Box::new(body)))
+            }
+            Keyword::Union => {
+                self.bump();
+                let name = self.new_name("the name of a union")?;
+                let body = self.union_body(name)?;
+                Ok(TypeKind::Union(Box::new(body)))
             }
             Keyword::Enum => {
                 let body = self.enumeration(Vec::new())?;
-                return Ok(TypeKind::Enum(Box::new(body)));
+                Ok(TypeKind::Enum(Box::new(body)))
             }
-            Keyword::Sequence => return self.sequence(),
+            Keyword::Sequence => self.sequence(),
             Keyword::String => {
                 self.bump();
-                return self.string_bound().map(TypeKind::String);
+                self.string_bound().map(TypeKind::String)
             }
-            Keyword::Object => {
-                self.bump();
-                return Ok(TypeKind::Object);
-            }
-            Keyword::Any => "any",
-            Keyword::WChar => "wchar",
-            Keyword::WString => "wstring",
-            Keyword::ValueBase => "ValueBase",
-            Keyword::Fixed => "fixed",
-            Keyword::Union => "union",
-            _ => return self.primitive(what).map(TypeKind::Primitive),
-        };
-        self.unsupported_here(unsupported);
-        self.bump();
-        match keyword {
             Keyword::WString => {
-                self.string_bound()?;
+                self.bump();
+                self.string_bound().map(TypeKind::WString)
             }
-            Keyword::Fixed => self.skip_fixed()?,
-            Keyword::Union => self.skip_union()?,
-            _ => {}
+            Keyword::Fixed => self.fixed(),
+            Keyword::Object => self.whole(TypeKind::Object),
+            Keyword::Any => self.whole(TypeKind::Any),
+            Keyword::ValueBase => self.whole(TypeKind::ValueBase),
+            _ => self.primitive(what).map(TypeKind::Primitive),
         }
-        Ok(TypeKind::Unsupported)
+    }
+
+    /// A type that its keyword says whole.
+    fn whole(&mut self, kind: TypeKind) -> Parsed<TypeKind> {
+        self.bump();
+        Ok(kind)
+    }
+
+    /// `fixed<digits, scale>`, or `fixed` alone.
+    fn fixed(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        if self.accept(Punct::Less).is_none() {
+            return Ok(TypeKind::Fixed(None));
+        }
+        let digits = self.bound()?;
+        self.expect(Punct::Comma, "the number of digits")?;
+        let scale = self.bound()?;
+        self.close_angle("the scale")?;
+        Ok(TypeKind::Fixed(Some(Box::new((digits, scale)))))
     }
 
     fn primitive(&mut self, what: &str) -> Parsed<Primitive> {
@@ -75,6 +87,7 @@ impl Parser<'_> {
             Some(Keyword::Boolean) => Primitive::Boolean,
             Some(Keyword::Octet) => Primitive::Octet,
             Some(Keyword::Char) => Primitive::Char,
+            Some(Keyword::WChar) => Primitive::WChar,
             _ => return Err(self.unexpected(what)),
         };
         self.bump();

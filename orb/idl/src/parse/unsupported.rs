@@ -22,15 +22,8 @@ impl Parser<'_> {
 
     /// A definition that is not supported, or none at all.
     pub(super) fn unsupported_definition(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
-        let what = match (self.keyword(), self.keyword_second()) {
-            (Some(Keyword::Union), _) => "union",
-            (Some(Keyword::Native), _) => "native",
-            (Some(Keyword::Local), _) => "local interface",
-            (Some(Keyword::Abstract), Some(Keyword::Interface)) => "abstract interface",
-            _ => match self.unsupported_word() {
-                Some(what) => what,
-                None => return Err(self.unexpected_definition()),
-            },
+        let Some(what) = self.unsupported_word() else {
+            return Err(self.unexpected_definition());
         };
         self.unsupported_here(what);
         if self.word().is_some() {
@@ -98,26 +91,6 @@ impl Parser<'_> {
         Reported
     }
 
-    /// Annotations such as `@key` are passed: the standard lets a compiler ignore those that it does not know (IDL 4.2, 7.4.15).
-    pub(super) fn annotations(&mut self) -> Parsed<()> {
-        while let Some(at) = self.accept(Punct::At) {
-            if self.keyword().is_none() && self.word().is_none() {
-                return Err(self.unexpected("the name of an annotation"));
-            }
-            let name = self.here();
-            self.bump();
-            while self.accept(Punct::Scope).is_some() {
-                self.bump();
-            }
-            if self.at(Punct::OpenParen) {
-                self.skip_parentheses();
-            }
-            let warning = Diagnostic::warning("annotations are ignored").at(at.to(name), "not supported yet");
-            self.report(warning);
-        }
-        Ok(())
-    }
-
     /// Passes `( … )`.
     pub(super) fn skip_parentheses(&mut self) {
         self.skip_balanced(Punct::OpenParen, Punct::CloseParen);
@@ -135,7 +108,7 @@ impl Parser<'_> {
         self.bump();
     }
 
-    fn skip_braces(&mut self) {
+    pub(super) fn skip_braces(&mut self) {
         self.skip_balanced(Punct::OpenBrace, Punct::CloseBrace);
     }
 
@@ -152,26 +125,5 @@ impl Parser<'_> {
                 return;
             }
         }
-    }
-
-    /// `<digits, scale>` behind `fixed`, or nothing.
-    pub(super) fn skip_fixed(&mut self) -> Parsed<()> {
-        if self.accept(Punct::Less).is_some() {
-            self.expression()?;
-            self.expect(Punct::Comma, "the number of digits")?;
-            self.bound()?;
-            self.close_angle("the scale")?;
-        }
-        Ok(())
-    }
-
-    /// A union in the place of a type.
-    pub(super) fn skip_union(&mut self) -> Parsed<()> {
-        self.identifier("the name of a union")?;
-        self.skip_to_body();
-        if self.at(Punct::OpenBrace) {
-            self.skip_braces();
-        }
-        Ok(())
     }
 }

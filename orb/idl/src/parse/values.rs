@@ -1,7 +1,8 @@
 //! Value types (IDL 4.2, 7.4.5 and 7.4.7; CORBA 3.3 Part 1, 7.9).
 
+use super::annotations::annotated;
 use super::{Parsed, Parser, Reported};
-use crate::ast::{Bodiless, FactoryItem, Item, NewName, ScopedName, ValueItem};
+use crate::ast::{Annotation, Bodiless, FactoryItem, Item, NewName, ScopedName, ValueItem};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Keyword;
 use crate::source::Span;
@@ -125,25 +126,37 @@ impl Parser<'_> {
 
     /// One thing in a value type.
     fn value_element(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        let (annotations, doc) = self.front()?;
         if matches!(self.keyword(), Some(Keyword::Public | Keyword::Private)) {
-            items.push(self.state_member()?);
-        } else if self.at_factory("factory") {
-            items.push(Item::Factory(self.factory()?));
-            self.expect(Punct::Semicolon, "an initializer")?;
-        } else {
-            return self.export(items);
+            items.push(self.state_member(annotations, doc)?);
+            return Ok(());
         }
+        if annotations.is_empty() {
+            return self.value_operation(doc, items);
+        }
+        let mut inner = Vec::new();
+        let result = self.value_operation(doc, &mut inner);
+        annotated(annotations, inner, items);
+        result
+    }
+
+    /// An initializer, or what may stand in an interface.
+    fn value_operation(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
+        if !self.at_factory("factory") {
+            return self.plain_export(doc, items);
+        }
+        items.push(Item::Factory(self.factory(doc)?));
+        self.expect(Punct::Semicolon, "an initializer")?;
         Ok(())
     }
 
     /// `public type a, b[2];`
-    fn state_member(&mut self) -> Parsed<Item> {
-        let doc = self.doc();
+    fn state_member(&mut self, annotations: Vec<Annotation>, doc: Vec<String>) -> Parsed<Item> {
         let is_public = self.accept_keyword(Keyword::Public).is_some();
         if !is_public {
             self.bump();
         }
-        let member = self.member_documented(doc)?;
+        let member = self.member_behind(annotations, doc)?;
         Ok(Item::State { is_public, member })
     }
 
@@ -154,8 +167,7 @@ impl Parser<'_> {
     }
 
     /// `factory name(in …) raises (…)`
-    pub(super) fn factory(&mut self) -> Parsed<FactoryItem> {
-        let doc = self.doc();
+    pub(super) fn factory(&mut self, doc: Vec<String>) -> Parsed<FactoryItem> {
         self.bump();
         let name = self.new_name_documented("the name of an initializer", doc)?;
         let parameters = self.parameters("the name of an initializer")?;

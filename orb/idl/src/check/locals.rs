@@ -1,0 +1,103 @@
+//! Local interfaces, and types made of them: they never leave their process (IDL 4.2, 7.4.6.4.3; CORBA 3.3 Part 1, 7.8.8).
+
+use super::Checker;
+use super::names::named;
+use crate::ast::Flavour;
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefinitionKind, Interface, Type};
+use crate::source::Span;
+
+impl Checker<'_> {
+    /// Whether values of the type stay within their process.
+    pub(super) fn is_local(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Named(id) => self.facts[id.index()].local,
+            Type::Sequence { element, .. } | Type::Array { element, .. } => self.is_local(element),
+            _ => false,
+        }
+    }
+
+    /// Reports a local type where the interface around is not local; `what` says where it is, as in "the parameter `a`".
+    pub(super) fn check_not_local(&mut self, ty: &Type, what: &str, span: Span) {
+        if !self.is_local(ty) || !self.in_remote_interface() {
+            return;
+        }
+        let mut heart = ty;
+        while let Type::Sequence { element, .. } | Type::Array { element, .. } = heart {
+            heart = element;
+        }
+        let mut error = Diagnostic::error(format!("{what} has a local type")).at(span, "cannot be sent");
+        if let Type::Named(id) = heart {
+            error = error.also(self[*id].span, named(&self[*id].kind));
+        }
+        self.report(error.note("only a `local interface` may use what is local or contains it"));
+    }
+
+    /// As [`check_not_local`](Self::check_not_local), for an exception.
+    pub(super) fn check_exception_not_local(&mut self, exception: DefId, span: Span) {
+        self.check_not_local(&Type::Named(exception), "what is raised here", span);
+    }
+
+    /// Whether the innermost interface around can be called from another process.
+    fn in_remote_interface(&self) -> bool {
+        let owners = self.open.iter().rev().filter_map(|&scope| self.scope(scope).owner);
+        let kinds = owners.map(|owner| &self[owner].kind);
+        kinds
+            .filter_map(|kind| match kind {
+                DefinitionKind::Interface(interface) => Some(!interface.is_local),
+                DefinitionKind::ValueType(_) => Some(false),
+                _ => None,
+            })
+            .next()
+            .unwrap_or(false)
+    }
+
+    /// Whether an interface of this flavour may inherit from the other; reports if not (IDL 4.2, 7.4.3.4.3.2 and 7.4.6).
+    pub(super) fn check_flavours(&mut self, flavour: Flavour, base: DefId, span: Span) -> bool {
+        let DefinitionKind::Interface(interface) = &self[base].kind else {
+            return true;
+        };
+        let (rule, problem) = match flavour {
+            Flavour::Abstract if !interface.is_abstract => ("an abstract interface", "is not abstract"),
+            Flavour::Unconstrained if interface.is_local => ("an interface that is not local", "is local"),
+            _ => return true,
+        };
+        let text = &self[base].name;
+        let error = Diagnostic::error(format!("{rule} cannot inherit from `{text}`, which {problem}"))
+            .at(span, "used as a base")
+            .also(self[base].span, "defined here");
+        self.report(error);
+        false
+    }
+
+    /// Reports an interface that was declared with another flavour before.
+    pub(super) fn check_same_flavour(&mut self, flavour: Flavour, id: DefId, span: Span) {
+        let DefinitionKind::Interface(interface) = &self[id].kind else {
+            return;
+        };
+        let before = flavour_of(interface);
+        if before == flavour {
+            return;
+        }
+        let error = Diagnostic::error(format!("interface `{}` is declared in two ways", self[id].name))
+            .at(span, format!("here {}", word(flavour)))
+            .also(self[id].span, format!("here {}", word(before)));
+        self.report(error);
+    }
+}
+
+fn flavour_of(interface: &Interface) -> Flavour {
+    match (interface.is_abstract, interface.is_local) {
+        (true, _) => Flavour::Abstract,
+        (_, true) => Flavour::Local,
+        _ => Flavour::Unconstrained,
+    }
+}
+
+fn word(flavour: Flavour) -> &'static str {
+    match flavour {
+        Flavour::Unconstrained => "neither `abstract` nor `local`",
+        Flavour::Abstract => "`abstract`",
+        Flavour::Local => "`local`",
+    }
+}
