@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::diagnostic::Diagnostics;
 use crate::source::{SourceMap, Span};
 
+mod dump;
 mod queries;
 
 /// Names a [`Definition`] in its [`Model`].

@@ -64,7 +64,7 @@ pub(crate) struct Args {
 enum Form {
     /// The whole model; the documentation of spandrel-idl's module json describes it
     Json,
-    /// A line for each definition: kind, name and repository id
+    /// A line for each definition: kind, name, repository id, and what it consists of
     Text,
 }
 

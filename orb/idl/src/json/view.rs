@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Context, Node};
 use crate::model::{
-    self, AnnotationValue, ConstValue, DefId, Definition, DefinitionKind, FixedValue, Label, ParameterMode, Primitive,
+    self, AnnotationValue, ConstValue, DefId, Definition, DefinitionKind, Label, ParameterMode, Primitive,
 };
 
 /// What a definition's kind adds.
@@ -316,33 +316,8 @@ impl<'m> Context<'m, '_> {
             ConstValue::WideChar(value) => Value::WChar(*value),
             ConstValue::String(value) => Value::String(value),
             ConstValue::WideString(value) => Value::WString(value),
-            ConstValue::Fixed(value) => Value::Fixed(decimal(*value)),
+            ConstValue::Fixed(value) => Value::Fixed(value.to_string()),
             ConstValue::Enumerator(id) => Value::Enumerator(&self.model[*id].scoped_name),
-        }
-    }
-}
-
-/// All digits, with a point if there is a scale: `-0.50`.
-fn decimal(value: FixedValue) -> String {
-    let sign = if value.unscaled < 0 { "-" } else { "" };
-    let scale = usize::from(value.scale);
-    let digits = format!("{:0>width$}", value.unscaled.unsigned_abs(), width = scale + 1);
-    match digits.split_at(digits.len() - scale) {
-        (whole, "") => format!("{sign}{whole}"),
-        (whole, fraction) => format!("{sign}{whole}.{fraction}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals_keep_their_scale() {
-        let cases =
-            [(0, 0, "0"), (5, 2, "0.05"), (-50, 2, "-0.50"), (1234, 1, "123.4"), (-7, 0, "-7"), (0, 3, "0.000")];
-        for (unscaled, scale, text) in cases {
-            assert_eq!(decimal(FixedValue { unscaled, scale }), text);
         }
     }
 }

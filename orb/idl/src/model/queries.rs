@@ -120,16 +120,6 @@ impl Model {
             .collect()
     }
 
-    /// Writes `kind scoped-name repository-id`, a line for each definition in source order: made to be compared with
-    /// what other IDL compilers say of the same file.
-    pub fn dump(&self) -> String {
-        let lines = self.definitions().map(|definition| {
-            let Definition { kind, scoped_name, repository_id, .. } = definition;
-            format!("{} {scoped_name} {repository_id}\n", kind.keyword())
-        });
-        lines.collect()
-    }
-
     /// The types of what a value of this definition directly consists of.
     fn member_types(&self, id: DefId) -> Vec<&Type> {
         match &self[id].kind {
