@@ -28,12 +28,12 @@ pub trait FixedSize: Sized {
 }
 
 /// From one aligned element to the next.
-const fn stride<T: FixedSize>() -> usize {
+pub(crate) const fn stride<T: FixedSize>() -> usize {
     T::SIZE.next_multiple_of(T::ALIGN)
 }
 
 /// True if the element after an aligned one is aligned too.
-const fn is_uniform<T: FixedSize>() -> bool {
+pub(crate) const fn is_uniform<T: FixedSize>() -> bool {
     T::SIZE.next_multiple_of(T::FIRST_ALIGN).is_multiple_of(T::ALIGN)
 }
 
