@@ -1,10 +1,6 @@
 //! Compiles the examples' interfaces.
 
-fn main() {
-    for idl in ["bank/bank.idl", "mapping/mapping.idl", "mapping/corners.idl"] {
-        if let Err(error) = spandrel_build::compile(idl) {
-            eprintln!("{error}");
-            std::process::exit(1);
-        }
-    }
+fn main() -> Result<(), spandrel_build::Error> {
+    spandrel_build::configure().compile(&["bank/bank.idl", "mapping/mapping.idl", "mapping/corners.idl"])?;
+    spandrel_build::configure().pad_all().compile(&["mapping/padded.idl"])
 }

@@ -20,6 +20,11 @@ mod idl {
     spandrel::include_idl!("mapping");
 }
 
+/// With explicit padding.
+mod padded {
+    spandrel::include_idl!("padded");
+}
+
 /// That this compiles, and without a warning, is what it is for.
 mod corners {
     spandrel::include_idl!("corners");

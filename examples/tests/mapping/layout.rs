@@ -7,6 +7,7 @@ use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, FixedSize, Wire}
 
 use crate::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};
 use crate::idl::mapping::{BinStruct, Colour, Point, Segment};
+use crate::padded::padded;
 
 /// Writes and reads sequences that start at every offset: what the slice form writes must be what its elements write one
 /// by one, and must be read as what was written.
@@ -95,4 +96,44 @@ fn only_small_structs_have_straight_line_code() {
     assert_eq!(size::<SixtyFour>(), 128);
     // `SixtyFive` has none: this would not compile.
     assert_eq!(SixtyFive::MIN_OCTETS, SixtyFour::MIN_OCTETS + 1);
+}
+
+#[test]
+fn structs_with_explicit_padding_are_coded_like_those_without() {
+    check(|n| padded::BinStruct {
+        s: i16::from(n) * -7,
+        c: Char(n),
+        l: i32::from(n) << 20,
+        o: n,
+        d: f64::from(n) / 3.0,
+        ..Default::default()
+    });
+    let hue = |n: u8| padded::Hue::try_from(u32::from(n) % 3).expect("one of three");
+    let inner = |n: u8| padded::Inner { first: f64::from(n), paint: hue(n), ..Default::default() };
+    check(inner);
+    check(|n| padded::Outer { core: inner(n), is_set: n.is_multiple_of(2), numbers: [n.into(), -i32::from(n)] });
+    check(|n| padded::Loose { first: n, second: i32::from(n) << 9, last: !n });
+}
+
+#[test]
+fn long_sequences_with_explicit_padding_are_lent_both_ways() {
+    let values: Vec<padded::BinStruct> =
+        (0..500).map(|n| padded::BinStruct { s: n, c: Char(3), d: f64::from(n), ..Default::default() }).collect();
+    let mut out = Encoder::new(Wire::default());
+    out.octets(&[0; 4]);
+    values.encode(&mut out).expect("a sequence");
+    assert_eq!(out.parts()[1].as_ptr(), values.as_ptr().cast());
+    let octets = out.to_vec();
+    // Aligned memory, as a message's body has.
+    let mut words = vec![0u64; octets.len().div_ceil(8)];
+    words.iter_mut().zip(octets.chunks(8)).for_each(|(word, octets)| {
+        let mut filled = [0; 8];
+        filled[..octets.len()].copy_from_slice(octets);
+        *word = u64::from_ne_bytes(filled);
+    });
+    let memory: &[u8] = spandrel_cdr::zerocopy::IntoBytes::as_bytes(words.as_slice());
+    let mut input = Decoder::new(memory, Wire::default()).at(4);
+    let lent = padded::BinStruct::lend(&mut input).expect("what was written");
+    assert_eq!(*lent, *values);
+    assert!(matches!(lent, std::borrow::Cow::Borrowed(_)));
 }

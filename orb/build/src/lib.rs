@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
-use spandrel_idl::rust::{BadRuntimePath, Options, generate};
+use spandrel_idl::rust::{BadNativeType, BadRuntimePath, Options, generate};
 use spandrel_idl::source::SourceMap;
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model};
 
@@ -47,7 +47,9 @@ pub fn configure() -> Builder {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     front_end: FrontEndOptions,
-    runtime: Option<String>,
+    rust: Options,
+    /// What was chosen and cannot be; said when compiling, so that settings can be written one behind the other.
+    refused: Option<Refused>,
     out_dir: Option<PathBuf>,
 }
 
@@ -72,8 +74,35 @@ impl Builder {
 
     /// Names the runtime by another path than `::spandrel::generated`, for crates that re-export it.
     #[must_use]
-    pub fn runtime(mut self, path: &str) -> Self {
-        self.runtime = Some(path.to_owned());
+    pub fn runtime(self, path: &str) -> Self {
+        self.choose(|rust| rust.runtime(path).map_err(Refused::Runtime))
+    }
+
+    /// Says which Rust type a `native` type is; see [`Options::native`].
+    #[must_use]
+    pub fn native(self, scoped_name: &str, ty: &str) -> Self {
+        self.choose(|rust| rust.native(scoped_name, ty).map_err(Refused::Native))
+    }
+
+    /// Makes the padding of these structs explicit, so that sequences of them are sent from where they lie; see
+    /// [`Options::pad`].
+    #[must_use]
+    pub fn pad<'n>(self, scoped_names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.choose(|rust| Ok(rust.pad(scoped_names)))
+    }
+
+    /// Makes the padding of all structs explicit where that can be done; see [`Options::pad_all`].
+    #[must_use]
+    pub fn pad_all(self) -> Self {
+        self.choose(|rust| Ok(rust.pad_all()))
+    }
+
+    fn choose(mut self, choice: impl FnOnce(Options) -> Result<Options, Refused>) -> Self {
+        match choice(self.rust.clone()) {
+            Ok(rust) => self.rust = rust,
+            // The first mistake is the one to mend first.
+            Err(refused) => _ = self.refused.get_or_insert(refused),
+        }
         self
     }
 
@@ -98,10 +127,9 @@ impl Builder {
             Some(folder) => folder.clone(),
             None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(Error::NoOutDir)?,
         };
-        let options = match &self.runtime {
-            Some(path) => Options::new().runtime(path).map_err(Error::Runtime)?,
-            None => Options::new(),
-        };
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone().into());
+        }
         let mut written = BTreeSet::new();
         for file in files {
             let file = file.as_ref();
@@ -111,7 +139,7 @@ impl Builder {
                 return Err(Error::SameOutput(target));
             }
             let model = self.model(file, cargo)?;
-            write_if_changed(&target, &generate(&model, &options))?;
+            write_if_changed(&target, &generate(&model, &self.rust))?;
         }
         Ok(())
     }
@@ -170,8 +198,26 @@ pub enum Error {
     NotAFile(PathBuf),
     /// The runtime's path is no path.
     Runtime(BadRuntimePath),
+    /// What a native type should be is no type.
+    Native(BadNativeType),
     /// Cargo does not listen.
     Cargo(io::Error),
+}
+
+/// A choice that cannot be made.
+#[derive(Clone, Debug)]
+enum Refused {
+    Runtime(BadRuntimePath),
+    Native(BadNativeType),
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Runtime(error) => Self::Runtime(error),
+            Refused::Native(error) => Self::Native(error),
+        }
+    }
 }
 
 impl fmt::Display for Error {
@@ -187,6 +233,7 @@ impl fmt::Display for Error {
             }
             Self::NotAFile(path) => write!(f, "`{}` does not name a file", path.display()),
             Self::Runtime(error) => write!(f, "{error}"),
+            Self::Native(error) => write!(f, "{error}"),
             Self::Cargo(_) => f.write_str("cannot write to standard output"),
         }
     }

@@ -47,3 +47,6 @@ pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, Typed, Val
 pub use value::{Decode, Encode};
 pub use wide::{BoundedWString, WString, Wide};
 pub use wire::{ByteOrder, CharSet, GiopVersion, Limits, WcharSet, Wire};
+/// The derives by which types say that their memory is their encoding; see [`Pad`].
+#[doc(no_inline)]
+pub use zerocopy;

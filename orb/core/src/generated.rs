@@ -5,8 +5,8 @@ pub use std::{borrow::Cow, sync::Arc};
 pub use spandrel_cdr::interpret;
 pub use spandrel_cdr::{
     Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Defining, Encode, Encoder, Fixed,
-    FixedSize, FromBound, Ior, Label, LongDouble, Reference, TypeCode, Typed, ValueModifier, Visibility, WString, Wide,
-    decode_fixed_vec, encode_fixed_slice,
+    FixedSize, FromBound, Ior, Label, LongDouble, Pad, Reference, TypeCode, Typed, ValueModifier, Visibility, WString,
+    Wide, decode_fixed_vec, encode_fixed_slice, encode_padded_slice, lend_padded, zerocopy,
 };
 pub use spandrel_giop::SystemException;
 

@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// The Rust path of the module that generated code uses
     #[arg(long, value_name = "PATH", default_value = "::spandrel::generated")]
     runtime: String,
+    /// Make the padding of these structs explicit, so that sequences of them are sent from where they lie; `all` for every struct that allows it
+    #[arg(long, value_name = "STRUCT,..", value_delimiter = ',')]
+    pad: Vec<String>,
 }
 
 /// What `--dump` prints.
@@ -70,7 +73,7 @@ enum Form {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
+        let options = self.options()?;
         let mut failed = 0;
         let mut depfile = Depfile::default();
         for file in &self.files {
@@ -98,6 +101,15 @@ impl Args {
                 if self.files.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.files.len()) }
             ),
         }
+    }
+
+    fn options(&self) -> anyhow::Result<Options> {
+        let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
+        Ok(if self.pad.iter().any(|name| name == "all") {
+            options.pad_all()
+        } else {
+            options.pad(self.pad.iter().map(String::as_str))
+        })
     }
 
     fn front_end(&self) -> FrontEndOptions {

@@ -20,9 +20,11 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     let first = (0..variants.len()).map(|index| (index == 0).then(|| quote! { #[default] }));
     let ordinals: Vec<Literal> = (0..variants.len()).map(Literal::usize_unsuffixed).collect();
     let (encode_slice, decode_vec) = fixed::forwards(scope);
+    let padding = cx.padding.derives(scope, definition.id);
     quote! {
         #doc
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #padding
         #[repr(u32)]
         pub enum #ident { #( #docs #first #variants = #ordinals ),* }
         impl TryFrom<u32> for #ident {

@@ -4,8 +4,8 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::layout::{self, Layout, Placed};
-use super::names;
 use super::types::Scope;
+use super::{names, padded};
 use crate::model::{DefId, Definition, Type};
 
 /// The layout of a struct, if it has one that is worth straight-line code.
@@ -116,9 +116,13 @@ fn get(scope: Scope<'_, '_>, placed: &Placed<DefId>, outermost: bool) -> TokenSt
             } else {
                 scope.path(*id)
             };
-            let fields = members.iter().map(|(field, _)| field).collect::<Vec<&Ident>>();
-            let values = members.iter().map(|(_, member)| get(scope, member, false));
-            quote! { #name { #( #fields: #values ),* } }
+            let fields = members.iter().map(|(field, _)| field.clone()).collect::<Vec<Ident>>();
+            let values = members.iter().map(|(field, member)| {
+                let value = get(scope, member, false);
+                quote! { #field: #value }
+            });
+            let values = values.chain(padded::zeros(scope, *id, &fields));
+            quote! { #name { #( #values ),* } }
         }
     }
 }

@@ -16,7 +16,9 @@ mod lints;
 mod local;
 mod method;
 mod names;
+mod options;
 mod output;
+mod padded;
 mod prelude;
 mod reference;
 mod scope;
@@ -29,82 +31,13 @@ mod types;
 mod unions;
 mod words;
 
-use std::collections::BTreeMap;
-
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::model::{DefId, Definition, DefinitionKind, Model};
 use names::ModulePath;
+pub use options::{BadNativeType, BadRuntimePath, Options};
 use types::{Context, Scope};
-
-/// What can be chosen about the generated code.
-#[derive(Clone, Debug)]
-pub struct Options {
-    runtime: String,
-    natives: BTreeMap<String, String>,
-}
-
-impl Default for Options {
-    /// For applications: the runtime is `::spandrel::generated`.
-    fn default() -> Self {
-        Self { runtime: "::spandrel::generated".to_owned(), natives: BTreeMap::new() }
-    }
-}
-
-impl Options {
-    /// The defaults.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Names the runtime module by another path than `::spandrel::generated`. It must hold wherever the code is included,
-    /// so it begins with `::` or `crate::`.
-    ///
-    /// # Errors
-    /// If `path` is not the path of a module.
-    pub fn runtime(mut self, path: &str) -> Result<Self, BadRuntimePath> {
-        syn::parse_str::<syn::Path>(path).map_err(|_| BadRuntimePath(path.to_owned()))?;
-        self.runtime = path.to_owned();
-        Ok(self)
-    }
-
-    /// Says which Rust type a `native` type is, by its scoped name, such as `PortableServer::Cookie`. The type must hold
-    /// wherever the code is included, and be `Clone`; without this it is `Arc<dyn Any + Send + Sync>`.
-    ///
-    /// # Errors
-    /// If `ty` is not a Rust type.
-    pub fn native(mut self, scoped_name: &str, ty: &str) -> Result<Self, BadNativeType> {
-        syn::parse_str::<syn::Type>(ty).map_err(|_| BadNativeType(ty.to_owned()))?;
-        self.natives.insert(scoped_name.trim_start_matches("::").to_owned(), ty.to_owned());
-        Ok(self)
-    }
-}
-
-/// What was given as the runtime's path is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRuntimePath(String);
-
-impl std::fmt::Display for BadRuntimePath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is not the path of a Rust module, such as `::spandrel::generated`", self.0)
-    }
-}
-
-impl std::error::Error for BadRuntimePath {}
-
-/// What was given as a native type is no type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadNativeType(String);
-
-impl std::fmt::Display for BadNativeType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is not a Rust type, such as `::std::sync::Arc<crate::Cookie>`", self.0)
-    }
-}
-
-impl std::error::Error for BadNativeType {}
 
 /// Writes the Rust for a model: definitions of the main file, and of all files that it includes, so that the result
 /// stands by itself.

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{docs, fixed, lints, names};
+use super::{docs, fixed, lints, names, padded};
 use crate::model::{Definition, Struct};
 
 /// Structs with more members than this are coded by a call.
@@ -21,7 +21,8 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
     let layout = fixed::layout_of_struct(scope, definition.id);
     let codec = codec(scope, definition, body, layout.is_some());
     let fixed = layout.map(|layout| fixed::structure(scope, definition, &layout));
-    quote! { #declared #codec #fixed }
+    let check = padded::check(scope, definition.id);
+    quote! { #declared #check #codec #fixed }
 }
 
 /// An exception: a struct that is an error too. Its repository id is not part of its value.
@@ -77,7 +78,9 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, der
         lints::allow_complex(scope.cx, &member.ty, 0);
         quote! { #doc pub #field: #ty }
     });
-    quote! { #doc #derive pub struct #ident { #( #members ),* } }
+    let members = padded::declare(scope, definition.id, &fields, members.collect());
+    let padding = scope.cx.padding.derives(scope, definition.id);
+    quote! { #doc #derive #padding pub struct #ident { #( #members ),* } }
 }
 
 fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed: bool) -> TokenStream {
@@ -98,6 +101,10 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     };
     let inline = (is_fixed || fields.len() <= MAX_INLINE).then(|| quote! { #[inline] });
     let (encode_slice, decode_vec) = if is_fixed { fixed::forwards(scope) } else { Default::default() };
+    let is_padded = scope.cx.padding.is_padded(definition.id);
+    let (encode_slice, lend) = if is_padded { padded::forwards(scope) } else { (encode_slice, TokenStream::new()) };
+    let values = fields.iter().map(|field| quote! { #field: #rt::Decode::decode(input)? });
+    let values = values.chain(padded::zeros(scope, definition.id, &fields));
     quote! {
         impl #rt::Encode for #ident {
             #inline
@@ -110,9 +117,10 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
             const MIN_OCTETS: usize = #least;
             #inline
             fn decode(#input: &mut #rt::Decoder<'_>) -> Result<Self, #rt::CdrError> {
-                Ok(Self { #( #fields: #rt::Decode::decode(input)? ),* })
+                Ok(Self { #( #values ),* })
             }
             #decode_vec
+            #lend
         }
     }
 }

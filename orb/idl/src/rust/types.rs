@@ -8,6 +8,7 @@ use quote::quote;
 
 use super::layout::LeafCounts;
 use super::names::{ModulePath, Names, path};
+use super::padded::PaddingTable;
 use super::sizes::SizeTable;
 use super::traits::TraitTable;
 use super::{Options, local, supported};
@@ -19,6 +20,7 @@ pub(super) struct Context<'m> {
     pub(super) names: Names,
     pub(super) traits: TraitTable,
     pub(super) leaf_counts: LeafCounts,
+    pub(super) padding: PaddingTable,
     pub(super) sizes: SizeTable,
     pub(super) runtime: syn::Path,
     /// What the program says that native types are, by their scoped names.
@@ -61,12 +63,14 @@ impl<'m> Context<'m> {
     pub(super) fn new(model: &'m Model, options: &'m Options) -> Self {
         let local = local::local(model);
         let names = Names::new(model, &local);
+        let leaf_counts = LeafCounts::new(model);
         Self {
             model,
             implementation: names.type_parameter(),
             names,
             traits: TraitTable::new(model, &local),
-            leaf_counts: LeafCounts::new(model),
+            padding: PaddingTable::new(model, &options.padded, &leaf_counts),
+            leaf_counts,
             sizes: SizeTable::new(model),
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             local,
