@@ -14,7 +14,7 @@ pub use spandrel_orb::generated;
 pub use spandrel_orb::{
     ByteOrder, CompletionStatus, Context, Endpoint, EndpointError, GiopVersion, InitError, Interface, Ior, Located,
     ObjectAdapter, ObjectRef, Orb, OrbBuilder, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
-    UserException, UserExceptions, minor,
+    UserException, UserExceptions, minor, values,
 };
 pub use spandrel_poa::Poa;
 

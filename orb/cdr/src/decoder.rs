@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
+use crate::value_type::ReadValues;
 use crate::{Binder, ByteOrder, CdrError, Wire, text, wide};
 
 mod joint;
@@ -20,6 +21,8 @@ pub struct Decoder<'m> {
     depth: u16,
     binder: Option<&'m dyn Binder>,
     joined: Option<joint::Joined<'m>>,
+    /// What messages with values need; there are few.
+    pub(crate) values: Option<Box<ReadValues>>,
 }
 
 impl fmt::Debug for Decoder<'_> {
@@ -37,7 +40,7 @@ impl<'m> Decoder<'m> {
     #[inline]
     #[must_use]
     pub fn new(input: &'m [u8], wire: Wire) -> Self {
-        Self { input, at: 0, base: 0, wire, depth: 0, binder: None, joined: None }
+        Self { input, at: 0, base: 0, wire, depth: 0, binder: None, joined: None, values: None }
     }
 
     /// The same decoder, with somebody to bind object references.
@@ -127,6 +130,9 @@ impl<'m> Decoder<'m> {
     /// [`CdrError::Truncated`].
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
+        if self.unbroken().is_empty() {
+            self.look_beyond()?;
+        }
         let gap = self.gap(alignment);
         self.take(gap).map(drop)
     }

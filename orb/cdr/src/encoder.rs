@@ -4,6 +4,7 @@ use std::io::IoSlice;
 
 use smallvec::SmallVec;
 
+use crate::value_type::WrittenValues;
 use crate::{ByteOrder, CdrError, Wire, text, wide};
 
 /// Octets from which on a slice is lent to the transport instead of being copied.
@@ -27,6 +28,8 @@ pub struct Encoder<'a> {
     /// The position that alignment counts from: the message's first octet, or the encapsulation's.
     origin: usize,
     wire: Wire,
+    /// What messages with values need; there are few.
+    pub(crate) values: Option<Box<WrittenValues<'a>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +55,7 @@ impl<'a> Encoder<'a> {
     #[inline]
     #[must_use]
     pub fn reusing(scratch: Vec<u8>, wire: Wire) -> Self {
-        Self { scratch, at: 0, lent: SmallVec::new(), lent_octets: 0, origin: 0, wire }
+        Self { scratch, at: 0, lent: SmallVec::new(), lent_octets: 0, origin: 0, wire, values: None }
     }
 
     /// The scratch block, for the next encoder.
@@ -112,6 +115,14 @@ impl<'a> Encoder<'a> {
     /// # Panics
     /// If `position` lies beyond what was written, or before a lent slice.
     pub fn truncate(&mut self, position: usize) {
+        self.take_back(position);
+        if let Some(values) = &mut self.values {
+            values.truncate(position);
+        }
+    }
+
+    /// [`Encoder::truncate`], of octets that belong to no value.
+    pub(crate) fn take_back(&mut self, position: usize) {
         let removed = self.position().checked_sub(position).expect("a position that was reached");
         self.at = self.at.checked_sub(removed).expect("only scratch octets are taken back");
         assert!(self.lent.last().is_none_or(|lent| lent.after <= self.at), "a lent slice cannot be taken back");
@@ -337,9 +348,12 @@ impl<'a> Encoder<'a> {
         let hole = self.hole();
         let start = self.position();
         let outer = std::mem::replace(&mut self.origin, start);
+        // Indirections do not lead out of an encapsulation, nor do chunks reach into it.
+        let values = self.values.take();
         self.u8(self.wire.order.flag());
         let written = write(self);
         self.origin = outer;
+        self.values = values;
         written?;
         let len = self.position() - start;
         self.fill(hole, u32::try_from(len).map_err(|_| CdrError::TooLong { len })?);

@@ -92,6 +92,29 @@ pub enum CdrError {
     /// A reference arrived where nothing is there to bind it to.
     #[error("an object reference cannot be bound here")]
     Unbound,
+    /// No factory makes values of this type, nor of a base that it may be truncated to.
+    #[error("no factory is registered for values of type {repository_id}")]
+    UnknownValue {
+        /// The repository id of the value's most derived type.
+        repository_id: Box<str>,
+    },
+    /// A value arrived where its type cannot be.
+    #[error("a value of type {found} arrived where a {expected} should be")]
+    WrongValue {
+        /// The repository id of the type that should be there.
+        expected: &'static str,
+        /// The repository id of what the value is here.
+        found: &'static str,
+    },
+    /// A message has more values than the limit.
+    #[error("there are more values than the limit of {limit}")]
+    TooManyValues {
+        /// The limit in force.
+        limit: u32,
+    },
+    /// A link inside a graph of values was to be written without its graph.
+    #[error("a link inside a graph of values cannot be written outside of it")]
+    UnfinishedValue,
     /// Octets that are well formed but mean nothing acceptable.
     #[error("{0}")]
     Malformed(&'static str),

@@ -5,7 +5,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use crate::{CdrError, Decode, Decoder, Encode, Encoder};
+use crate::{CdrError, Decode, Decoder, Encode, Encoder, ValueFactory};
 
 /// An object reference: what type the object was said to have, and where it may be reached. Nil has neither.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -52,6 +52,12 @@ pub trait Binder: Send + Sync {
 
     /// The same binder, to be kept by what is decoded later than the message: an [`Any`](crate::Any).
     fn share(&self) -> Arc<dyn Binder>;
+
+    /// What is registered to make received values of the type with this id.
+    fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+        let _ = repository_id;
+        None
+    }
 }
 
 /// A live reference, as generated code holds one; nil is `Option::None` of it.

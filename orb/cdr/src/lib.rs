@@ -29,6 +29,7 @@ mod scalar;
 mod text;
 mod type_code;
 mod value;
+mod value_type;
 pub mod walk;
 mod wide;
 mod wire;
@@ -45,6 +46,10 @@ pub use padded::{Pad, encode_padded_slice, lend_padded};
 pub use scalar::{Char, LongDouble, NotLatin1};
 pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
 pub use value::{Decode, Encode};
+pub use value_type::{
+    AbstractRef, Cast, ConcreteValue, Entry, GraphBuilder, GraphError, ImplementedBy, IsA, Linked, PlainFactory,
+    SkipState, ValueBase, ValueFactory, ValueRef, ValueType, custom_factory, value_factory,
+};
 pub use wide::{BoundedWString, WString, Wide};
 pub use wire::{ByteOrder, CharSet, GiopVersion, Limits, WcharSet, Wire};
 /// The derives by which types say that their memory is their encoding; see [`Pad`].

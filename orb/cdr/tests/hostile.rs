@@ -129,7 +129,7 @@ fn nesting_ends_in_an_error_and_not_at_the_end_of_the_stack() {
         let octets = nested(if cfg!(miri) { 1000 } else { 100_000 });
         let error = Tree::decode(&mut Decoder::new(&octets, wire(order))).unwrap_err();
         assert_eq!(error, CdrError::TooDeep { limit: 64 });
-        let strict = Wire { limits: Limits { nesting: 3 }, ..Wire::new(order, GiopVersion::V1_2) };
+        let strict = Wire { limits: Limits { nesting: 3, ..Limits::default() }, ..Wire::new(order, GiopVersion::V1_2) };
         let error = Tree::decode(&mut Decoder::new(&nested(3), strict)).unwrap_err();
         assert_eq!(error, CdrError::TooDeep { limit: 3 });
     }
@@ -137,7 +137,7 @@ fn nesting_ends_in_an_error_and_not_at_the_end_of_the_stack() {
 
 #[test]
 fn encapsulations_count_as_nesting() {
-    let strict = Wire { limits: Limits { nesting: 1 }, ..Wire::default() };
+    let strict = Wire { limits: Limits { nesting: 1, ..Limits::default() }, ..Wire::default() };
     let octets =
         support::encoded(&vec![spandrel_cdr::ByteOrder::NATIVE.flag(), 0, 0, 0, 0, 0, 0, 0], strict.order, 0).unwrap();
     let mut outer = Decoder::new(&octets, strict);

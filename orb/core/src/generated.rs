@@ -4,6 +4,10 @@ pub use std::{borrow::Cow, sync::Arc};
 
 pub use spandrel_cdr::interpret;
 pub use spandrel_cdr::{
+    AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
+    ValueType,
+};
+pub use spandrel_cdr::{
     Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Defining, Encode, Encoder, Fixed,
     FixedSize, FromBound, Ior, Label, LongDouble, Pad, Reference, TypeCode, Typed, ValueModifier, Visibility, WString,
     Wide, decode_fixed_vec, encode_fixed_slice, encode_padded_slice, lend_padded, zerocopy,

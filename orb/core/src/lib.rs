@@ -28,6 +28,7 @@ mod scratch;
 mod servant;
 pub mod server;
 mod transport;
+pub mod values;
 
 pub use adapter::{Located, ObjectAdapter};
 pub use context::Context;

@@ -2,7 +2,7 @@
 
 use std::{any::Any, cell::Cell, fmt, io, sync::OnceLock, time::Duration};
 
-use spandrel_cdr::{Binder, CdrError, Ior, Limits};
+use spandrel_cdr::{Binder, CdrError, Ior, Limits, ValueFactory};
 use spandrel_giop::{
     Address, CompletionStatus, IiopProfile, ObjectUrl, SystemException, component::Component, ids, ior_to_string, minor,
 };
@@ -18,6 +18,7 @@ use crate::{
     destination::{Destination, WireSettings},
     initial::InitialReferences,
     server::{Server, ServerSettings, Watcher},
+    values::ValueFactories,
 };
 
 /// What both sides of an ORB are configured with.
@@ -44,6 +45,7 @@ struct Core {
     server: Arc<Server>,
     watcher: Arc<Watcher>,
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
+    value_factories: ValueFactories,
     /// Hosts and ports for references; made when the first is wanted.
     published: Mutex<Vec<(String, u16)>>,
     closing: AtomicBool,
@@ -79,6 +81,7 @@ impl Orb {
             server: Arc::new(Server::new(server)),
             watcher: Arc::default(),
             adapter: OnceLock::new(),
+            value_factories: ValueFactories::default(),
             published: Mutex::default(),
             closing: AtomicBool::new(false),
             closed: Mutex::new(false),
@@ -96,6 +99,10 @@ impl Orb {
 
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.0.server
+    }
+
+    pub(crate) fn value_factories(&self) -> &ValueFactories {
+        &self.0.value_factories
     }
 
     pub(crate) fn adapter(&self) -> Option<&Arc<dyn ObjectAdapter>> {
@@ -321,6 +328,10 @@ impl Binder for Orb {
 
     fn share(&self) -> Arc<dyn Binder> {
         Arc::new(self.clone())
+    }
+
+    fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+        self.0.value_factories.get(repository_id)
     }
 }
 

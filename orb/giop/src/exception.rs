@@ -272,6 +272,7 @@ impl From<CdrError> for SystemException {
             CdrError::UnterminatedString | CdrError::StrayNul => {
                 (SystemExceptionKind::Marshal, ids::MARSHAL_BAD_STRING)
             }
+            CdrError::UnknownValue { .. } => (SystemExceptionKind::Marshal, minor::NO_VALUE_FACTORY),
             CdrError::TooDeep { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TOO_DEEP),
             _ => (SystemExceptionKind::Marshal, ids::MARSHAL_OTHER),
         };

@@ -26,6 +26,14 @@ pub(super) struct Joined<'m> {
     joints: &'m [Joint],
 }
 
+/// A place in the input to come back to.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'m> {
+    at: usize,
+    input: &'m [u8],
+    joined: Option<Joined<'m>>,
+}
+
 impl<'m> Decoder<'m> {
     /// The same decoder, for octets with joints in ascending order.
     #[must_use]
@@ -38,7 +46,45 @@ impl<'m> Decoder<'m> {
     /// Whether there are any.
     #[inline]
     pub(crate) fn has_joints(&self) -> bool {
-        self.joined.is_some()
+        self.joined.is_some_and(|joined| !joined.joints.is_empty())
+    }
+
+    /// Sees nothing beyond the next `len` octets, which are there. In octets without joints only.
+    pub(crate) fn see_only(&mut self, len: usize) {
+        let whole = self.all();
+        self.joined = Some(Joined { whole, joints: &[] });
+        self.input = &whole[..self.at + len];
+    }
+
+    /// Sees everything again.
+    pub(crate) fn see_all(&mut self) {
+        self.input = self.all();
+    }
+
+    /// Ends what [`Decoder::see_only`] began.
+    pub(crate) fn forget_whole(&mut self) {
+        self.joined = None;
+    }
+
+    /// Passes over all that is seen.
+    pub(crate) fn pass_unbroken(&mut self) {
+        self.at = self.input.len();
+    }
+
+    /// Where the decoder is and what it sees, to come back to.
+    pub(crate) fn view(&self) -> View<'m> {
+        View { at: self.at, input: self.input, joined: self.joined }
+    }
+
+    /// Comes back to where it was.
+    pub(crate) fn restore(&mut self, view: View<'m>) {
+        View { at: self.at, input: self.input, joined: self.joined } = view;
+    }
+
+    /// Sees everything, from another position.
+    pub(crate) fn see_from_whole(&mut self, at: usize) {
+        self.see_all();
+        self.at = at;
     }
 
     /// All octets, before and beyond joints.
@@ -77,9 +123,25 @@ impl<'m> Decoder<'m> {
         self.base = passed.checked_sub(1).map_or(0, |last| joints[last].counts_as.wrapping_sub(joints[last].at));
     }
 
+    /// Before aligning at the end of a segment: what is aligned stands in the next chunk of a value, if in a value we are.
+    #[cold]
+    pub(super) fn look_beyond(&mut self) -> Result<(), CdrError> {
+        if self.is_confined() { self.next_chunk(0) } else { Ok(()) }
+    }
+
     /// [`Decoder::take`] where the segment has fewer octets.
     #[cold]
     pub(super) fn take_joined(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
+        if self.is_confined() {
+            self.next_chunk(0)?;
+            return match self.unbroken().get(..len) {
+                Some(taken) => {
+                    self.at += len;
+                    Ok(taken)
+                }
+                None => Err(CdrError::Malformed("a primitive, string or array is split between two chunks")),
+            };
+        }
         let rest = self.rest();
         let taken = rest.get(..len).ok_or(CdrError::Truncated { needed: len, remaining: rest.len() })?;
         self.at += len;
@@ -90,6 +152,15 @@ impl<'m> Decoder<'m> {
     /// Reads a primitive that the segment does not hold any more: it is the first thing after the joint.
     #[cold]
     pub(super) fn array_joined<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
+        if self.is_confined() {
+            self.next_chunk(self.gap(N))?;
+            let gap = self.gap(N);
+            let octets = self.unbroken().get(gap..).and_then(|rest| rest.first_chunk::<N>());
+            let octets =
+                octets.ok_or(CdrError::Malformed("a primitive, string or array is split between two chunks"))?;
+            self.at += gap + N;
+            return Ok(*octets);
+        }
         let gap = self.gap(N);
         let truncated = CdrError::Truncated { needed: gap + N, remaining: self.remaining() };
         let Some(Joined { whole, joints }) = self.joined else { return Err(truncated) };

@@ -5,6 +5,7 @@ use proptest::{prelude::*, test_runner::Config};
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, Wire};
 
 pub(crate) mod structs;
+pub(crate) mod values;
 
 pub(crate) const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 

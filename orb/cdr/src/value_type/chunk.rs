@@ -1,0 +1,183 @@
+//! Reading state that comes in chunks (9.3.4.6): values inside are outside of chunks, everything else is inside, and what is
+//! not understood can be passed over.
+//!
+//! A decoder inside a chunk sees no further than its end, as one before a joint of fragments does: running out of octets
+//! is the rare case in which the next chunk is looked for, so that reading in a chunk costs what reading elsewhere does.
+
+use super::read::ReadValues;
+use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG};
+use crate::{CdrError, Decoder};
+
+/// Where in chunked values a decoder is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chunks {
+    /// How many values in chunks are around this place.
+    pub(super) level: u32,
+    /// An end tag has ended all values from this level on, and not all of them know.
+    pub(super) ended: Option<u32>,
+    /// Whether the decoder sees a chunk's content only. It does not while it reads what stands between chunks.
+    pub(super) is_confined: bool,
+}
+
+impl Decoder<'_> {
+    fn chunks(&mut self) -> &mut Chunks {
+        &mut self.values.get_or_insert_default().chunks
+    }
+
+    /// Whether running out of octets means that the next chunk is to be looked for.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.values.as_ref().is_some_and(|values| values.chunks.is_confined)
+    }
+
+    /// Goes on in the next chunk. What the last one has left may only be padding: nothing is split between two.
+    pub(crate) fn next_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
+        if self.unbroken_len() > padding {
+            return Err(CdrError::Malformed("a primitive, string or array is split between two chunks"));
+        }
+        self.leave_chunk()?;
+        match self.u32()? {
+            size @ 1..VALUE_TAG => self.enter_chunk(size),
+            _ => Err(CdrError::Malformed("a value ends before its state does")),
+        }
+    }
+
+    /// Passes over the rest of a chunk, to see what follows it.
+    fn leave_chunk(&mut self) -> Result<(), CdrError> {
+        if self.chunks().ended.is_some() {
+            return Err(CdrError::Malformed("a value ends before its state does"));
+        }
+        if self.is_confined() {
+            self.pass_unbroken();
+            self.see_all();
+            self.chunks().is_confined = false;
+        }
+        Ok(())
+    }
+
+    fn enter_chunk(&mut self, size: u32) -> Result<(), CdrError> {
+        let (len, remaining) = (size as usize, self.remaining());
+        if len > remaining {
+            return Err(CdrError::LengthBeyondInput { len, remaining });
+        }
+        self.see_only(len);
+        self.chunks().is_confined = true;
+        Ok(())
+    }
+
+    /// Reads a value tag, nil or the mark of an indirection. Behind a value tag the decoder is outside of chunks, so that it
+    /// can read the header.
+    pub(super) fn value_tag(&mut self) -> Result<u32, CdrError> {
+        if !self.is_confined() {
+            return self.u32();
+        }
+        if self.unbroken_len() <= self.gap(4) {
+            self.leave_chunk()?;
+            match self.u32()? {
+                size @ 1..VALUE_TAG => self.enter_chunk(size)?,
+                tag @ VALUE_TAG..=LAST_VALUE_TAG => return Ok(tag),
+                _ => return Err(CdrError::Malformed("a value ends before its state does")),
+            }
+        }
+        match self.u32()? {
+            tag @ (0 | INDIRECTION) => Ok(tag),
+            _ => Err(CdrError::Malformed("a value begins inside a chunk")),
+        }
+    }
+
+    /// Begins the state of a value whose header has been read.
+    pub(super) fn begin_state(&mut self, is_chunked: bool) -> Result<(), CdrError> {
+        if !is_chunked {
+            return match self.chunks().level {
+                0 => Ok(()),
+                _ => Err(CdrError::Malformed("a value in a chunked one is not chunked itself")),
+            };
+        }
+        if self.has_joints() {
+            return Err(CdrError::Malformed("chunked values in fragments of GIOP 1.1 are not understood"));
+        }
+        self.chunks().level += 1;
+        self.between_chunks();
+        Ok(())
+    }
+
+    /// Sees nothing, so that whatever is read next looks for a chunk.
+    fn between_chunks(&mut self) {
+        self.see_only(0);
+        self.chunks().is_confined = true;
+    }
+
+    /// Ends the state of a chunked value: what is left of it, which a derived type has added or a custom reader has left,
+    /// is passed over.
+    pub(super) fn end_state(&mut self) -> Result<(), CdrError> {
+        let level = self.chunks().level;
+        if self.chunks().ended.is_none() {
+            let ended = self.pass_to_end(level)?;
+            self.chunks().ended = Some(ended);
+        }
+        let chunks = self.chunks();
+        chunks.ended = chunks.ended.filter(|&ended| ended < level);
+        chunks.level = level - 1;
+        if level == 1 {
+            chunks.is_confined = false;
+            self.see_all();
+            self.forget_whole();
+        } else {
+            self.between_chunks();
+        }
+        Ok(())
+    }
+
+    /// Passes over chunks and values up to the end tag of this level or of one around it, which it returns.
+    fn pass_to_end(&mut self, level: u32) -> Result<u32, CdrError> {
+        self.leave_chunk()?;
+        let mut current = level;
+        loop {
+            match self.u32()? {
+                0 => return Err(CdrError::Malformed("a chunk has no size")),
+                size @ 1..VALUE_TAG => {
+                    self.take(size as usize)?;
+                }
+                tag @ VALUE_TAG..=LAST_VALUE_TAG => {
+                    let at = self.position() - 4;
+                    if !self.value_header(tag)?.is_chunked {
+                        return Err(CdrError::Malformed("a value in a chunked one is not chunked itself"));
+                    }
+                    self.values.get_or_insert_default().note_passed(at, current);
+                    current += 1;
+                }
+                tag => {
+                    let ended = tag.wrapping_neg();
+                    if ended > current {
+                        return Err(CdrError::Malformed("an end tag for a value that is not open"));
+                    }
+                    if ended <= level {
+                        return Ok(ended);
+                    }
+                    current = ended - 1;
+                }
+            }
+        }
+    }
+
+    /// Reads with `read` a value that was passed over at `at`, `level` chunked values deep, and comes back here.
+    pub(super) fn return_to<T>(
+        &mut self,
+        at: usize,
+        level: u32,
+        read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
+    ) -> Result<T, CdrError> {
+        let view = self.view();
+        let here = std::mem::replace(self.chunks(), Chunks { level, ..Chunks::default() });
+        self.see_from_whole(at);
+        let value = read(self);
+        self.restore(view);
+        *self.chunks() = here;
+        value
+    }
+}
+
+impl ReadValues {
+    fn note_passed(&mut self, at: usize, level: u32) {
+        self.passed.insert(at, level);
+    }
+}

@@ -1,0 +1,74 @@
+//! How received values are made.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::{ConcreteValue, Entry, ImplementedBy};
+use crate::{CdrError, Decode, Decoder};
+
+/// Makes values of one type from their state on the wire.
+///
+/// A decoder asks its [`Binder`](crate::Binder) for the one that is registered for a repository id, then generated code,
+/// which makes values without operations by itself.
+pub trait ValueFactory: Send + Sync {
+    /// Reads the state of a value and makes the value. Other values that it refers to may not be there yet: their references
+    /// can be kept, not looked into.
+    ///
+    /// # Errors
+    /// Octets that are no such state.
+    fn read(&self, input: &mut Decoder<'_>) -> Result<Entry, CdrError>;
+}
+
+/// Makes values that are their state: of types without operations.
+#[derive(Debug)]
+pub struct PlainFactory<T: ?Sized>(PhantomData<fn(&T)>);
+
+impl<T: ?Sized> PlainFactory<T> {
+    /// The factory.
+    pub const NEW: Self = Self(PhantomData);
+}
+
+impl<T> ValueFactory for PlainFactory<T>
+where
+    T: ConcreteValue + ImplementedBy<<T as ConcreteValue>::State> + ?Sized,
+    T::State: Any + Send + Sync,
+{
+    fn read(&self, input: &mut Decoder<'_>) -> Result<Entry, CdrError> {
+        T::State::decode(input).map(Entry::new::<T, T::State>)
+    }
+}
+
+/// Makes values from what a function makes of their bare octets: of custom types.
+struct FromInput<T: ?Sized, F>(F, PhantomData<fn(&T)>);
+
+impl<T, I, F> ValueFactory for FromInput<T, F>
+where
+    T: ImplementedBy<I> + ?Sized,
+    I: Any + Send + Sync,
+    F: Fn(&mut Decoder<'_>) -> Result<I, CdrError> + Send + Sync,
+{
+    fn read(&self, input: &mut Decoder<'_>) -> Result<Entry, CdrError> {
+        (self.0)(input).map(Entry::new::<T, I>)
+    }
+}
+
+/// A factory of values whose operations are `I`'s: `make` is given the state that was received.
+pub fn value_factory<T, I>(make: impl Fn(T::State) -> I + Send + Sync + 'static) -> Arc<dyn ValueFactory>
+where
+    T: ImplementedBy<I> + ?Sized,
+    I: Any + Send + Sync,
+{
+    custom_factory::<T, I>(move |input| T::State::decode(input).map(&make))
+}
+
+/// A factory of values of a custom type: `read` reads what their `marshal` has written.
+pub fn custom_factory<T, I>(
+    read: impl Fn(&mut Decoder<'_>) -> Result<I, CdrError> + Send + Sync + 'static,
+) -> Arc<dyn ValueFactory>
+where
+    T: ImplementedBy<I> + ?Sized,
+    I: Any + Send + Sync,
+{
+    Arc::new(FromInput::<T, _>(read, PhantomData))
+}

@@ -1,0 +1,163 @@
+//! Writing values: tags, repository ids, chunks, and indirections to what was written before (9.3.4).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::graph::{Graph, Place};
+use super::{ID_LIST, INDIRECTION, IS_CHUNKED, SINGLE_ID, VALUE_TAG};
+use crate::{CdrError, Encoder, encoder::Hole};
+
+/// What an encoder remembers of the values that it has written.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenValues<'a> {
+    /// Where each value's tag is. Values are told apart by their graph's anchor, which lives as long as they do.
+    places: HashMap<(usize, u32), usize>,
+    /// Where each repository id is, and the list that begins with it.
+    ids: HashMap<&'static str, usize>,
+    lists: HashMap<&'static str, usize>,
+    /// The graph of each value that is being written.
+    graphs: Vec<&'a Graph>,
+    /// Where the outermost of them began.
+    start: usize,
+    /// How many of them are in chunks.
+    level: i32,
+    /// The open chunk: its size, and where its content begins.
+    chunk: Option<(Hole, usize)>,
+}
+
+impl WrittenValues<'_> {
+    /// Forgets what is being taken back.
+    pub(crate) fn truncate(&mut self, position: usize) {
+        self.places.retain(|_, at| *at < position);
+        self.ids.retain(|_, at| *at < position);
+        self.lists.retain(|_, at| *at < position);
+        if position <= self.start {
+            self.graphs.clear();
+            (self.level, self.chunk) = (0, None);
+        }
+    }
+}
+
+impl<'a> Encoder<'a> {
+    fn written(&mut self) -> &mut WrittenValues<'a> {
+        self.values.get_or_insert_default()
+    }
+
+    /// Writes nil.
+    pub(super) fn nil_value(&mut self) -> Result<(), CdrError> {
+        self.u32(0);
+        Ok(())
+    }
+
+    /// Writes the value that a link inside the graph being written leads to.
+    pub(super) fn linked_value(&mut self, place: &Place) -> Result<(), CdrError> {
+        match self.written().graphs.last() {
+            Some(graph) if Arc::ptr_eq(graph.anchor(), &place.anchor) => {
+                let graph: &'a Graph = graph;
+                self.value(graph, place.index)
+            }
+            _ => Err(CdrError::UnfinishedValue),
+        }
+    }
+
+    /// Writes a value, or where it is already.
+    pub(super) fn value(&mut self, graph: &'a Graph, index: u32) -> Result<(), CdrError> {
+        let key = (Arc::as_ptr(graph.anchor()) as usize, index);
+        if let Some(&at) = self.written().places.get(&key) {
+            return self.indirection(at);
+        }
+        let limit = self.wire().limits.value_nesting;
+        if self.written().graphs.len() >= usize::from(limit) {
+            return Err(CdrError::TooDeep { limit });
+        }
+        self.close_chunk()?;
+        self.align(4);
+        let at = self.position();
+        let entry = graph.entry(index);
+        let (about, written) = (entry.about(), self.written());
+        written.places.insert(key, at);
+        if written.graphs.is_empty() {
+            written.start = at;
+        }
+        written.graphs.push(graph);
+        let is_chunked = about.is_chunked || written.level > 0;
+        self.header(about.ids, is_chunked)?;
+        if is_chunked {
+            self.written().level += 1;
+            self.open_chunk();
+        }
+        entry.encode_state(self)?;
+        self.written().graphs.pop();
+        if is_chunked {
+            self.end_tag()?;
+        }
+        Ok(())
+    }
+
+    /// The tag and the repository ids.
+    fn header(&mut self, ids: &'static [&'static str], is_chunked: bool) -> Result<(), CdrError> {
+        let chunked = if is_chunked { IS_CHUNKED } else { 0 };
+        if let [id] = ids {
+            self.u32(VALUE_TAG | SINGLE_ID | chunked);
+            return self.repository_id(id);
+        }
+        self.u32(VALUE_TAG | ID_LIST | chunked);
+        if let Some(&at) = self.written().lists.get(ids[0]) {
+            return self.indirection(at);
+        }
+        let at = self.position();
+        self.written().lists.insert(ids[0], at);
+        self.len(ids.len())?;
+        ids.iter().try_for_each(|id| self.repository_id(id))
+    }
+
+    fn repository_id(&mut self, id: &'static str) -> Result<(), CdrError> {
+        if let Some(&at) = self.written().ids.get(id) {
+            return self.indirection(at);
+        }
+        self.align(4);
+        let at = self.position();
+        self.written().ids.insert(id, at);
+        self.short_str(id)
+    }
+
+    /// `at` is where the same thing stands; the offset counts from the offset itself (9.3.4.4).
+    fn indirection(&mut self, at: usize) -> Result<(), CdrError> {
+        self.u32(INDIRECTION);
+        let back = self.position() - at;
+        let offset = i32::try_from(back).map_err(|_| CdrError::TooLong { len: back })?;
+        self.i32(-offset);
+        Ok(())
+    }
+
+    /// Begins a chunk. Its size is written when it ends.
+    fn open_chunk(&mut self) {
+        let hole = self.hole();
+        let start = self.position();
+        self.written().chunk = Some((hole, start));
+    }
+
+    /// Ends the open chunk, if there is one. One without content vanishes: there is no such thing (9.3.4.6).
+    fn close_chunk(&mut self) -> Result<(), CdrError> {
+        let Some((hole, start)) = self.written().chunk.take() else { return Ok(()) };
+        match self.position() - start {
+            0 => self.take_back(start - 4),
+            // Longer ones would be read as value tags.
+            len if len >= VALUE_TAG as usize => return Err(CdrError::TooLong { len }),
+            len => self.fill(hole, u32::try_from(len).expect("less than a value tag")),
+        }
+        Ok(())
+    }
+
+    /// Ends the innermost value in chunks; the value around it goes on in a new one.
+    fn end_tag(&mut self) -> Result<(), CdrError> {
+        self.close_chunk()?;
+        let level = self.written().level;
+        self.i32(-level);
+        self.written().level -= 1;
+        if level > 1 {
+            self.open_chunk();
+        }
+        Ok(())
+    }
+}

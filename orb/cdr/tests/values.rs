@@ -1,0 +1,309 @@
+//! Values: sharing, circles, chunks, truncation, custom state, and what is refused.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use spandrel_cdr::{
+    Binder, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GraphBuilder, GraphError, Ior, Limits, ValueBase,
+    ValueFactory, ValueRef, Wire, custom_factory, value_factory,
+};
+
+mod support;
+
+use support::values::*;
+use support::{ORDERS, wire};
+
+fn octets<T: Encode + ?Sized>(value: &T, order: ByteOrder) -> Vec<u8> {
+    let mut out = Encoder::new(wire(order));
+    value.encode(&mut out).unwrap();
+    out.to_vec()
+}
+
+#[track_caller]
+fn there_and_back<T: Encode + Decode>(value: &T, order: ByteOrder) -> T {
+    let octets = octets(value, order);
+    let mut input = Decoder::new(&octets, wire(order));
+    let back = T::decode(&mut input).unwrap();
+    assert_eq!(input.remaining(), 0);
+    back
+}
+
+fn node(name: &str) -> NodeState {
+    NodeState { name: name.to_owned(), weight: 1.5, ..NodeState::default() }
+}
+
+type NodeRef = ValueRef<dyn Node>;
+
+#[test]
+fn nil_stays_nil() {
+    for order in ORDERS {
+        assert_eq!(octets(&None::<NodeRef>, order), [0; 4]);
+        assert_eq!(there_and_back(&None::<NodeRef>, order), None);
+    }
+}
+
+#[test]
+fn a_value_has_its_id_and_its_state() {
+    let value: ValueRef<dyn Base> = ValueRef::new(BaseState { x: 7 });
+    let expected = b"\x7f\xff\xff\x02\0\0\0\x0dIDL:Base:1.0\0\0\0\0\0\0\0\x07";
+    assert_eq!(octets(&Some(value), ByteOrder::Big), expected);
+}
+
+#[test]
+fn what_is_shared_arrives_shared() {
+    for order in ORDERS {
+        let shared: NodeRef = ValueRef::new(node("shared"));
+        let root: NodeRef = ValueRef::new(NodeState {
+            next: Some(shared.clone()).into(),
+            others: vec![Some(shared.clone()), None, Some(shared.clone())].into(),
+            ..node("root")
+        });
+        // Also between two values at the top of the same message.
+        let [root, alone] = there_and_back(&[Some(root), Some(shared)], order);
+        let (root, alone) = (root.unwrap(), alone.unwrap());
+        assert_eq!((&*root.node_state().name, &*alone.node_state().name), ("root", "shared"));
+        let next = root.node_state().next.get().unwrap();
+        let others = root.node_state().others.get();
+        assert_eq!(others, [Some(next.clone()), None, Some(next.clone())]);
+        assert_eq!(alone, next);
+        // A link keeps the whole graph.
+        drop((root, others));
+        assert_eq!(next.node_state().weight, 1.5);
+    }
+}
+
+fn ring(len: usize) -> NodeRef {
+    let ring = GraphBuilder::build(|graph| {
+        let nodes: Vec<NodeRef> = (0..len).map(|_| graph.reserve()).collect();
+        for (nth, place) in nodes.iter().enumerate() {
+            let next = nodes[(nth + 1) % len].clone();
+            graph.define(place, NodeState { next: Some(next).into(), ..node(&nth.to_string()) })?;
+        }
+        Ok(nodes[0].clone())
+    });
+    ring.unwrap()
+}
+
+#[test]
+fn circles_arrive_as_circles_and_die_with_the_last_reference() {
+    for order in ORDERS {
+        for len in [1, 2, 50] {
+            let first = there_and_back(&Some(ring(len)), order).unwrap();
+            let mut here = first.clone();
+            for nth in 0..len {
+                assert_eq!(here.node_state().name, nth.to_string());
+                here = here.node_state().next.get().unwrap();
+            }
+            assert_eq!(here, first);
+        }
+    }
+    // A value that tells when it is dropped.
+    struct Told(Arc<()>, NodeState);
+    impl Node for Told {
+        fn node_state(&self) -> &NodeState {
+            let _ = &self.0;
+            &self.1
+        }
+    }
+    let alive = Arc::new(());
+    let circle = GraphBuilder::build(|graph| {
+        let me: NodeRef = graph.reserve();
+        let state = NodeState { next: Some(me.clone()).into(), ..node("me") };
+        graph.define(&me, Told(alive.clone(), state))?;
+        Ok(me)
+    });
+    let circle = circle.unwrap();
+    assert_eq!(circle.node_state().next.get().as_ref(), Some(&circle));
+    assert_eq!(Arc::strong_count(&alive), 2);
+    drop(circle);
+    assert_eq!(Arc::strong_count(&alive), 1);
+}
+
+#[test]
+fn a_list_of_a_million_drops() {
+    let mut list: Option<NodeRef> = None;
+    for _ in 0..if cfg!(miri) { 100 } else { 1_000_000 } {
+        list = Some(ValueRef::new(NodeState { next: list.into(), ..NodeState::default() }));
+    }
+    // And is too deep to be written.
+    let mut out = Encoder::new(Wire::default());
+    if !cfg!(miri) {
+        assert_eq!(list.encode(&mut out), Err(CdrError::TooDeep { limit: 512 }));
+    }
+}
+
+#[test]
+fn a_graph_must_be_whole() {
+    let undefined = GraphBuilder::build(|graph| Ok(graph.reserve::<dyn Node>()));
+    assert_eq!(undefined.unwrap_err(), GraphError::Undefined { count: 1 });
+    let twice = GraphBuilder::build(|graph| {
+        let one: NodeRef = graph.add(node("one"));
+        graph.define(&one, node("other"))?;
+        Ok(one)
+    });
+    assert_eq!(twice.unwrap_err(), GraphError::AlreadyDefined);
+    let foreign: NodeRef = ValueRef::new(node("foreign"));
+    let other = GraphBuilder::build(|graph| graph.define(&foreign, node("other")));
+    assert_eq!(other.unwrap_err(), GraphError::NotReserved);
+}
+
+fn derived() -> ValueRef<dyn Derived> {
+    let node = ValueRef::new(node("inner"));
+    ValueRef::new(DerivedState { base: BaseState { x: 7 }, y: -8, node: Some(node).into() })
+}
+
+#[test]
+fn a_derived_value_arrives_where_its_base_is_expected() {
+    for order in ORDERS {
+        let sent: ValueRef<dyn Base> = derived().upcast();
+        let base = there_and_back(&Some(sent), order).unwrap();
+        assert_eq!(base.base_state().x, 7);
+        assert_eq!(base.repository_id(), Some("IDL:Derived:1.0"));
+        let derived: ValueRef<dyn Derived> = base.downcast().unwrap();
+        assert_eq!(derived.derived_state().y, -8);
+        assert_eq!(derived.derived_state().node.get().unwrap().node_state().name, "inner");
+        assert_eq!(derived.upcast::<dyn Base>(), base);
+        assert!(base.downcast::<dyn Node>().is_none());
+        assert!(base.implementation::<DerivedState>().is_some());
+    }
+}
+
+#[test]
+fn a_receiver_that_does_not_know_a_type_receives_the_base_it_is_truncatable_to() {
+    for order in ORDERS {
+        let sent = [Some(derived()), Some(derived())];
+        let mut out = Encoder::new(wire(order));
+        sent.encode(&mut out).unwrap();
+        out.u32(0xcafe);
+        let octets = out.to_vec();
+        let mut input = Decoder::new(&octets, wire(order));
+        for _ in 0..2 {
+            let base = Option::<ValueRef<dyn OldBase>>::decode(&mut input).unwrap().unwrap();
+            assert_eq!(base.old_state().x, 7);
+        }
+        assert_eq!(input.u32(), Ok(0xcafe));
+    }
+}
+
+#[test]
+fn what_was_cut_off_with_a_truncated_value_is_there_for_who_shares_it() {
+    for order in ORDERS {
+        let sent = derived();
+        let node = sent.derived_state().node.get();
+        let (sent, node) = (Some(sent), node);
+        let mut out = Encoder::new(wire(order));
+        sent.encode(&mut out).unwrap();
+        node.encode(&mut out).unwrap();
+        out.u32(0xcafe);
+        let octets = out.to_vec();
+        let mut input = Decoder::new(&octets, wire(order));
+        Option::<ValueRef<dyn OldBase>>::decode(&mut input).unwrap().unwrap();
+        let node = Option::<NodeRef>::decode(&mut input).unwrap().unwrap();
+        assert_eq!(node.node_state().name, "inner");
+        assert_eq!(input.u32(), Ok(0xcafe));
+    }
+}
+
+#[test]
+fn boxed_values_are_values() {
+    for order in ORDERS {
+        let text: ValueRef<Text> = ValueRef::new(Text("boxed".to_owned()));
+        let back = there_and_back(&[Some(text.clone()), Some(text)], order);
+        assert_eq!(back[0].as_ref().unwrap().0, "boxed");
+        assert_eq!(back[0], back[1]);
+    }
+}
+
+/// Has factories, and no objects.
+#[derive(Clone, Default)]
+struct Factories(Vec<(&'static str, Arc<dyn ValueFactory>)>);
+
+impl Binder for Factories {
+    fn bind(&self, _: Ior) -> Result<Arc<dyn Any + Send + Sync>, CdrError> {
+        Err(CdrError::Unbound)
+    }
+
+    fn share(&self) -> Arc<dyn Binder> {
+        Arc::new(self.clone())
+    }
+
+    fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+        self.0.iter().find(|(id, _)| *id == repository_id).map(|(_, factory)| factory.clone())
+    }
+}
+
+/// Counts, names, and a value, written in no order that IDL would know.
+struct Soup(Vec<u64>, Option<NodeRef>, String);
+
+impl Recipe for Soup {
+    fn marshal<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.u8(9);
+        self.1.encode(out)?;
+        self.0.encode(out)?;
+        self.1.encode(out)?;
+        out.str(&self.2)
+    }
+}
+
+fn soups(greedy: bool) -> Factories {
+    let read = move |input: &mut Decoder<'_>| {
+        assert_eq!(input.u8()?, 9);
+        let node = Decode::decode(input)?;
+        let counts = Decode::decode(input)?;
+        let again: Option<NodeRef> = Decode::decode(input)?;
+        assert_eq!(node, again);
+        // What it leaves is passed over.
+        let name = if greedy { Decode::decode(input)? } else { String::new() };
+        Ok(Soup(counts, node, name))
+    };
+    Factories(vec![("IDL:Recipe:1.0", custom_factory::<dyn Recipe, _>(read))])
+}
+
+#[test]
+fn custom_values_write_and_read_themselves() {
+    for order in ORDERS {
+        for greedy in [true, false] {
+            let soup: ValueRef<dyn Recipe> =
+                ValueRef::new(Soup(vec![1, 2, 3], Some(ValueRef::new(node("leek"))), "soup".to_owned()));
+            let octets = octets(&[Some(soup), None], order);
+            let factories = soups(greedy);
+            let mut input = Decoder::new(&octets, wire(order)).with_binder(&factories);
+            let [soup, none] = <[Option<ValueRef<dyn Recipe>>; 2]>::decode(&mut input).unwrap();
+            assert_eq!((none, input.remaining()), (None, 0));
+            let soup = soup.unwrap();
+            let Soup(counts, _, name) = soup.implementation().unwrap();
+            assert_eq!((&counts[..], &**name), (&[1, 2, 3][..], if greedy { "soup" } else { "" }));
+        }
+    }
+}
+
+#[test]
+fn operations_are_those_of_the_registered_factory() {
+    struct Shouting(BaseState);
+    impl Base for Shouting {
+        fn base_state(&self) -> &BaseState {
+            &self.0
+        }
+    }
+    let shouting = value_factory::<dyn Base, _>(Shouting);
+    let factories = Factories(vec![("IDL:Base:1.0", shouting)]);
+    let octets = octets(&Some(ValueRef::<dyn Base>::new(BaseState { x: 3 })), ByteOrder::Little);
+    let mut input = Decoder::new(&octets, wire(ByteOrder::Little)).with_binder(&factories);
+    let value = Option::<ValueRef<dyn ValueBase>>::decode(&mut input).unwrap().unwrap();
+    assert_eq!(value.implementation::<Shouting>().unwrap().0.x, 3);
+    assert_eq!(value.downcast::<dyn Base>().unwrap().base_state().x, 3);
+    // Without a factory, nobody knows what a value of any type would be.
+    let unknown = Option::<ValueRef<dyn ValueBase>>::decode(&mut Decoder::new(&octets, wire(ByteOrder::Little)));
+    assert_eq!(unknown, Err(CdrError::UnknownValue { repository_id: "IDL:Base:1.0".into() }));
+}
+
+#[test]
+fn limits_hold() {
+    let octets = octets(&Some(ring(20)), ByteOrder::NATIVE);
+    let read = |limits| Option::<NodeRef>::decode(&mut Decoder::new(&octets, Wire { limits, ..Wire::default() }));
+    assert!(read(Limits { value_nesting: 20, values: 20, ..Limits::default() }).is_ok());
+    let deep = read(Limits { value_nesting: 19, ..Limits::default() });
+    assert_eq!(deep, Err(CdrError::TooDeep { limit: 19 }));
+    let many = read(Limits { values: 19, ..Limits::default() });
+    assert_eq!(many, Err(CdrError::TooManyValues { limit: 19 }));
+}
