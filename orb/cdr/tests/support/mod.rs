@@ -5,6 +5,7 @@ use proptest::{prelude::*, test_runner::Config};
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, Wire};
 
 pub(crate) mod structs;
+pub(crate) mod types;
 pub(crate) mod values;
 
 pub(crate) const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
@@ -44,6 +45,10 @@ impl Model {
             ByteOrder::Big => self.octets.extend(big),
             ByteOrder::Little => self.octets.extend(big.iter().rev()),
         }
+    }
+
+    pub(crate) fn octet(&mut self, octet: u64) {
+        self.octets.push(u8::try_from(octet).expect("an octet"));
     }
 
     pub(crate) fn len(&mut self, len: usize) {
