@@ -41,6 +41,8 @@ pub struct SourceFile {
     pub text: Arc<str>,
     /// The `#include` that brought it in; `None` for the main file.
     pub included_from: Option<Span>,
+    /// Not read from anywhere: the compiler's own `orb.idl`.
+    pub built_in: bool,
 }
 
 /// The files that were read, and places in them.

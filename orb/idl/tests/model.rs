@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use spandrel_idl::model::{ConstValue, Definition, ParameterMode, Primitive, Type};
+use spandrel_idl::model::{
+    Annotation, AnnotationValue, ConstValue, Definition, FixedValue, Label, ParameterMode, Primitive, Type,
+};
 use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
 
 #[track_caller]
@@ -210,4 +212,128 @@ fn errors_can_be_handed_across_threads() {
     is_error::<spandrel_idl::Diagnostics>();
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Model>();
+}
+
+#[test]
+fn unions_know_their_labels_and_what_is_left() {
+    let model = model(
+        "enum E { p, q, r }; union Ints switch (octet) { case 0: case 1 + 1: long a; case 1: string b; };\n\
+         union Least switch (short) { case 5: long a; }; union Whole switch (boolean) { case TRUE: case FALSE: long a; };\n\
+         union Enums switch (E) { case p: long a; case r: long b[2]; }; union Rest switch (E) { case p: default: E a; };\n\
+         union Chars switch (char) { case '\\0': long a; }; union Wide switch (wchar) { case L'\\0': long a; };",
+    );
+    let union = |name: &str| definition(&model, name).as_union().expect("a union");
+    let integer = |value| Label::Value(ConstValue::Integer(value));
+    assert_eq!(union("Ints").discriminator, Type::Primitive(Primitive::Octet));
+    assert_eq!(union("Ints").branches[0].labels, [integer(0), integer(2)]);
+    assert_eq!(union("Ints").branches[1].member.name, "b");
+    assert_eq!(union("Ints").unlisted, Some(ConstValue::Integer(3)));
+    assert_eq!(union("Least").unlisted, Some(ConstValue::Integer(-32768)));
+    assert_eq!(union("Whole").unlisted, None);
+    assert_eq!(union("Enums").unlisted, Some(ConstValue::Enumerator(definition(&model, "q").id)));
+    let long = Box::new(Type::Primitive(Primitive::Long));
+    assert_eq!(union("Enums").branches[1].member.ty, Type::Array { element: long, dimensions: vec![2] });
+    let p = Label::Value(ConstValue::Enumerator(definition(&model, "p").id));
+    assert_eq!((&union("Rest").branches[0].labels[..], &union("Rest").unlisted), (&[p, Label::Default][..], &None));
+    assert_eq!(union("Chars").unlisted, Some(ConstValue::Char(1)));
+    assert_eq!(union("Wide").unlisted, Some(ConstValue::WideChar('\u{1}')));
+    assert!(!model.is_fixed_size(&Type::Named(definition(&model, "Whole").id)));
+}
+
+#[test]
+fn unions_may_contain_themselves_through_sequences() {
+    let model = model(
+        "union Tree; typedef sequence<Tree> Trees;\n\
+         union Tree switch (boolean) { case TRUE: struct Node { Trees below; } inside; case FALSE: long leaf; };",
+    );
+    let tree = definition(&model, "Tree");
+    assert!(model.is_recursive(tree.id) && model.is_recursive(definition(&model, "Tree::Node").id));
+    assert_eq!(model.contents(tree.id), [definition(&model, "Tree::Node").id]);
+}
+
+#[test]
+fn decimal_constants_have_the_scale_of_their_type() {
+    let model = model(
+        "typedef fixed<5, 2> T; const fixed A = 1.50d; const T B = 2.5d; const fixed C = -1d / 8d; const fixed D = 0.05d;",
+    );
+    let constant = |name: &str| {
+        let constant = definition(&model, name).as_const().expect("a constant");
+        let ty = model.resolve(&constant.ty).clone();
+        (ty, constant.value.clone())
+    };
+    let expected = |digits, scale, unscaled| {
+        let value = FixedValue { unscaled, scale: scale as u8 };
+        (Type::Fixed { digits, scale }, ConstValue::Fixed(value))
+    };
+    assert_eq!(constant("A"), expected(2, 1, 15));
+    assert_eq!(constant("B"), expected(5, 2, 250));
+    assert_eq!(constant("C"), expected(3, 3, -125));
+    assert_eq!(constant("D"), expected(2, 2, 5));
+}
+
+#[test]
+fn wide_constants_hold_any_character() {
+    assert_eq!(constant("const wchar C = L'\\u20ac';", "C"), ConstValue::WideChar('€'));
+    let text = "const wstring C = L\"\\ud83d\\ude00 \" L\"\\xe9\";";
+    assert_eq!(constant(text, "C"), ConstValue::WideString("😀 é".to_owned()));
+}
+
+#[test]
+fn interfaces_know_what_sort_they_are() {
+    let model = model(
+        "abstract interface A {}; local interface L : A {}; interface R : A { void f(in any a) context (\"x*\"); };\n\
+         native N; module CORBA { typedef TypeCode Own; }; typedef CORBA::AbstractBase B; typedef ValueBase V;",
+    );
+    let sort = |name: &str| {
+        let interface = definition(&model, name).as_interface().expect("an interface");
+        (interface.is_abstract, interface.is_local)
+    };
+    assert_eq!((sort("A"), sort("L"), sort("R")), ((true, false), (false, true), (false, false)));
+    let operation = definition(&model, "R::f").as_operation().expect("an operation");
+    assert_eq!((&operation.parameters[0].ty, &operation.context[..]), (&Type::Any, &["x*".to_owned()][..]));
+    let ty = |name: &str| definition(&model, name).as_typedef().expect("a typedef").ty.clone();
+    assert_eq!((ty("CORBA::Own"), ty("B"), ty("V")), (Type::TypeCode, Type::AbstractBase, Type::ValueBase));
+    assert_eq!(definition(&model, "N").kind.keyword(), "native");
+}
+
+#[test]
+fn annotations_are_kept_with_their_values() {
+    let model = model(
+        "const long N = 2;\n// Behind.\n@id(N + 1) @other(x, value = \"y\")\nstruct S { @key long a, b; };\n\
+         interface I { @oneway void f(@my(TRUE) in long a); }; enum E { @value(7) seven };",
+    );
+    let integer = |value| AnnotationValue::Const(ConstValue::Integer(value));
+    let annotation = |name: &str, parameters: &[(Option<&str>, AnnotationValue)]| Annotation {
+        name: name.to_owned(),
+        parameters: parameters.iter().map(|(name, value)| (name.map(str::to_owned), value.clone())).collect(),
+    };
+    let s = definition(&model, "S");
+    let text = AnnotationValue::Const(ConstValue::String("y".to_owned()));
+    let other = annotation("other", &[(None, AnnotationValue::Name("x".to_owned())), (Some("value"), text)]);
+    assert_eq!(s.annotations, [annotation("id", &[(None, integer(3))]), other]);
+    assert_eq!(s.doc, [" Behind."]);
+    let key = [annotation("key", &[])];
+    assert!(s.as_struct().expect("a struct").members.iter().all(|member| member.annotations == key));
+    let f = definition(&model, "I::f").as_operation().expect("an operation");
+    assert!(f.oneway, "the annotation says what the keyword says");
+    let yes = AnnotationValue::Const(ConstValue::Boolean(true));
+    assert_eq!(f.parameters[0].annotations, [annotation("my", &[(None, yes)])]);
+    assert_eq!(definition(&model, "seven").annotations, [annotation("value", &[(None, integer(7))])]);
+}
+
+#[test]
+fn orb_idl_is_built_in_and_gives_way_to_one_that_is_there() {
+    let text = "#include <orb.idl>\n#include \"tao/orb.idl\"\ntypedef CORBA::StringSeq T;";
+    let model = model(text);
+    assert_eq!(definition(&model, "CORBA::StringSeq").repository_id, "IDL:omg.org/CORBA/StringSeq:1.0");
+    assert_eq!(definition(&model, "T").repository_id, "IDL:T:1.0");
+    let built_in: Vec<bool> = model.sources().files().iter().map(|it| it.built_in).collect();
+    assert_eq!(built_in, [false, true]);
+    let provider =
+        MemoryFiles::new().with("main.idl", text).with("lib/orb.idl", "module CORBA { typedef long StringSeq; };");
+    let options = FrontEndOptions { include_paths: vec!["lib".into()], ..FrontEndOptions::default() };
+    let own = compile_with(&options, &provider, Path::new("main.idl")).expect("one orb.idl is enough");
+    assert!(
+        matches!(own.lookup("CORBA::StringSeq").and_then(|it| it.as_typedef()), Some(it) if it.ty == Type::Primitive(Primitive::Long))
+    );
 }

@@ -46,6 +46,6 @@ macro_rules! files {
     };
 }
 
-files!(good, expect: bank constants decimals escaped ids interfaces types unions values);
-files!(bad, expect_err: anonymous bounds collisions constants decimals included inheritance kinds literals macros names oneway pragmas
+files!(good, expect: annotations bank constants corba decimals escaped ids interfaces types unions values);
+files!(bad, expect_err: annotations anonymous bounds collisions constants decimals included inheritance kinds literals macros names oneway pragmas
     preprocessor recursion syntax unions unsupported values);

@@ -39,7 +39,7 @@ mod tests {
         let mut sources = SourceMap::default();
         for text in ["", "\n", "a\nbä c\n\nd", "one line"] {
             let text: Arc<str> = text.into();
-            sources.add(SourceFile { path: "x".into(), text, included_from: None });
+            sources.add(SourceFile { path: "x".into(), text, included_from: None, built_in: false });
         }
         let lines = Lines::new(&sources);
         for (number, file) in sources.files().iter().enumerate() {

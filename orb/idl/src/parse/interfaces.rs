@@ -216,8 +216,9 @@ impl Parser<'_> {
     }
 
     fn parameter(&mut self) -> Parsed<Parameter> {
-        let annotations = self.annotations()?;
+        let mut annotations = self.annotations()?;
         let (mode, mode_span) = self.parameter_mode()?;
+        annotations.extend(self.annotations()?);
         let ty = self.type_spec("the type of a parameter")?;
         let name = self.defined_identifier("the name of a parameter")?;
         if self.at(Punct::OpenBracket) {

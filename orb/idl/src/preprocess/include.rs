@@ -11,6 +11,10 @@ use crate::lexer::tokenize;
 use crate::source::{SourceFile, Span};
 use crate::token::{Token, TokenKind};
 
+/// The file that is found where no include path has it, and the path that stands for it.
+const ORB_IDL: &str = include_str!("orb.idl");
+const BUILT_IN: &str = "<built in>/orb.idl";
+
 impl Preprocessor<'_> {
     pub(super) fn open_main(&mut self, path: &Path, octets: Vec<u8>) {
         let text = decode(octets);
@@ -22,7 +26,9 @@ impl Preprocessor<'_> {
     }
 
     fn open(&mut self, path: PathBuf, text: Arc<str>, included_from: Option<Span>) {
-        let file = self.context.sources.add(SourceFile { path: path.clone(), text: text.clone(), included_from });
+        let built_in = path == Path::new(BUILT_IN);
+        let source = SourceFile { path: path.clone(), text: text.clone(), included_from, built_in };
+        let file = self.context.sources.add(source);
         let tokens = tokenize(file, &text, self.context.interner);
         if let Some(name) = guard(&tokens, self.context.interner) {
             self.guards.insert(path.clone(), name);
@@ -134,7 +140,14 @@ impl Preprocessor<'_> {
                 Err(error) => return Err((path, error)),
             }
         }
-        Ok(None)
+        Ok(is_orb_idl(name).then(|| (PathBuf::from(BUILT_IN), self.built_in().into())))
+    }
+
+    /// Our own `orb.idl`, or nothing if another one has been read.
+    fn built_in(&self) -> &'static str {
+        let mut files = self.context.sources.files().iter();
+        let is_orb_idl = |path: &Path| path.file_name().is_some_and(|it| it == "orb.idl");
+        if files.any(|file| !file.built_in && is_orb_idl(&file.path)) { "" } else { ORB_IDL }
     }
 
     fn candidates(&self, name: &str, angled: bool) -> Vec<PathBuf> {
@@ -155,6 +168,13 @@ impl Preprocessor<'_> {
         }
         self.report(error.help("give the folder that holds it as an include path"));
     }
+}
+
+/// Whether the file that is meant belongs to an ORB: `orb.idl` (CORBA 3.3 Part 1, 7.16), in whose folder ever; or one of the
+/// parts of it that TAO has, such as `tao/StringSeq.pidl`.
+fn is_orb_idl(name: &str) -> bool {
+    let part = name.strip_prefix("tao/").and_then(|it| it.strip_suffix(".pidl"));
+    name == "orb.idl" || name.ends_with("/orb.idl") || part.is_some_and(|it| !it.contains('/'))
 }
 
 /// The text between the quotes or angle brackets that `text` starts with.

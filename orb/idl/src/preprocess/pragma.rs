@@ -1,4 +1,5 @@
-//! Pragmas: those that set repository ids (CORBA 3.3 Part 1, 14.7.5), and `once`. All others belong to other tools.
+//! Pragmas: those that set repository ids (CORBA 3.3 Part 1, 14.7.5), and `once`. All others belong to other tools: those of well-known
+//! ones are passed, and a warning says that others are not known.
 
 use super::{EventKind, Preprocessor};
 use crate::diagnostic::Diagnostic;
@@ -9,6 +10,28 @@ use crate::token::{Punct, Token, TokenKind};
 
 const OURS: [&str; 4] = ["prefix", "ID", "version", "once"];
 
+/// What other compilers read in IDL that is meant for them too: omniORB's and Orbix's, TAO's and CIAO's, those of DDS, and those
+/// of C preprocessors. Nothing is said about them.
+const OTHERS: [&str; 17] = [
+    "hh",
+    "inclusion",
+    "end",
+    "component",
+    "ciao",
+    "dds4ccm",
+    "ndds",
+    "opendds",
+    "keylist",
+    "topic",
+    "local",
+    "pack",
+    "ident",
+    "warning",
+    "GCC",
+    "STDC",
+    "javaPackage",
+];
+
 impl Preprocessor<'_> {
     pub(super) fn pragma(&mut self, line: &[Token], span: Span) {
         let Some((&first, rest)) = line.split_first() else {
@@ -16,20 +39,22 @@ impl Preprocessor<'_> {
         };
         match &*self.spelling(first) {
             "prefix" => self.pragma_prefix(rest, span),
-            "ID" => self.pragma_id(rest, span),
+            "ID" | "id" => self.pragma_id(rest, span),
             "version" => self.pragma_version(rest, span),
             "once" => {
                 if let Some(file) = self.files.last() {
                     self.once.insert(file.path.clone());
                 }
             }
+            other if OTHERS.contains(&other) || other.starts_with("DCPS_") => {}
             other => {
-                if let Some(known) = suggest::closest(other, OURS) {
-                    let warning = Diagnostic::warning(format!("the pragma `{other}` is not known"))
-                        .at(first.span, "ignored")
-                        .help(format!("did you mean `{known}`?"));
-                    self.report(warning);
+                let other: String = other.chars().take(40).collect();
+                let mut warning =
+                    Diagnostic::warning(format!("the pragma `{other}` is not known")).at(first.span, "ignored");
+                if let Some(known) = suggest::closest(&other, OURS) {
+                    warning = warning.help(format!("did you mean `{known}`?"));
                 }
+                self.report(warning);
             }
         }
     }

@@ -121,7 +121,8 @@ fn expansion_without_end_is_an_error() {
 fn user_errors_and_warnings_are_passed_on() {
     complains("#error do not\n", "#error: do not");
     complains("#warning take care\n", "#warning: take care");
-    expands("#if 0\n#error no\n#endif\n#line 5 \"x\"\n# 7 \"y\"\n#pragma whatever\na", "a");
+    expands("#if 0\n#error no\n#endif\n#line 5 \"x\"\n# 7 \"y\"\n#pragma hh\n#pragma\na", "a");
+    complains("#pragma whatever\n", "the pragma `whatever` is not known");
 }
 
 #[test]
