@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
-use spandrel_idl::rust::{BadNativeType, BadRuntimePath, Options, generate};
+use spandrel_idl::rust::{BadEngine, BadNativeType, BadRuntimePath, Options, generate};
 use spandrel_idl::source::SourceMap;
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model};
 
@@ -104,6 +104,12 @@ impl Builder {
             Err(refused) => _ = self.refused.get_or_insert(refused),
         }
         self
+    }
+
+    /// Chooses the engine that marshals, as [`Options::marshal`] does: `"interpretive"`, or `"Bank::Account=adaptive"`.
+    #[must_use]
+    pub fn marshal(self, choice: &str) -> Self {
+        self.choose(|rust| rust.marshal(choice).map_err(Refused::Marshal))
     }
 
     /// Writes to this folder, which must exist, instead of the build's `OUT_DIR`.
@@ -200,6 +206,8 @@ pub enum Error {
     Runtime(BadRuntimePath),
     /// What a native type should be is no type.
     Native(BadNativeType),
+    /// There is no such marshaling engine.
+    Marshal(BadEngine),
     /// Cargo does not listen.
     Cargo(io::Error),
 }
@@ -209,6 +217,7 @@ pub enum Error {
 enum Refused {
     Runtime(BadRuntimePath),
     Native(BadNativeType),
+    Marshal(BadEngine),
 }
 
 impl From<Refused> for Error {
@@ -216,6 +225,7 @@ impl From<Refused> for Error {
         match refused {
             Refused::Runtime(error) => Self::Runtime(error),
             Refused::Native(error) => Self::Native(error),
+            Refused::Marshal(error) => Self::Marshal(error),
         }
     }
 }
@@ -234,6 +244,7 @@ impl fmt::Display for Error {
             Self::NotAFile(path) => write!(f, "`{}` does not name a file", path.display()),
             Self::Runtime(error) => write!(f, "{error}"),
             Self::Native(error) => write!(f, "{error}"),
+            Self::Marshal(error) => write!(f, "{error}"),
             Self::Cargo(_) => f.write_str("cannot write to standard output"),
         }
     }

@@ -39,6 +39,7 @@ pub use bounded::{BoundedString, BoundedVec, OverBound};
 pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
 pub use decoder::{Decoder, Joint};
 pub use encoder::{Encoder, Hole, LEND_OCTETS};
+pub use engine::{SWITCH_AFTER, switch_after};
 pub use error::CdrError;
 pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
 pub use ior::{Binder, FromBound, Ior, Reference, TaggedComponent, TaggedProfile};

@@ -2,7 +2,6 @@
 
 pub use std::{borrow::Cow, sync::Arc};
 
-pub use spandrel_cdr::interpret;
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
     ValueType,
@@ -12,6 +11,7 @@ pub use spandrel_cdr::{
     FixedSize, FromBound, Ior, Label, LongDouble, Pad, Reference, TypeCode, Typed, ValueModifier, Visibility, WString,
     Wide, decode_fixed_vec, encode_fixed_slice, encode_padded_slice, lend_padded, zerocopy,
 };
+pub use spandrel_cdr::{engine::Compiled, interpret};
 pub use spandrel_giop::SystemException;
 
 pub use crate::{Context, Interface, ObjectRef, Replied, Servant, ServerCall, UserException, UserExceptions};

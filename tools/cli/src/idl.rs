@@ -19,6 +19,7 @@ Examples:
   spandrel idl bank.idl -o src/generated
   spandrel idl -I /usr/share/idl -D DEBUG -D LIMIT=10 bank.idl teller.idl -o out
   spandrel idl bank.idl --stdout | less
+  spandrel idl bank.idl --marshal interpretive --marshal Bank::Account=compiled
   spandrel idl --check *.idl
   spandrel idl bank.idl --dump json | jq '.definitions[].name'
 
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     /// Make the padding of these structs explicit, so that sequences of them are sent from where they lie; `all` for every struct that allows it
     #[arg(long, value_name = "STRUCT,..", value_delimiter = ',')]
     pad: Vec<String>,
+    /// The engine that marshals: compiled, interpretive or adaptive, for everything or for what is named
+    #[arg(long, value_name = "[NAME=]ENGINE")]
+    marshal: Vec<String>,
 }
 
 /// What `--dump` prints.
@@ -105,6 +109,8 @@ impl Args {
 
     fn options(&self) -> anyhow::Result<Options> {
         let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
+        let options = self.marshal.iter().try_fold(options, |options, choice| options.marshal(choice));
+        let options = options.context("cannot use --marshal")?;
         Ok(if self.pad.iter().any(|name| name == "all") {
             options.pad_all()
         } else {

@@ -33,6 +33,47 @@ macro_rules! interpret {
         $crate::interpret!(@enumeration $name { $($variant),* });
         $crate::interpret!(@codec $name);
     };
+    // Both engines: beside the table, the type implements `engine::Compiled`.
+    (adaptive struct $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+        $crate::interpret!(@table $name { $($field: $type),* });
+        impl $crate::engine::Adaptive for $name {
+            #[inline]
+            fn switch() -> &'static $crate::engine::Switch<Self> {
+                static SWITCH: $crate::engine::Switch<$name> = $crate::engine::Switch::new();
+                &SWITCH
+            }
+        }
+        $crate::interpret!(@switched $name);
+    };
+    (@switched $name:ident) => {
+        impl $crate::Encode for $name {
+            #[inline]
+            fn encode<'a>(&'a self, out: &mut $crate::Encoder<'a>) -> ::core::result::Result<(), $crate::CdrError> {
+                <$name as $crate::engine::Adaptive>::switch().encode(self, out)
+            }
+            #[inline]
+            fn encode_slice<'a>(
+                items: &'a [Self],
+                out: &mut $crate::Encoder<'a>,
+            ) -> ::core::result::Result<(), $crate::CdrError> {
+                <$name as $crate::engine::Adaptive>::switch().encode_slice(items, out)
+            }
+        }
+        impl $crate::Decode for $name {
+            const MIN_OCTETS: usize = <$name as $crate::engine::Interpreted>::PROGRAM.min_octets();
+            #[inline]
+            fn decode(input: &mut $crate::Decoder<'_>) -> ::core::result::Result<Self, $crate::CdrError> {
+                <$name as $crate::engine::Adaptive>::switch().decode(input)
+            }
+            #[inline]
+            fn decode_vec(
+                input: &mut $crate::Decoder<'_>,
+                len: usize,
+            ) -> ::core::result::Result<::std::vec::Vec<Self>, $crate::CdrError> {
+                <$name as $crate::engine::Adaptive>::switch().decode_vec(input, len)
+            }
+        }
+    };
     (@codec $name:ident) => {
         impl $crate::Encode for $name {
             #[inline]
@@ -72,14 +113,13 @@ macro_rules! interpret {
         const _: () = {
             #[allow(unused_imports, reason = "only members without a table need it")]
             use $crate::engine::CodesItself as _;
-            use $crate::engine::{Field, Op, Program};
-            const FIELDS: &[Field] = &[$({
+            const FIELDS: &[$crate::engine::Field] = &[$({
                 // The field has just this type: a raw pointer is not coerced to that of another, as a reference is.
                 let _: fn(&$name) -> *const $type = |value| {
                     let $name { $field: field, .. } = value;
                     &raw const *field
                 };
-                Field {
+                $crate::engine::Field {
                     at: ::core::mem::offset_of!($name, $field),
                     program: $crate::engine::Table::<$type>::PROGRAM,
                 }
@@ -90,31 +130,30 @@ macro_rules! interpret {
             };
             const MOST: usize = $crate::engine::most_ops(FIELDS);
             const LEN: usize = $crate::engine::assemble::<MOST>(FIELDS).len();
-            static OPS: [Op; LEN] = $crate::engine::assemble::<MOST>(FIELDS).exactly();
-            static PROGRAM: Program = $crate::engine::structure::<$name>(FIELDS, &OPS);
+            static OPS: [$crate::engine::Op; LEN] = $crate::engine::assemble::<MOST>(FIELDS).exactly();
+            static PROGRAM: $crate::engine::Program = $crate::engine::structure::<$name>(FIELDS, &OPS);
             // SAFETY: the fields are all that the struct has, at their offsets, with the tables of their types.
             unsafe impl $crate::engine::Interpreted for $name {
-                const PROGRAM: &'static Program = &PROGRAM;
+                const PROGRAM: &'static $crate::engine::Program = &PROGRAM;
             }
         };
     };
     (@enumeration $name:ident { $($variant:ident),* }) => {
         const _: () = {
-            use $crate::engine::{EnumTable, Op, Program};
             // Each of its enumerators.
             let _: fn($name) = |value| match value {
                 $($name::$variant => (),)*
             };
-            static TABLE: EnumTable = $crate::engine::enum_table(
+            static TABLE: $crate::engine::EnumTable = $crate::engine::enum_table(
                 ::core::stringify!($name),
                 // SAFETY: it compiles only for types of four octets, and an enumerator is initialised.
                 &[$(unsafe { ::core::mem::transmute::<$name, u32>($name::$variant) }),*],
             );
-            static OPS: [Op; 1] = [Op::Enum { at: 0, table: &TABLE }];
-            static PROGRAM: Program = $crate::engine::enumeration::<$name>(&OPS);
+            static OPS: [$crate::engine::Op; 1] = [$crate::engine::Op::Enum { at: 0, table: &TABLE }];
+            static PROGRAM: $crate::engine::Program = $crate::engine::enumeration::<$name>(&OPS);
             // SAFETY: each number up to that of the enumerators is one of them, as it is in memory.
             unsafe impl $crate::engine::Interpreted for $name {
-                const PROGRAM: &'static Program = &PROGRAM;
+                const PROGRAM: &'static $crate::engine::Program = &PROGRAM;
             }
         };
     };

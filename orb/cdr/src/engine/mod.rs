@@ -7,10 +7,12 @@
 //!
 //! This is the only module of the crate with `unsafe`. All of it rests on one promise, that of [`Interpreted`]: a table says
 //! the truth about its type. Tables are made only here for types of Rust and of this crate, and by the exported macros from a
-//! type's own declaration, which the compiler checks; nobody fills one by hand.
+//! type's own declaration, which the compiler checks; nobody fills one by hand. Switching between the engines while a program
+//! runs belongs to `adaptive`.
 //!
 //! The idea is that of TAO's optimised interpreter of TypeCodes.
 
+mod adaptive;
 mod assemble;
 mod bulk;
 mod macros;
@@ -23,6 +25,7 @@ mod write;
 
 use std::mem::MaybeUninit;
 
+pub use adaptive::{Adaptive, Compiled, SWITCH_AFTER, Switch, switch_after};
 pub use assemble::{Field, Ops, assemble, most_ops, structure};
 pub use program::{EnumTable, Op, Program};
 pub use types::{CodesItself, Table, opaque_program};

@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
+use super::interpreted::{self, Engine};
 use super::types::Scope;
 use super::{docs, fixed, lints, prelude};
 use crate::model::{Definition, Enum};
@@ -19,8 +20,12 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     let docs = body.enumerators.iter().map(|&id| docs::attributes(&cx.model[id].doc));
     let first = (0..variants.len()).map(|index| (index == 0).then(|| quote! { #[default] }));
     let ordinals: Vec<Literal> = (0..variants.len()).map(Literal::usize_unsuffixed).collect();
-    let (encode_slice, decode_vec) = fixed::forwards(scope);
     let padding = cx.padding.derives(scope, definition.id);
+    // What an adaptive type would go over to is no shorter way for an enumerator.
+    let codec = match interpreted::engine(scope, definition.id) {
+        Engine::Compiled => codec(scope, ident),
+        Engine::Interpretive | Engine::Adaptive => interpreted::enumeration(scope, ident, &variants),
+    };
     quote! {
         #doc
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +42,27 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
                 }
             }
         }
+        #codec
+        impl #rt::FixedSize for #ident {
+            const FIRST_ALIGN: usize = 4;
+            const ALIGN: usize = 4;
+            const SIZE: usize = 4;
+            #[inline]
+            fn put<const SWAP: bool>(&self, out: &mut [u8]) {
+                <u32 as #rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
+            }
+            #[inline]
+            fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, #rt::CdrError> {
+                <Self as TryFrom<u32>>::try_from(<u32 as #rt::FixedSize>::get::<SWAP>(input)?)
+            }
+        }
+    }
+}
+
+fn codec(scope: Scope<'_, '_>, ident: &Ident) -> TokenStream {
+    let rt = scope.rt();
+    let (encode_slice, decode_vec) = fixed::forwards(scope);
+    quote! {
         impl #rt::Encode for #ident {
             #[inline]
             fn encode<'a>(&'a self, out: &mut #rt::Encoder<'a>) -> Result<(), #rt::CdrError> {
@@ -52,19 +78,6 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
                 <Self as TryFrom<u32>>::try_from(input.u32()?)
             }
             #decode_vec
-        }
-        impl #rt::FixedSize for #ident {
-            const FIRST_ALIGN: usize = 4;
-            const ALIGN: usize = 4;
-            const SIZE: usize = 4;
-            #[inline]
-            fn put<const SWAP: bool>(&self, out: &mut [u8]) {
-                <u32 as #rt::FixedSize>::put::<SWAP>(&(*self as u32), out);
-            }
-            #[inline]
-            fn get<const SWAP: bool>(input: &[u8]) -> Result<Self, #rt::CdrError> {
-                <Self as TryFrom<u32>>::try_from(<u32 as #rt::FixedSize>::get::<SWAP>(input)?)
-            }
         }
     }
 }

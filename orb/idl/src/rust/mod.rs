@@ -11,6 +11,7 @@ mod docs;
 mod enums;
 mod errors;
 mod fixed;
+mod interpreted;
 mod layout;
 mod lints;
 mod local;
@@ -35,6 +36,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::model::{DefId, Definition, DefinitionKind, Model};
+pub use interpreted::{BadEngine, Engine};
 use names::ModulePath;
 pub use options::{BadNativeType, BadRuntimePath, Options};
 use types::{Context, Scope};

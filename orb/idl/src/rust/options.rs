@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::interpreted::{BadEngine, Engines};
 use super::padded::Chosen;
 
 /// What can be chosen about the generated code.
@@ -10,12 +11,18 @@ pub struct Options {
     pub(super) runtime: String,
     pub(super) natives: BTreeMap<String, String>,
     pub(super) padded: Chosen,
+    pub(super) engines: Engines,
 }
 
 impl Default for Options {
     /// For applications: the runtime is `::spandrel::generated`.
     fn default() -> Self {
-        Self { runtime: "::spandrel::generated".to_owned(), natives: BTreeMap::new(), padded: Chosen::None }
+        Self {
+            runtime: "::spandrel::generated".to_owned(),
+            natives: BTreeMap::new(),
+            padded: Chosen::None,
+            engines: Engines::default(),
+        }
     }
 }
 
@@ -34,6 +41,17 @@ impl Options {
     pub fn runtime(mut self, path: &str) -> Result<Self, BadRuntimePath> {
         syn::parse_str::<syn::Path>(path).map_err(|_| BadRuntimePath(path.to_owned()))?;
         self.runtime = path.to_owned();
+        Ok(self)
+    }
+
+    /// Chooses the marshaling engine: `compiled` (without this), `interpretive` or `adaptive` for everything, or
+    /// `Bank::Account=interpretive` for a module, interface or type, and for all that is declared inside. What is said of
+    /// the inner one holds. Structs with explicit padding are always compiled: their memory is their encoding.
+    ///
+    /// # Errors
+    /// If there is no such engine.
+    pub fn marshal(mut self, choice: &str) -> Result<Self, BadEngine> {
+        self.engines.choose(choice)?;
         Ok(self)
     }
 

@@ -68,14 +68,20 @@ fn spaced(text: &str) -> String {
     let mut before = "";
     for line in text.lines() {
         let line_start = line.trim_start();
-        let begins = ["///", "#[", "pub ", "impl", "fn "].iter().any(|start| line_start.starts_with(start));
+        let is_table = line_start.ends_with("::interpret! {");
+        let begins = is_table || ["///", "#[", "pub ", "impl", "fn "].iter().any(|start| line_start.starts_with(start));
         let one_liners =
             before.ends_with(';') && !["///", "#[", "fn "].iter().any(|start| line_start.starts_with(start));
         let ended = before.ends_with('}') || (before.ends_with(';') && !before.trim_start().starts_with("out"));
         if begins && ended && !(one_liners && line.ends_with(';')) {
             spaced.push('\n');
         }
-        spaced.push_str(line);
+        if before.ends_with("::interpret! {") {
+            // The formatter takes a macro's tokens for an expression at best.
+            spaced.push_str(&line.replace(" : ", ": "));
+        } else {
+            spaced.push_str(line);
+        }
         spaced.push('\n');
         before = line;
     }

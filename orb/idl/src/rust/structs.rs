@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::interpreted::{self, Engine};
 use super::types::Scope;
 use super::{docs, fixed, lints, names, padded};
 use crate::model::{Definition, Struct};
@@ -17,6 +18,10 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
     if scope.cx.is_local(definition.id) {
         lints::allow_no_debug(scope.cx, traits);
         return declared;
+    }
+    if interpreted::engine(scope, definition.id) == Engine::Interpretive {
+        let table = interpreted::structure(scope, definition, body);
+        return quote! { #declared #table };
     }
     let layout = fixed::layout_of_struct(scope, definition.id);
     let codec = codec(scope, definition, body, layout.is_some());
@@ -47,7 +52,10 @@ pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &St
         quote! { f.write_str(#name) }
     };
     let codec = (!scope.cx.is_local(definition.id)).then(|| {
-        let codec = codec(scope, definition, body, false);
+        let codec = match interpreted::engine(scope, definition.id) {
+            Engine::Interpretive => interpreted::structure(scope, definition, body),
+            _ => codec(scope, definition, body, false),
+        };
         quote! {
             #codec
             impl #rt::UserException for #ident {
@@ -79,8 +87,9 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, der
         quote! { #doc pub #field: #ty }
     });
     let members = padded::declare(scope, definition.id, &fields, members.collect());
+    let representation = interpreted::representation(interpreted::engine(scope, definition.id));
     let padding = scope.cx.padding.derives(scope, definition.id);
-    quote! { #doc #derive #padding pub struct #ident { #( #members ),* } }
+    quote! { #doc #derive #representation #padding pub struct #ident { #( #members ),* } }
 }
 
 fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed: bool) -> TokenStream {
@@ -105,22 +114,32 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     let (encode_slice, lend) = if is_padded { padded::forwards(scope) } else { (encode_slice, TokenStream::new()) };
     let values = fields.iter().map(|field| quote! { #field: #rt::Decode::decode(input)? });
     let values = values.chain(padded::zeros(scope, definition.id, &fields));
+    let encode = quote! {
+        #inline
+        fn encode<'a>(&'a self, #out: &mut #rt::Encoder<'a>) -> Result<(), #rt::CdrError> {
+            #encode
+        }
+        #encode_slice
+    };
+    let decode = quote! {
+        #inline
+        fn decode(#input: &mut #rt::Decoder<'_>) -> Result<Self, #rt::CdrError> {
+            Ok(Self { #( #values ),* })
+        }
+        #decode_vec
+        #lend
+    };
+    if interpreted::engine(scope, definition.id) == Engine::Adaptive {
+        let table = interpreted::structure(scope, definition, body);
+        return quote! { impl #rt::Compiled for #ident { #encode #decode } #table };
+    }
     quote! {
         impl #rt::Encode for #ident {
-            #inline
-            fn encode<'a>(&'a self, #out: &mut #rt::Encoder<'a>) -> Result<(), #rt::CdrError> {
-                #encode
-            }
-            #encode_slice
+            #encode
         }
         impl #rt::Decode for #ident {
             const MIN_OCTETS: usize = #least;
-            #inline
-            fn decode(#input: &mut #rt::Decoder<'_>) -> Result<Self, #rt::CdrError> {
-                Ok(Self { #( #values ),* })
-            }
-            #decode_vec
-            #lend
+            #decode
         }
     }
 }

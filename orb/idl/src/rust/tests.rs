@@ -437,3 +437,25 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_type_with_a_table_has_one_line_instead_of_code() {
+    let files = MemoryFiles::new().with("test.idl", BANK);
+    let model = compile_with(&FrontEndOptions::default(), &files, Path::new("test.idl")).expect("correct IDL");
+    let options =
+        Options::default().marshal("interpretive").and_then(|options| options.marshal("Bank::Point=compiled"));
+    let rust = generate(&model, &options.expect("engines"));
+    let has = |text: &str| flat(&rust).contains(&flat(text));
+    assert!(has("#[repr(C)] pub struct Entry {"), "{rust}");
+    assert!(has("rt::interpret! { struct Entry { who: String, amount: i64 } }"), "{rust}");
+    assert!(has("rt::interpret! { enum Kind { Current, Savings } }"), "{rust}");
+    assert!(has("rt::interpret! { struct Overdrawn { balance: i64 } }"), "{rust}");
+    assert!(!has("impl rt::Encode for Entry"), "{rust}");
+    assert!(has("impl rt::Encode for Point"), "{rust}");
+    let adaptive = generate(&model, &Options::default().marshal("adaptive").expect("an engine"));
+    assert!(flat(&adaptive).contains("impl rt::Compiled for Entry {"), "{adaptive}");
+    assert!(
+        flat(&adaptive).contains("rt::interpret! { adaptive struct Entry { who: String, amount: i64 } }"),
+        "{adaptive}"
+    );
+}

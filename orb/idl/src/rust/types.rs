@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
+use super::interpreted::Engines;
 use super::layout::LeafCounts;
 use super::names::{ModulePath, Names, path};
 use super::padded::PaddingTable;
@@ -23,6 +24,7 @@ pub(super) struct Context<'m> {
     pub(super) padding: PaddingTable,
     pub(super) sizes: SizeTable,
     pub(super) runtime: syn::Path,
+    pub(super) engines: Engines,
     /// What the program says that native types are, by their scoped names.
     pub(super) natives: &'m BTreeMap<String, String>,
     /// The type parameter of skeletons: what implements the servant trait.
@@ -72,6 +74,7 @@ impl<'m> Context<'m> {
             padding: PaddingTable::new(model, &options.padded, &leaf_counts),
             leaf_counts,
             sizes: SizeTable::new(model),
+            engines: options.engines.clone(),
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             local,
             natives: &options.natives,
