@@ -127,7 +127,7 @@ fn interface(number: usize, group: usize) -> String {
         _ => format!(" : Service{}", (group - 1) / 2),
     };
     // Inheritance is kept shallow, as it is in practice.
-    let base = if group == 0 && number % 8 == 0 { String::new() } else { base };
+    let base = if group == 0 && number.is_multiple_of(8) { String::new() } else { base };
     format!(
         "  /**\n   * A service of the subsystem.\n   *\n   * More about it.\n   */\n\
          \x20 interface Service{group}{base} {{\n\

@@ -3,7 +3,7 @@
 //!
 //! The values are made by [`values`], in the same manner as in `peers/omniorb/values.hh`; README.md states it. The
 //! programs `interop-server` and `interop-client` are what `cargo xtask interop` runs against omniORB's; the tests here
-//! run both sides in one process. `interop-ids` prints the repository ids of an IDL file.
+//! run both sides in one process.
 #![forbid(unsafe_code)]
 
 mod cases;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::bounded::Bounded;
 use crate::matrix::{Matrix, Outcome};
-use crate::{ids, packages, place};
+use crate::{idl, packages, place};
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
 const ORDERS: [&str; 2] = ["little", "big"];
@@ -36,12 +36,11 @@ pub(crate) fn run(only: &str) -> Result<()> {
         println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
     }
     println!("\n{matrix}");
-    let ids = ids::compare()?;
-    println!("{ids}");
-    if !matrix.is_good() || !ids.is_good() {
+    let idl = idl::run();
+    if !matrix.is_good() {
         bail!("interoperability is broken: see above");
     }
-    Ok(())
+    idl
 }
 
 /// Builds the C++ programs, or finds them up to date.

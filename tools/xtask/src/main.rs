@@ -7,7 +7,7 @@
 mod bounded;
 mod fuzz;
 mod golden;
-mod ids;
+mod idl;
 mod interop;
 mod matrix;
 mod models;
@@ -27,7 +27,9 @@ const USAGE: &str = "\
 cargo xtask NAME
 
   interop [--only PREFIX]   run our ORB against omniORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
-                            and compare the repository ids of both IDL compilers; builds and installs what it needs
+                            and compare both IDL compilers; builds and installs what it needs
+  idl                       compare what our IDL compiler and omniidl understand of the files that Debian ships and of ours;
+                            installs what it needs
   golden                    record the golden GIOP messages of orb/giop/tests again
   fuzz [--seconds N | --runs N]
                             replay every fuzz target's corpus, then fuzz each for N seconds (default 20) from a new
@@ -55,6 +57,7 @@ fn run(arguments: &[String]) -> Result<()> {
     match words.as_slice() {
         ["interop"] => interop::run(""),
         ["interop", "--only", prefix] => interop::run(prefix),
+        ["idl"] => idl::run(),
         ["golden"] => golden::run(),
         ["fuzz"] => fuzz::run(Bound::Seconds(20)),
         ["fuzz", "--seconds", seconds] => fuzz::run(Bound::Seconds(seconds.parse()?)),

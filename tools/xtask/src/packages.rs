@@ -32,7 +32,15 @@ pub(crate) const OMNIORB: &[Need] = &[
     program("pkg-config", "pkg-config"),
     program("omniidl", "omniidl"),
     Need { what: What::Library("omniORB4"), package: "libomniorb4-dev" },
+];
+
+/// What the comparison of IDL compilers needs: the other one, and files.
+pub(crate) const IDL: &[Need] = &[
+    program("omniidl", "omniidl"),
     Need { what: What::Folder("/usr/share/idl/omniORB/COS"), package: "omniorb-idl" },
+    Need { what: What::Folder("/usr/lib/omniorb/examples"), package: "omniorb-doc" },
+    Need { what: What::Folder("/usr/share/idl/omniEvents"), package: "libomnievents-dev" },
+    Need { what: What::Folder("/usr/share/doc/tcl-combat/examples"), package: "tcl-combat" },
 ];
 
 /// What recording golden messages needs besides.
