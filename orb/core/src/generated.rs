@@ -14,4 +14,6 @@ pub use spandrel_cdr::{
 pub use spandrel_cdr::{engine::Compiled, interpret};
 pub use spandrel_giop::SystemException;
 
-pub use crate::{Context, Interface, ObjectRef, Replied, Servant, ServerCall, UserException, UserExceptions};
+pub use crate::{
+    AsyncReply, Context, Interface, ObjectRef, Replied, Servant, ServerCall, UserException, UserExceptions,
+};

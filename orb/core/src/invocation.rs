@@ -1,5 +1,7 @@
 //! Static invocation: marshal, send, wait, and do it again where the protocol says that this is safe.
 
+use std::time::Duration;
+
 use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{
     CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, ids,
@@ -30,10 +32,26 @@ enum Question<'f, 'a> {
 
 /// What decides whether a failed attempt may be repeated.
 #[derive(Debug, Default)]
-struct Attempts {
+pub(crate) struct Attempts {
     forwards: u32,
     resent: bool,
     went_home: bool,
+}
+
+/// One attempt: which destination is tried now, until one can be connected to.
+#[derive(Debug)]
+pub(crate) struct Tour {
+    destinations: usize,
+    preferred: usize,
+    turn: usize,
+    failure: Option<CallFailure>,
+}
+
+/// What a reply means for its call.
+pub(crate) enum Verdict {
+    Answer(Reply),
+    /// The object is elsewhere.
+    AskAgain,
 }
 
 impl ObjectRef {
@@ -52,7 +70,18 @@ impl ObjectRef {
         decode: impl FnOnce(&mut Decoder<'_>) -> Result<R, CdrError>,
     ) -> Result<R, E> {
         let reply = self.call(operation, &encode)?;
-        let mut input = self.results(&reply);
+        self.read_answer(operation, &reply, decode)
+    }
+
+    /// Reads what an operation returned or raised.
+    #[inline]
+    pub(crate) fn read_answer<R, E: UserExceptions>(
+        &self,
+        operation: &'static str,
+        reply: &Reply,
+        decode: impl FnOnce(&mut Decoder<'_>) -> Result<R, CdrError>,
+    ) -> Result<R, E> {
+        let mut input = self.results(reply);
         if reply.kind == ReplyKind::Reply(ReplyStatus::NoException) {
             return decode(&mut input).map_err(|error| unreadable(operation, error, CompletionStatus::Yes).into());
         }
@@ -112,8 +141,7 @@ impl ObjectRef {
         let mut attempts = Attempts::default();
         loop {
             if deadline.as_ref().is_some_and(|deadline| deadline.remaining().is_zero()) {
-                return Err(SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
-                    .with_detail("the time-out passed before the request could be sent"));
+                return Err(not_sent_in_time());
             }
             let forwarded = self.forwarded();
             let destinations = match &forwarded {
@@ -121,27 +149,34 @@ impl ObjectRef {
                 None => self.home()?,
             };
             match self.attempt(destinations, question, deadline.as_ref()) {
-                Ok(Some(reply)) => match reply.kind {
-                    ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm) => {
-                        attempts.forwards += 1;
-                        self.follow(&reply, &attempts)?;
-                    }
-                    ReplyKind::Reply(ReplyStatus::SystemException) => {
-                        let exception = self.system_exception(&reply);
-                        // A forwarded object that is gone may have moved again: its home knows.
-                        if !(gone(&exception) && self.go_home(&mut attempts)) {
-                            return Err(exception);
-                        }
-                    }
-                    ReplyKind::Reply(ReplyStatus::NeedsAddressingMode) => {
-                        return Err(SystemException::no_implement(0, CompletionStatus::No)
-                            .with_detail("the server wants another addressing disposition than the object key"));
-                    }
-                    _ => return Ok(Some(reply)),
+                Ok(Some(reply)) => match self.judge(reply, &mut attempts)? {
+                    Verdict::Answer(reply) => return Ok(Some(reply)),
+                    Verdict::AskAgain => {}
                 },
                 Ok(None) => return Ok(None),
                 Err(failure) => self.may_repeat(failure, &mut attempts, deadline.as_ref())?,
             }
+        }
+    }
+
+    /// Whether a reply answers the call, or leads elsewhere.
+    pub(crate) fn judge(&self, reply: Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
+        match reply.kind {
+            ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm) => {
+                attempts.forwards += 1;
+                self.follow(&reply, attempts)?;
+                Ok(Verdict::AskAgain)
+            }
+            ReplyKind::Reply(ReplyStatus::SystemException) => {
+                let exception = self.system_exception(&reply);
+                // A forwarded object that is gone may have moved again: its home knows.
+                if gone(&exception) && self.go_home(attempts) { Ok(Verdict::AskAgain) } else { Err(exception) }
+            }
+            ReplyKind::Reply(ReplyStatus::NeedsAddressingMode) => {
+                Err(SystemException::no_implement(0, CompletionStatus::No)
+                    .with_detail("the server wants another addressing disposition than the object key"))
+            }
+            _ => Ok(Verdict::Answer(reply)),
         }
     }
 
@@ -152,44 +187,30 @@ impl ObjectRef {
         question: &Question<'_, '_>,
         deadline: Option<&Deadline>,
     ) -> Result<Option<Reply>, CallFailure> {
-        let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
-        let mut failure = None;
-        for turn in 0..destinations.len() {
-            let index = (preferred + turn) % destinations.len();
+        let mut tour = Tour::new(self, destinations.len());
+        while let Some(index) = tour.index() {
             let destination = &destinations[index];
-            // Those that may have to be tried after this one get their share of the time.
-            let left = u32::try_from(destinations.len() - turn).unwrap_or(u32::MAX);
-            let lease = match destination.peer.lease(deadline.map(|deadline| deadline.remaining() / left)) {
+            let lease = match destination.peer.lease(tour.share_of(deadline)) {
                 Ok(lease) => lease,
                 Err(refused) => {
-                    failure = Some(refused);
+                    tour.refused(refused);
                     continue;
                 }
             };
             let fresh = lease.fresh;
             match exchange(&lease, destination, question, deadline) {
-                // A server that takes connections only to close them is full, or about to end.
-                Err(refused) if refused.stale && fresh => failure = Some(full(refused)),
-                Err(refused) => {
-                    if refused.stale {
-                        // The others that lay idle were most likely closed with it.
-                        destination.peer.drop_idle();
-                    }
-                    return Err(refused);
-                }
+                Err(failure) => tour.failed(failure, fresh, destination)?,
                 answered => {
-                    if turn > 0 {
-                        self.preferred().store(index, Ordering::Relaxed);
-                    }
+                    tour.arrived(self);
                     return answered;
                 }
             }
         }
-        Err(failure.expect("a reference has at least one destination"))
+        Err(tour.into_failure())
     }
 
     /// Ok if the request certainly was not acted on and has not been sent again yet.
-    fn may_repeat(
+    pub(crate) fn may_repeat(
         &self,
         failure: CallFailure,
         attempts: &mut Attempts,
@@ -235,6 +256,64 @@ impl ObjectRef {
     }
 }
 
+impl Tour {
+    pub(crate) fn new(object: &ObjectRef, destinations: usize) -> Self {
+        let preferred = object.preferred().load(Ordering::Relaxed) % destinations;
+        Self { destinations, preferred, turn: 0, failure: None }
+    }
+
+    /// The destination to be tried; none once all have been.
+    pub(crate) fn index(&self) -> Option<usize> {
+        (self.turn < self.destinations).then(|| (self.preferred + self.turn) % self.destinations)
+    }
+
+    /// How long connecting to it may take: those that may have to be tried after it get their share of the time.
+    pub(crate) fn share_of(&self, deadline: Option<&Deadline>) -> Option<Duration> {
+        let left = u32::try_from(self.destinations - self.turn).unwrap_or(u32::MAX);
+        deadline.map(|deadline| deadline.remaining() / left)
+    }
+
+    /// It cannot be connected to.
+    pub(crate) fn refused(&mut self, failure: CallFailure) {
+        self.failure = Some(failure);
+        self.turn += 1;
+    }
+
+    /// A request to it failed.
+    ///
+    /// # Errors
+    /// The failure, unless the next one is to be tried.
+    pub(crate) fn failed(
+        &mut self,
+        failure: CallFailure,
+        fresh: bool,
+        destination: &Destination,
+    ) -> Result<(), CallFailure> {
+        if failure.stale && fresh {
+            // A server that takes connections only to close them is full, or about to end.
+            self.refused(full(failure));
+            return Ok(());
+        }
+        if failure.stale {
+            // The others that lay idle were most likely closed with it.
+            destination.peer.drop_idle();
+        }
+        Err(failure)
+    }
+
+    /// It has answered, and is tried first from now on.
+    pub(crate) fn arrived(&self, object: &ObjectRef) {
+        if let (Some(index), true) = (self.index(), self.turn > 0) {
+            object.preferred().store(index, Ordering::Relaxed);
+        }
+    }
+
+    /// Why none could be connected to.
+    pub(crate) fn into_failure(self) -> CallFailure {
+        self.failure.expect("a reference has at least one destination")
+    }
+}
+
 /// One request on one connection.
 fn exchange(
     connection: &crate::client::ClientConnection,
@@ -260,11 +339,7 @@ fn exchange(
     };
     scratch::give(out.into_scratch());
     match outcome {
-        Ok(Some(reply)) if !reply.kind.answers(question) => {
-            connection.retire();
-            let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
-            Err(CallFailure::new(exception.with_detail("the server answered another kind of question")))
-        }
+        Ok(Some(reply)) if !reply.kind.answers(question) => Err(mistaken(connection)),
         outcome => outcome,
     }
 }
@@ -273,6 +348,19 @@ impl ReplyKind {
     fn answers(self, question: &Question<'_, '_>) -> bool {
         matches!(self, Self::Locate(_)) == matches!(question, Question::Locate)
     }
+}
+
+/// COMM_FAILURE for a reply to a question that nobody asked.
+pub(crate) fn mistaken(connection: &crate::client::ClientConnection) -> CallFailure {
+    connection.retire();
+    let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
+    CallFailure::new(exception.with_detail("the server answered another kind of question"))
+}
+
+/// TIMEOUT for a request that was not sent.
+pub(crate) fn not_sent_in_time() -> SystemException {
+    SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
+        .with_detail("the time-out passed before the request could be sent")
 }
 
 /// True if the object, or the way to it, is no longer where it was.
@@ -289,7 +377,7 @@ fn full(refused: CallFailure) -> CallFailure {
 }
 
 /// MARSHAL for a reply that is not what it should be.
-fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
+pub(crate) fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
     SystemException::from(error)
         .with_completed(completed)
         .with_detail(format!("the reply to `{operation}` cannot be read"))

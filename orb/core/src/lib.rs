@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod asynchronous;
 pub mod client;
 mod context;
 mod destination;
@@ -31,6 +32,7 @@ mod transport;
 pub mod values;
 
 pub use adapter::{Located, ObjectAdapter};
+pub use asynchronous::{AsyncReply, Spawn};
 pub use context::Context;
 pub use endpoint::{Endpoint, EndpointError};
 pub use exceptions::{UserException, UserExceptions};

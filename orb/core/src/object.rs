@@ -3,7 +3,7 @@
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
-use spandrel_giop::{CompletionStatus, SystemException, ids};
+use spandrel_giop::SystemException;
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -131,8 +131,7 @@ impl ObjectRef {
         if self.is_a(I::REPOSITORY_ID)? {
             return Ok(self.unchecked_narrow());
         }
-        let detail = format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
-        Err(SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail))
+        Err(self.is_no::<I>())
     }
 
     /// A typed reference; a call that the object does not support ends in BAD_OPERATION.
@@ -156,6 +155,15 @@ impl ObjectRef {
         }
         let home = self.0.orb.destinations(&self.0.ior)?;
         Ok(self.0.home.get_or_init(|| home.into()))
+    }
+
+    /// Where requests go now, for calls that outlive the caller's hold of the reference.
+    pub(crate) fn destinations(&self) -> Result<Arc<[Destination]>, SystemException> {
+        if let Some(forwarded) = self.forwarded() {
+            return Ok(forwarded);
+        }
+        self.home()?;
+        Ok(Arc::clone(self.0.home.get().expect("it was just made")))
     }
 
     /// Remembers what a LOCATION_FORWARD said.

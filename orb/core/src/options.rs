@@ -58,6 +58,7 @@ impl Default for OrbBuilder {
             },
             client: ClientSettings {
                 connections_per_peer: 5,
+                max_pending: 1024,
                 connect_timeout: None,
                 max_message: MAX_MESSAGE,
                 max_unfinished: MAX_UNFINISHED,
@@ -140,6 +141,14 @@ impl OrbBuilder {
         self
     }
 
+    /// How many requests may wait for their replies on one connection before further asynchronous ones are refused with TRANSIENT
+    /// (default 1,024, at least 1).
+    #[must_use]
+    pub fn pending_requests(mut self, requests: usize) -> Self {
+        self.client.max_pending = requests.max(1);
+        self
+    }
+
     /// How many connections have a thread of their own (default 64); the others are served by a few threads together, at the price
     /// of one more system call for each request. Zero is none.
     #[must_use]
@@ -202,7 +211,7 @@ impl OrbBuilder {
     /// | `-ORBGiopVersion` | `1.0`, `1.1` or `1.2` |
     /// | `-ORBByteOrder` | `big`, `little` or `native` |
     /// | `-ORBMaxMessageSize` | octets |
-    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections` | a number |
+    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPendingRequests` | a number |
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBId` | any; accepted because the standard has it |
     ///
@@ -257,6 +266,7 @@ impl OrbBuilder {
             },
             "-ORBMaxMessageSize" => self.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
             "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
+            "-ORBPendingRequests" => self.pending_requests(value.parse().map_err(|_| bad("a number"))?),
             "-ORBThreadedConnections" => self.threaded_connections(value.parse().map_err(|_| bad("a number"))?),
             "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
             "-ORBSocketQueue" => {

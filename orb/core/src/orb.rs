@@ -14,7 +14,7 @@ use spandrel_sync::{
 
 use crate::{
     Endpoint, InitError, ObjectAdapter, ObjectRef, OrbBuilder,
-    client::{ClientSettings, PeerTable},
+    client::{ClientSettings, PeerTable, Station},
     destination::{Destination, WireSettings},
     initial::InitialReferences,
     server::{Server, ServerSettings, Watcher},
@@ -42,6 +42,8 @@ pub struct Orb(Arc<Core>);
 struct Core {
     settings: Settings,
     peers: PeerTable,
+    /// For asynchronous calls.
+    station: Station,
     server: Arc<Server>,
     watcher: Arc<Watcher>,
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
@@ -78,6 +80,7 @@ impl Orb {
         Self(Arc::new(Core {
             settings,
             peers: PeerTable::new(client),
+            station: Station::default(),
             server: Arc::new(Server::new(server)),
             watcher: Arc::default(),
             adapter: OnceLock::new(),
@@ -91,6 +94,10 @@ impl Orb {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    pub(crate) fn station(&self) -> &Station {
+        &self.0.station
     }
 
     pub(crate) fn watcher(&self) -> &Arc<Watcher> {
@@ -250,6 +257,7 @@ impl Orb {
         let _closed = Closed(&self.0);
         self.0.server.shutdown(self.0.settings.shutdown_timeout);
         self.0.watcher.stop();
+        self.0.station.shut_down();
         self.0.peers.clear();
         if let Some(adapter) = self.adapter() {
             adapter.close();

@@ -154,6 +154,11 @@ impl MessageReader {
         }
     }
 
+    /// True if nothing was read beyond the messages that were taken.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.buffer.filled().is_empty()
+    }
+
     /// Before reading on a thread that serves many connections: uses the memory that the thread keeps.
     pub(crate) fn wake(&mut self) {
         SPARE.with(|spare| {

@@ -15,6 +15,8 @@ pub(crate) trait Transport: Send + Sync + fmt::Debug {
     fn send(&self, octets: &[u8]) -> io::Result<usize>;
     /// Writes some octets of several slices; the number written.
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// Writes as many octets of several slices as it takes without waiting; [`io::ErrorKind::WouldBlock`] if that is none.
+    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Reads what is there, waiting for the first octet; 0 at the end.
     fn recv(&self, room: &mut [u8]) -> io::Result<usize>;
     /// Reads what is there; [`io::ErrorKind::WouldBlock`] if that is nothing.
@@ -41,6 +43,11 @@ impl<S: Transfer> Transport for S {
     #[inline]
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         Transmit::send_v(self, parts)
+    }
+
+    #[inline]
+    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        Transmit::try_send_v(self, parts)
     }
 
     #[inline]

@@ -48,5 +48,8 @@ pub const TAG_OPERATION_INDEX: u32 = 0x5350_4401;
 /// The service context in which a client sends an operation's index.
 pub const CONTEXT_OPERATION_INDEX: u32 = 0x5350_4401;
 
+/// A service context that means nothing: it moves what follows it to another alignment.
+pub const CONTEXT_SHIM: u32 = 0x5350_4403;
+
 /// The service context in which a deadline travels as remaining time.
 pub const CONTEXT_REMAINING_TIME: u32 = 0x5350_4402;

@@ -1,4 +1,8 @@
 //! One connection to a peer, used by one thread or shared by several.
+//!
+//! Threads that wait for a reply are here; calls that no thread waits for are in [`task`].
+
+mod task;
 
 use std::io;
 
@@ -9,9 +13,12 @@ use spandrel_giop::{
 };
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     thread_local,
 };
+
+pub(crate) use task::{Awaiting, Kind, Seat};
+use task::{Outbox, Post, Unsent};
 
 use crate::{
     reader::{Deadline, MessageReader, ReadError},
@@ -29,12 +36,18 @@ const HINT: std::time::Duration = std::time::Duration::from_millis(10);
 pub(crate) struct ClientConnection {
     /// For messages about it: `host:port`.
     peer: Arc<str>,
-    transport: Box<dyn Transport>,
+    transport: Arc<dyn Transport>,
     writer: Mutex<Writer>,
     mux: Mutex<Mux>,
     next_request_id: AtomicU32,
     /// Set when it must not be given to further callers.
     retired: AtomicBool,
+    /// What asynchronous calls have still to send.
+    outbox: Mutex<Outbox>,
+    /// What the reactor is wanted to wait for, as [`task`] says.
+    wanted: AtomicU8,
+    /// The place in the reactor, once an asynchronous call has needed one.
+    post: Mutex<Post>,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +56,8 @@ struct Writer {
     timeout: Option<std::time::Duration>,
     /// A message was not written to its end: whatever followed would be read as the rest of it.
     is_cut: bool,
+    /// A message that an asynchronous call could not write to its end without waiting: comes before all others.
+    rest: Option<Unsent>,
 }
 
 /// Who reads, who waits, and whether there is anything left to wait for.
@@ -58,9 +73,23 @@ struct Mux {
 struct Waiter {
     request_id: u32,
     reply: Option<Reply>,
-    /// Set once it waits for a leader, and may be asked to lead itself. One that still writes may not, or nobody would
-    /// read while it does.
-    wake: Option<Arc<Condition>>,
+    who: Who,
+}
+
+/// Who waits for a reply.
+#[derive(Debug)]
+enum Who {
+    /// A thread, with what it waits on: set once it waits for a leader, and may be asked to lead itself. One that still
+    /// writes may not, or nobody would read while it does.
+    Thread(Option<Arc<Condition>>),
+    /// A call that is told.
+    Task {
+        told: Arc<dyn Awaiting>,
+        /// The transport has taken the last octet of its request, or may have.
+        is_sent: bool,
+    },
+    /// Nobody any more: the reply is dropped when it comes. Until then somebody has to read.
+    Nobody,
 }
 
 /// A Reply or LocateReply with its header read.
@@ -106,7 +135,7 @@ thread_local! {
 }
 
 impl ClientConnection {
-    pub(crate) fn new(peer: Arc<str>, transport: Box<dyn Transport>, reader: MessageReader) -> Self {
+    pub(crate) fn new(peer: Arc<str>, transport: Arc<dyn Transport>, reader: MessageReader) -> Self {
         Self {
             peer,
             transport,
@@ -114,6 +143,9 @@ impl ClientConnection {
             mux: Mutex::new(Mux { reader: Some(Box::new(reader)), waiters: Vec::new(), closed: None }),
             next_request_id: AtomicU32::new(1),
             retired: AtomicBool::new(false),
+            outbox: Mutex::default(),
+            wanted: AtomicU8::new(0),
+            post: Mutex::default(),
         }
     }
 
@@ -177,12 +209,13 @@ impl ClientConnection {
             && mux.reader.is_some()
             && !self.is_retired()
             && let Some(writer) = self.writer.try_lock()
+            && writer.rest.is_none()
             && let Some(reader) = mux.reader.take()
         {
             drop(mux);
             return self.alone(writer, reader, request_id, request, deadline);
         }
-        mux.waiters.push(Waiter { request_id, reply: None, wake: None });
+        mux.waiters.push(Waiter { request_id, reply: None, who: Who::Thread(None) });
         drop(mux);
         match self.send_in_turn(request, deadline) {
             Ok(()) => self.await_reply(request_id, request.wire(), deadline),
@@ -217,10 +250,7 @@ impl ClientConnection {
                 Err(self.last_words(error, said))
             }
         };
-        let mut mux = self.mux.lock();
-        mux.reader = Some(reader);
-        mux.wake_next_leader();
-        drop(mux);
+        self.put_back(reader, None, false);
         outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, request.wire()))
     }
 
@@ -228,8 +258,8 @@ impl ClientConnection {
         if writer.is_cut {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let Writer { timeout, is_cut } = writer;
-        let arm = || {
+        let Writer { timeout, is_cut, rest } = writer;
+        let mut arm = || {
             let wanted = match deadline {
                 None => None,
                 Some(deadline) => Some(deadline.wait().ok_or(io::ErrorKind::TimedOut)?),
@@ -240,7 +270,11 @@ impl ClientConnection {
             }
             Ok(())
         };
-        send_message(&*self.transport, message, arm).inspect_err(|_| *is_cut = true)
+        let sent = match rest {
+            Some(rest) => self.finish_rest(rest, &mut arm).and_then(|()| send_message(&*self.transport, message, arm)),
+            None => send_message(&*self.transport, message, arm),
+        };
+        sent.inspect_err(|_| *is_cut = true)
     }
 
     /// A failed write may have a reason that the peer gave: a CloseConnection that was still unread.
@@ -257,6 +291,7 @@ impl ClientConnection {
 
     fn write_failed(&self, error: io::Error) -> CallFailure {
         self.retire();
+        self.fail_unsent();
         if is_timeout(&error) {
             let detail = format!("the request could not be written to {} within the time-out", self.peer);
             return CallFailure::new(
@@ -287,11 +322,11 @@ impl ClientConnection {
             if let Some(mut reader) = mux.reader.take() {
                 drop(mux);
                 let outcome = self.lead(&mut reader, request_id, deadline);
-                self.hand_on(reader, request_id);
+                self.put_back(reader, Some(request_id), false);
                 return outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, wire));
             }
             let wake = WAKE.with(Arc::clone);
-            mux.waiters[waiter].wake = Some(Arc::clone(&wake));
+            mux.waiters[waiter].who = Who::Thread(Some(Arc::clone(&wake)));
             match deadline {
                 None => wake.wait(&mut mux),
                 Some(deadline) => {
@@ -323,7 +358,7 @@ impl ClientConnection {
             };
             match self.sort(message) {
                 Ok(reply) if reply.request_id == request_id => return Ok(reply),
-                Ok(reply) => self.mux.lock().deliver(reply),
+                Ok(reply) => self.deliver(reply),
                 Err(failure) => return Err(self.close(failure)),
             }
         }
@@ -361,12 +396,29 @@ impl ClientConnection {
         }
     }
 
-    /// Puts the reader back and makes one of those who still wait the next leader.
-    fn hand_on(&self, reader: Box<MessageReader>, request_id: u32) {
+    /// Puts the reader back, of whose thread this was the request, and sees to it that somebody reads on for those who still
+    /// wait: the next leader, or the reactor. `has_looked`: that is the reactor, which has taken all messages that are there.
+    fn put_back(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_looked: bool) {
         let mut mux = self.mux.lock();
+        if let Some(request_id) = request_id {
+            mux.remove(request_id);
+        }
+        let is_drained = has_looked || reader.is_drained();
         mux.reader = Some(reader);
-        mux.remove(request_id);
-        mux.wake_next_leader();
+        if mux.waiters.is_empty() || mux.wake_next_leader() || !mux.has_tasks() {
+            return;
+        }
+        self.want_input();
+        drop(mux);
+        self.tell_reactor(is_drained);
+    }
+
+    /// Replies that nobody waits for any more are dropped.
+    fn deliver(&self, reply: Reply) {
+        let told = self.mux.lock().deliver(reply);
+        if let Some((told, reply)) = told {
+            told.done(Ok(Some(reply)));
+        }
     }
 
     /// Nothing more will come: all who wait learn why.
@@ -375,7 +427,10 @@ impl ClientConnection {
         self.transport.close();
         let mut mux = self.mux.lock();
         mux.closed = Some(failure.clone());
-        mux.waiters.iter().filter_map(|waiter| waiter.wake.as_ref()).for_each(|wake| wake.notify_one());
+        mux.threads().for_each(|wake| wake.notify_one());
+        let tasks: Vec<_> = mux.waiters.extract_if(.., |waiter| !matches!(waiter.who, Who::Thread(_))).collect();
+        drop(mux);
+        self.fail_all(tasks, &failure);
         failure
     }
 
@@ -450,24 +505,30 @@ impl Drop for CloseOnPanic<'_> {
 
 impl Drop for ClientConnection {
     fn drop(&mut self) {
+        self.leave_reactor();
         self.transport.close();
     }
 }
 
 impl Mux {
-    /// Asks one of those who still wait to read on.
-    fn wake_next_leader(&self) {
-        let waiting = self.waiters.iter().filter(|waiter| waiter.reply.is_none());
-        if let Some(wake) = waiting.filter_map(|waiter| waiter.wake.as_ref()).next() {
-            wake.notify_one();
-        }
+    /// Asks one of the threads that still wait to read on; false if there is none.
+    fn wake_next_leader(&self) -> bool {
+        let mut waiting = self.waiters.iter().filter(|waiter| waiter.reply.is_none());
+        let wake = waiting.find_map(Waiter::wake);
+        wake.inspect(|wake| wake.notify_one()).is_some()
+    }
+
+    /// What threads wait on.
+    fn threads(&self) -> impl Iterator<Item = &Arc<Condition>> {
+        self.waiters.iter().filter_map(Waiter::wake)
     }
 
     fn position(&self, request_id: u32) -> usize {
-        self.waiters
-            .iter()
-            .position(|waiter| waiter.request_id == request_id)
-            .expect("a waiter stays registered until it has taken its outcome")
+        self.find(request_id).expect("a thread stays registered until it has taken its outcome")
+    }
+
+    fn find(&self, request_id: u32) -> Option<usize> {
+        self.waiters.iter().position(|waiter| waiter.request_id == request_id)
     }
 
     fn remove(&mut self, request_id: u32) {
@@ -475,13 +536,27 @@ impl Mux {
         self.waiters.swap_remove(waiter);
     }
 
-    /// Replies that nobody waits for any more are dropped.
-    fn deliver(&mut self, reply: Reply) {
-        if let Some(waiter) = self.waiters.iter_mut().find(|waiter| waiter.request_id == reply.request_id) {
+    /// Gives a thread its reply; gives that of a task back with whom to tell.
+    fn deliver(&mut self, reply: Reply) -> Option<(Arc<dyn Awaiting>, Reply)> {
+        let at = self.find(reply.request_id)?;
+        let waiter = &mut self.waiters[at];
+        if let Who::Thread(wake) = &waiter.who {
+            wake.iter().for_each(|wake| wake.notify_one());
             waiter.reply = Some(reply);
-            if let Some(wake) = &waiter.wake {
-                wake.notify_one();
-            }
+            return None;
+        }
+        match self.waiters.swap_remove(at).who {
+            Who::Task { told, .. } => Some((told, reply)),
+            _ => None,
+        }
+    }
+}
+
+impl Waiter {
+    fn wake(&self) -> Option<&Arc<Condition>> {
+        match &self.who {
+            Who::Thread(wake) => wake.as_ref(),
+            _ => None,
         }
     }
 }

@@ -29,7 +29,7 @@ impl Stage {
     /// Pipes of this capacity, requests of this length.
     fn new(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running) {
         let (near, far) = pipe::pair(capacity);
-        let connection = ClientConnection::new("pretend".into(), Box::new(near), talk::reader());
+        let connection = ClientConnection::new("pretend".into(), Arc::new(near), talk::reader());
         (Arc::new(Self { connection, octets, outcomes: Mutex::default() }), Pretend::start(far, manners))
     }
 

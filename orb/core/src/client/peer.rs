@@ -1,12 +1,12 @@
 //! A host and port, and the connections that are open to it.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{collections::HashMap, io, ops::Deref, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_ipc::inet;
-use spandrel_sync::{Arc, Condition, Mutex};
+use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use super::{CallFailure, ClientConnection};
+use super::{Awaiting, CallFailure, ClientConnection};
 use crate::reader::{Deadline, MessageReader};
 
 /// The least that connecting to one of several addresses gets.
@@ -17,6 +17,8 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(crate) struct ClientSettings {
     /// Connections to one peer before calls share them.
     pub(crate) connections_per_peer: usize,
+    /// Requests that wait for their replies on one connection before further asynchronous ones are refused.
+    pub(crate) max_pending: usize,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) max_message: usize,
     pub(crate) max_unfinished: usize,
@@ -77,6 +79,8 @@ struct Pool {
     opening: usize,
     /// How often none could be opened, and why the last time.
     refused: Option<(u64, CallFailure)>,
+    /// Asynchronous calls that wait for one that is being opened.
+    parked: Vec<Arc<dyn Awaiting>>,
 }
 
 #[derive(Debug)]
@@ -87,11 +91,19 @@ struct Pooled {
 
 /// A connection for the time of one call.
 #[derive(Debug)]
-pub(crate) struct Lease<'p> {
-    peer: &'p Peer,
+pub(crate) struct Lease<P: Deref<Target = Peer>> {
+    peer: P,
     connection: Arc<ClientConnection>,
     /// True if it was opened for this lease, so that it cannot have been closed while it lay idle.
     pub(crate) fresh: bool,
+}
+
+/// What an asynchronous call gets that asks for a connection.
+#[derive(Debug)]
+pub(crate) enum Leasing {
+    Leased(Lease<Arc<Peer>>),
+    /// It is told when one may be there.
+    Parked,
 }
 
 impl Peer {
@@ -108,7 +120,7 @@ impl Peer {
     }
 
     /// A connection that nobody uses, or a new one, or, at the limit, the one with the fewest users.
-    pub(crate) fn lease(&self, timeout: Option<Duration>) -> Result<Lease<'_>, CallFailure> {
+    pub(crate) fn lease(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
         self.lease_or(timeout, || self.connect(timeout))
     }
 
@@ -117,22 +129,93 @@ impl Peer {
         &self,
         timeout: Option<Duration>,
         connect: impl FnOnce() -> Result<ClientConnection, CallFailure>,
-    ) -> Result<Lease<'_>, CallFailure> {
+    ) -> Result<Lease<&Self>, CallFailure> {
         if let Some(connection) = self.open_already(timeout)? {
             return Ok(Lease { peer: self, connection, fresh: false });
         }
         let opened = connect().map(Arc::new);
+        self.settle(&opened, timeout.is_some(), 1);
+        Ok(Lease { peer: self, connection: opened?, fresh: true })
+    }
+
+    /// Tells everybody what came of opening a connection. `is_limited`: a time-out may be that of the one who opened it.
+    fn settle(&self, opened: &Result<Arc<ClientConnection>, CallFailure>, is_limited: bool, users: usize) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
-        match &opened {
-            Ok(connection) => pool.connections.push(Pooled { connection: Arc::clone(connection), users: 1 }),
+        let mut outcome = Ok(());
+        match opened {
+            Ok(connection) => pool.connections.push(Pooled { connection: Arc::clone(connection), users }),
             // The time of this call is not that of others.
-            Err(failure) if timeout.is_some() && is_timeout(failure) => {}
-            Err(failure) => pool.refused = Some((pool.refusals() + 1, failure.clone())),
+            Err(failure) if is_limited && is_timeout(failure) => {}
+            Err(failure) => {
+                pool.refused = Some((pool.refusals() + 1, failure.clone()));
+                if pool.open() == 0 {
+                    outcome = Err(failure.clone());
+                }
+            }
         }
+        let parked = std::mem::take(&mut pool.parked);
         drop(pool);
         self.opened.notify_all();
-        Ok(Lease { peer: self, connection: opened?, fresh: true })
+        for call in parked {
+            call.opened(outcome.clone());
+        }
+    }
+
+    /// As [`lease`](Self::lease), without waiting: where a connection has to be opened a thread does that, and the call is told.
+    pub(crate) fn lease_soon(
+        self: &Arc<Self>,
+        timeout: Option<Duration>,
+        call: &Arc<dyn Awaiting>,
+    ) -> Result<Leasing, CallFailure> {
+        let mut pool = self.pool.lock();
+        if let Some(connection) = pool.idle() {
+            return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
+        }
+        let limit = self.settings.connections_per_peer;
+        if pool.open() + pool.opening >= limit
+            && let Some(connection) = pool.least_used()
+        {
+            return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
+        }
+        if pool.opening >= limit {
+            pool.parked.push(Arc::clone(call));
+            return Ok(Leasing::Parked);
+        }
+        pool.opening += 1;
+        drop(pool);
+        let (peer, opener) = (Arc::clone(self), Arc::clone(call));
+        let open = move || peer.open_for(opener, timeout);
+        let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
+        if let Err(error) = started {
+            let exception = SystemException::no_resources(0, CompletionStatus::No)
+                .with_detail(format!("no thread to connect to {} in", self.name))
+                .with_source(error);
+            let failure = CallFailure::new(exception);
+            self.settle(&Err(failure.clone()), false, 0);
+            return Err(failure);
+        }
+        Ok(Leasing::Parked)
+    }
+
+    /// Opens a connection for a call that nobody waits for.
+    fn open_for(self: &Arc<Self>, opener: Arc<dyn Awaiting>, timeout: Option<Duration>) {
+        let opened = self.connect(timeout).map(Arc::new);
+        self.settle(&opened, timeout.is_some(), 0);
+        opener.opened(opened.map(drop));
+    }
+
+    /// A call waits for a connection no longer.
+    pub(crate) fn unpark(&self, call: &Arc<dyn Awaiting>) {
+        let mut pool = self.pool.lock();
+        let left: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
+        drop(pool);
+        drop(left);
+    }
+
+    /// Requests that may wait for their replies on one connection.
+    pub(crate) fn max_pending(&self) -> usize {
+        self.settings.max_pending
     }
 
     /// A connection that is open; none, and one more that is being opened, if the caller is to open it.
@@ -188,7 +271,7 @@ impl Peer {
         let stream = self.open(timeout).map_err(|error| self.connect_failed(error, timeout.is_some()))?;
         tracing::debug!(peer = %self.name, "connected");
         let reader = MessageReader::new(self.settings.max_message, self.settings.max_unfinished);
-        Ok(ClientConnection::new(Arc::clone(&self.name), Box::new(stream), reader))
+        Ok(ClientConnection::new(Arc::clone(&self.name), Arc::new(stream), reader))
     }
 
     /// Tries each address of the name in turn.
@@ -236,9 +319,16 @@ impl Peer {
 
 impl Pool {
     fn idle(&mut self) -> Option<Arc<ClientConnection>> {
-        let pooled = self.connections.iter_mut().find(|pooled| pooled.users == 0)?;
-        pooled.users = 1;
-        Some(Arc::clone(&pooled.connection))
+        loop {
+            let at = self.connections.iter().position(|pooled| pooled.users == 0)?;
+            let pooled = &mut self.connections[at];
+            if !pooled.connection.is_retired() {
+                pooled.users = 1;
+                return Some(Arc::clone(&pooled.connection));
+            }
+            // The reactor has seen it end while nobody used it.
+            self.connections.swap_remove(at);
+        }
     }
 
     /// How many may be given to further callers.
@@ -273,15 +363,15 @@ fn is_timeout(failure: &CallFailure) -> bool {
     failure.exception.kind() == SystemExceptionKind::Timeout
 }
 
-impl std::ops::Deref for Lease<'_> {
-    type Target = ClientConnection;
+impl<P: Deref<Target = Peer>> Deref for Lease<P> {
+    type Target = Arc<ClientConnection>;
 
-    fn deref(&self) -> &ClientConnection {
+    fn deref(&self) -> &Arc<ClientConnection> {
         &self.connection
     }
 }
 
-impl Drop for Lease<'_> {
+impl<P: Deref<Target = Peer>> Drop for Lease<P> {
     fn drop(&mut self) {
         self.peer.pool.lock().release(&self.connection);
     }

@@ -165,6 +165,11 @@ impl Transport for End {
         self.send(parts.iter().find(|part| !part.is_empty()).map_or(&[], |part| part))
     }
 
+    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let part = parts.iter().find(|part| !part.is_empty()).map_or(&[][..], |part| part);
+        self.output.write(part, Some(Duration::ZERO))
+    }
+
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
         let limit = self.limits.lock().recv;
         self.input.read(room, limit)

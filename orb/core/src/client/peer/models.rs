@@ -15,6 +15,7 @@ const LIMIT: usize = 2;
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
         connections_per_peer: LIMIT,
+        max_pending: 16,
         connect_timeout: None,
         max_message: 1 << 16,
         max_unfinished: 16,
@@ -30,7 +31,7 @@ fn connection(is_dead: bool) -> ClientConnection {
     if is_dead {
         far.close();
     }
-    ClientConnection::new("pretend:1".into(), Box::new(near), talk::reader())
+    ClientConnection::new("pretend:1".into(), Arc::new(near), talk::reader())
 }
 
 fn verify(peer: &Peer) {
@@ -40,7 +41,7 @@ fn verify(peer: &Peer) {
 }
 
 /// Takes a connection, which is opened here if need be; opening fails at times, if it may.
-fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease<'_>, CallFailure> {
+fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease<&Peer>, CallFailure> {
     peer.lease_or(timeout, || {
         verify(peer);
         thread::yield_now();
@@ -52,7 +53,7 @@ fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease
 }
 
 /// A call that fails, and retires its connection, if the other end is gone.
-fn call(lease: &Lease<'_>) {
+fn call(lease: &Lease<&Peer>) {
     let id = lease.request_id();
     let question = talk::Question { id, token: id, is_two_way: false, is_limited: false };
     if lease.one_way(&talk::request(question, 0), None).is_err() {

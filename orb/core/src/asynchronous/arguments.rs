@@ -1,0 +1,81 @@
+//! Arguments that are marshaled once, and sent as often as it takes.
+
+use spandrel_cdr::{CdrError, Encoder, Wire};
+use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
+
+use crate::{client::CallFailure, destination::Destination, scratch};
+
+/// The body of a request.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    octets: Vec<u8>,
+    /// Its position in the message, modulo 8: padding inside of it depends on that.
+    at: usize,
+    wire: Wire,
+}
+
+/// Shifts what follows it by four octets, modulo eight.
+fn shim() -> ServiceContext {
+    ServiceContext { id: ids::CONTEXT_SHIM, data: vec![0; 4] }
+}
+
+impl Arguments {
+    /// Marshals arguments as they will lie in a request to this destination.
+    pub(super) fn marshal<'a>(
+        destination: &Destination,
+        operation: &str,
+        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Self, CdrError> {
+        let wire = destination.template.wire();
+        let mut out = Encoder::reusing(scratch::take(), wire);
+        let body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
+        let start = out.position();
+        let written = encode(&mut out);
+        let octets = written.is_ok().then(|| skip(&out, start));
+        let ended = written.and_then(|()| body.end(&mut out));
+        scratch::give(out.into_scratch());
+        ended?;
+        Ok(Self { octets: octets.unwrap_or_default(), at: start % 8, wire })
+    }
+
+    /// A whole request to this destination, and what it is written under.
+    pub(super) fn request<'o>(
+        &'o self,
+        out: &mut Encoder<'o>,
+        destination: &Destination,
+        request_id: u32,
+        response: ResponseFlags,
+        operation: &str,
+    ) -> Result<(), CallFailure> {
+        let template = &destination.template;
+        if template.wire() != self.wire {
+            return Err(CallFailure::new(self.other_wire(template.wire())));
+        }
+        let mut body = template.begin(out, request_id, response, operation, &[]);
+        if out.position() % 8 != self.at && !self.octets.is_empty() {
+            // Only before GIOP 1.2: there the body follows the header without a gap, and the object's key is of another length.
+            out.truncate(0);
+            body = template.begin(out, request_id, response, operation, &[shim()]);
+        }
+        out.lend(&self.octets);
+        body.end(out).map_err(|error| CallFailure::new(error.into()))
+    }
+
+    fn other_wire(&self, wanted: Wire) -> SystemException {
+        SystemException::no_implement(0, CompletionStatus::No).with_detail(format!(
+            "the arguments were marshaled for GIOP {}, and the object was forwarded to a server of GIOP {}",
+            self.wire.version, wanted.version
+        ))
+    }
+}
+
+/// A copy of all octets but the first.
+fn skip(out: &Encoder<'_>, mut from: usize) -> Vec<u8> {
+    let mut octets = Vec::with_capacity(out.position() - from);
+    for part in &out.parts() {
+        let skipped = from.min(part.len());
+        octets.extend_from_slice(&part[skipped..]);
+        from -= skipped;
+    }
+    octets
+}

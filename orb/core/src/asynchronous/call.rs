@@ -1,0 +1,402 @@
+//! One asynchronous call on its way: through destinations, connections, forwardings and retries, to its outcome.
+//!
+//! At any time one thread takes it further, or it waits for one event: a connection, or the outcome of its request. Whoever brings the
+//! event takes it further. Beside that it may be ended from outside at any time: given up, timed out, shut down.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Weak,
+    task::{Poll, Waker},
+};
+
+use spandrel_cdr::Encoder;
+use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, minor};
+use spandrel_sync::{Arc, Mutex};
+
+use super::arguments::Arguments;
+use crate::{
+    ObjectRef,
+    client::{Awaiting, CallFailure, Ending, Kind, Lease, Leasing, Limited, Peer, Reply, ReplyKind, Ticket},
+    destination::Destination,
+    invocation::{Attempts, Tour, Verdict, mistaken, not_sent_in_time},
+    reader::Deadline,
+    scratch,
+};
+
+/// What a call ends in; no reply for a one-way.
+pub(super) type Outcome = Result<Option<Reply>, SystemException>;
+
+/// A request and what has become of it.
+#[derive(Debug)]
+pub(super) struct Call {
+    object: ObjectRef,
+    operation: &'static str,
+    response: ResponseFlags,
+    arguments: Arguments,
+    deadline: Option<Deadline>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    progress: Progress,
+    place: Place,
+    ticket: Option<Ticket>,
+    waker: Option<Waker>,
+    outcome: Option<Outcome>,
+    /// Nothing that happens to it matters any more.
+    is_over: bool,
+}
+
+/// How far it has come; in the hands of whoever takes it further.
+#[derive(Debug, Default)]
+struct Progress {
+    attempts: Attempts,
+    /// The present attempt.
+    tour: Option<(Tour, Arc<[Destination]>)>,
+    /// It has waited for a connection, which was therefore opened just now.
+    has_waited: bool,
+}
+
+/// Where it is.
+#[derive(Debug, Default)]
+enum Place {
+    #[default]
+    Nowhere,
+    /// It waits for a connection to this peer.
+    Parked(Arc<Peer>),
+    Sent(Sent),
+}
+
+/// A request on a connection.
+#[derive(Debug)]
+struct Sent {
+    lease: Lease<Arc<Peer>>,
+    request_id: u32,
+    /// Of the present attempt's destinations.
+    index: usize,
+}
+
+impl Call {
+    /// Sends a request.
+    pub(super) fn start(
+        object: &ObjectRef,
+        operation: &'static str,
+        response: ResponseFlags,
+        arguments: Arguments,
+    ) -> Result<Arc<Self>, SystemException> {
+        let deadline = object.timeout().map(Deadline::after);
+        let (object, state) = (object.clone(), Mutex::default());
+        let call = Arc::new(Self { object, operation, response, arguments, deadline, state });
+        let weak = Arc::downgrade(&call);
+        let ticket = call.object.orb().station().enter(weak as Weak<dyn Limited>, call.deadline.as_ref())?;
+        let mut state = call.state.lock();
+        // Its time may be up already.
+        let late = if state.is_over { Some(ticket) } else { state.ticket.replace(ticket) };
+        let is_over = state.is_over;
+        drop(state);
+        if let Some(late) = late {
+            call.object.orb().station().leave(late);
+        }
+        if !is_over {
+            call.proceed(Progress::default());
+        }
+        Ok(call)
+    }
+
+    pub(super) fn object(&self) -> &ObjectRef {
+        &self.object
+    }
+
+    pub(super) fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// Its outcome, once.
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
+        let mut state = self.state.lock();
+        if let Some(outcome) = state.outcome.take() {
+            return Poll::Ready(outcome);
+        }
+        let old = match &mut state.waker {
+            Some(old) if old.will_wake(waker) => None,
+            other => other.replace(waker.clone()),
+        };
+        drop(state);
+        // Outside of the lock, since it may be anybody's code.
+        drop(old);
+        Poll::Pending
+    }
+
+    /// Nobody is interested any more.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        self.cut_short(false);
+    }
+
+    /// Takes it further until it waits for something.
+    fn proceed(self: &Arc<Self>, mut progress: Progress) {
+        loop {
+            if self.deadline.as_ref().is_some_and(|deadline| deadline.remaining().is_zero()) {
+                return self.finish(Err(not_sent_in_time()));
+            }
+            let (index, destinations) = match self.next_destination(&mut progress) {
+                Ok(next) => next,
+                Err(exception) => return self.finish(Err(exception)),
+            };
+            let destination = &destinations[index];
+            let share = progress.tour.as_ref().and_then(|(tour, _)| tour.share_of(self.deadline.as_ref()));
+            // Before anybody could want it to go on.
+            if !self.put(Place::Parked(Arc::clone(&destination.peer)), progress) {
+                return;
+            }
+            let leased = destination.peer.lease_soon(share, &(Arc::clone(self) as Arc<dyn Awaiting>));
+            if matches!(leased, Ok(Leasing::Parked)) {
+                return;
+            }
+            let Some(mut retaken) = self.take_progress() else { return };
+            match leased {
+                Ok(Leasing::Parked) => return,
+                Ok(Leasing::Leased(lease)) => match self.send(lease, index, &destinations, retaken) {
+                    Some(unsent) => progress = unsent,
+                    None => return,
+                },
+                Err(refused) => {
+                    retaken.refused(refused);
+                    progress = retaken;
+                }
+            }
+        }
+    }
+
+    /// The destination to be tried next, in this attempt or in the next one, if there may be one.
+    fn next_destination(&self, progress: &mut Progress) -> Result<(usize, Arc<[Destination]>), SystemException> {
+        loop {
+            let (tour, destinations) = match progress.tour.take() {
+                Some(tour) => tour,
+                None => {
+                    let destinations = self.object.destinations()?;
+                    (Tour::new(&self.object, destinations.len()), destinations)
+                }
+            };
+            if let Some(index) = tour.index() {
+                progress.tour = Some((tour, Arc::clone(&destinations)));
+                return Ok((index, destinations));
+            }
+            self.object.may_repeat(tour.into_failure(), &mut progress.attempts, self.deadline.as_ref())?;
+        }
+    }
+
+    /// Sends the request on a connection. What comes back goes on elsewhere.
+    fn send(
+        self: &Arc<Self>,
+        lease: Lease<Arc<Peer>>,
+        index: usize,
+        destinations: &[Destination],
+        progress: Progress,
+    ) -> Option<Progress> {
+        let destination = &destinations[index];
+        let (connection, request_id) = (Arc::clone(&lease), lease.request_id());
+        let limit = destination.peer.max_pending();
+        // Before the reply could come.
+        if !self.put(Place::Sent(Sent { lease, request_id, index }), progress) {
+            return None;
+        }
+        let failure = self.write(&connection, destination, request_id, limit).err()?;
+        let (sent, progress) = self.take_sent()?;
+        self.after_failure(failure, sent, progress)
+    }
+
+    fn write(
+        self: &Arc<Self>,
+        connection: &Arc<crate::client::ClientConnection>,
+        destination: &Destination,
+        request_id: u32,
+        limit: usize,
+    ) -> Result<(), CallFailure> {
+        self.object.orb().station().seat(connection).map_err(CallFailure::new)?;
+        let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
+        let kind = if self.response.is_expected() { Kind::TwoWay } else { Kind::OneWay };
+        let told = Arc::clone(self) as Arc<dyn Awaiting>;
+        let made = self.arguments.request(&mut out, destination, request_id, self.response, self.operation);
+        let sent = made.and_then(|()| connection.send_soon(request_id, &out, kind, told, limit));
+        scratch::give(out.into_scratch());
+        sent
+    }
+
+    /// The request failed: what goes on, if the call does.
+    fn after_failure(self: &Arc<Self>, failure: CallFailure, sent: Sent, mut progress: Progress) -> Option<Progress> {
+        let Sent { lease, index, .. } = sent;
+        let fresh = lease.fresh || std::mem::take(&mut progress.has_waited);
+        drop(lease);
+        let (mut tour, destinations) = progress.tour.take().expect("a request is sent by an attempt");
+        match tour.failed(failure, fresh, &destinations[index]) {
+            Ok(()) => progress.tour = Some((tour, destinations)),
+            Err(failure) => {
+                let repeats = self.object.may_repeat(failure, &mut progress.attempts, self.deadline.as_ref());
+                if let Err(exception) = repeats {
+                    self.finish(Err(exception));
+                    return None;
+                }
+            }
+        }
+        Some(progress)
+    }
+
+    /// A reply has come: the outcome, or what goes on.
+    fn after_reply(self: &Arc<Self>, reply: Reply, sent: Sent, mut progress: Progress) -> Option<Progress> {
+        if !matches!(reply.kind, ReplyKind::Reply(_)) {
+            let failure = mistaken(&sent.lease);
+            return self.after_failure(failure, sent, progress);
+        }
+        drop(sent);
+        if let Some((tour, _)) = progress.tour.take() {
+            tour.arrived(&self.object);
+        }
+        match self.object.judge(reply, &mut progress.attempts) {
+            Ok(Verdict::AskAgain) => Some(Progress { has_waited: false, ..progress }),
+            Ok(Verdict::Answer(reply)) => {
+                self.finish(Ok(Some(reply)));
+                None
+            }
+            Err(exception) => {
+                self.finish(Err(exception));
+                None
+            }
+        }
+    }
+
+    /// Says where it is from now on; false if it is over.
+    fn put(&self, place: Place, progress: Progress) -> bool {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return false;
+        }
+        state.progress = progress;
+        let before = std::mem::replace(&mut state.place, place);
+        drop(state);
+        debug_assert!(!matches!(before, Place::Sent(_)), "a call is at one place");
+        true
+    }
+
+    /// Takes the call out of its place to go on; nothing if it is over.
+    fn take(&self) -> Option<(Place, Progress)> {
+        let mut state = self.state.lock();
+        (!state.is_over).then(|| (std::mem::take(&mut state.place), std::mem::take(&mut state.progress)))
+    }
+
+    fn take_progress(&self) -> Option<Progress> {
+        self.take().map(|(_, progress)| progress)
+    }
+
+    fn take_sent(&self) -> Option<(Sent, Progress)> {
+        match self.take()? {
+            (Place::Sent(sent), progress) => Some((sent, progress)),
+            _ => None,
+        }
+    }
+
+    fn finish(&self, outcome: Outcome) {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return;
+        }
+        state.is_over = true;
+        drop(state);
+        self.tell(outcome);
+    }
+
+    /// It is over; whoever waits learns of it.
+    fn tell(&self, outcome: Outcome) {
+        let mut state = self.state.lock();
+        state.outcome = Some(outcome);
+        let (waker, ticket) = (state.waker.take(), state.ticket.take());
+        drop(state);
+        if let Some(ticket) = ticket {
+            self.object.orb().station().leave(ticket);
+        }
+        if let Some(waker) = waker {
+            // It is an executor's code, and this thread may be reading for others.
+            let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            if woken.is_err() {
+                tracing::error!(operation = self.operation, "a waker panicked");
+            }
+        }
+    }
+
+    /// Ends it where it is; whether the server may have the request. Nothing if it was over.
+    fn cut_short(self: &Arc<Self>, retires: bool) -> Option<bool> {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return None;
+        }
+        state.is_over = true;
+        let (place, ticket) = (std::mem::take(&mut state.place), state.ticket.take());
+        let progress = std::mem::take(&mut state.progress);
+        drop(state);
+        if let Some(ticket) = ticket {
+            self.object.orb().station().leave(ticket);
+        }
+        Some(match place {
+            Place::Nowhere => false,
+            Place::Parked(peer) => {
+                peer.unpark(&(Arc::clone(self) as Arc<dyn Awaiting>));
+                false
+            }
+            Place::Sent(Sent { lease, request_id, index }) => {
+                let destinations = progress.tour.map(|(_, destinations)| destinations);
+                let wire = destinations.map(|destinations| destinations[index].template.wire());
+                lease.abandon(request_id, wire.unwrap_or_default(), retires)
+            }
+        })
+    }
+}
+
+impl Progress {
+    fn refused(&mut self, failure: CallFailure) {
+        self.has_waited = false;
+        if let Some((tour, _)) = &mut self.tour {
+            tour.refused(failure);
+        }
+    }
+}
+
+impl Awaiting for Call {
+    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+        let Some((sent, progress)) = self.take_sent() else { return };
+        let goes_on = match outcome {
+            Ok(Some(reply)) => self.after_reply(reply, sent, progress),
+            Ok(None) => {
+                drop(sent);
+                self.finish(Ok(None));
+                None
+            }
+            Err(failure) => self.after_failure(failure, sent, progress),
+        };
+        if let Some(progress) = goes_on {
+            self.proceed(progress);
+        }
+    }
+
+    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+        let Some(mut progress) = self.take_progress() else { return };
+        match outcome {
+            Ok(()) => progress.has_waited = true,
+            Err(refused) => progress.refused(refused),
+        }
+        self.proceed(progress);
+    }
+}
+
+impl Limited for Call {
+    fn end(self: Arc<Self>, why: Ending) {
+        let Some(may_have_arrived) = self.cut_short(why == Ending::TimeUp) else { return };
+        let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
+        let exception = match why {
+            Ending::TimeUp if !may_have_arrived => not_sent_in_time(),
+            Ending::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
+                .with_detail(format!("no reply to `{}` within the time-out", self.operation)),
+            Ending::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
+        };
+        self.tell(Err(exception));
+    }
+}

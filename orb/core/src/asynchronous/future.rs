@@ -1,0 +1,166 @@
+//! The future of an answer, and the methods of references that make one.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use spandrel_cdr::{CdrError, Decoder, Encoder, Wire};
+use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, ids};
+use spandrel_sync::{Arc, atomic::Ordering};
+
+use super::{arguments::Arguments, call::Call};
+use crate::{Interface, ObjectRef, UserExceptions, invocation::unreadable, object::OBJECT_ID};
+
+/// The answer to an asynchronous request, which has been sent, or is about to be, whether or not anybody polls this.
+///
+/// Any executor may poll it. It ends by itself: with the reply, when the connection is lost, when the reference's time-out has
+/// passed, or at the latest when the ORB is shut down (BAD_INV_ORDER). Dropping it abandons the request: a reply that still comes
+/// is dropped, and the server is told where GIOP allows that (CancelRequest), though it may have acted on the request.
+///
+/// # Panics
+/// If it is polled after it was ready.
+#[must_use = "dropping it abandons the request"]
+pub struct AsyncReply<R, E> {
+    state: State,
+    decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
+    error: std::marker::PhantomData<fn() -> E>,
+}
+
+enum State {
+    Waiting(Arc<Call>),
+    /// It could not be sent.
+    Failed(SystemException),
+    Told,
+}
+
+impl ObjectRef {
+    /// Invokes a two-way operation and returns at once: the arguments are marshaled, and the answer will be the future's.
+    ///
+    /// Nothing here waits for the network. Where a connection has to be opened a thread does that; what the transport does not take
+    /// at once is written later. What may take time is marshaling itself, and the copy of the arguments that it makes.
+    ///
+    /// A request is sent again under the same conditions as by [`invoke`](Self::invoke), and the reference's
+    /// [time-out](Self::timeout) counts from now on. At most as many requests wait on a connection as the ORB's `pending_requests`
+    /// says; beyond, they end in TRANSIENT.
+    pub fn invoke_async<'a, R, E: UserExceptions>(
+        &self,
+        operation: &'static str,
+        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+        decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
+    ) -> AsyncReply<R, E> {
+        AsyncReply::new(self.start(operation, ResponseFlags::TWO_WAY, encode), decode)
+    }
+
+    /// Invokes a one-way operation and returns at once. The future is ready once the transport has taken the request (sync scope
+    /// WITH_TRANSPORT); dropping it before that may keep the request from being sent.
+    pub fn send_oneway_async<'a>(
+        &self,
+        operation: &'static str,
+        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> AsyncReply<(), SystemException> {
+        AsyncReply::new(self.start(operation, ResponseFlags::NONE, encode), |_| Ok(()))
+    }
+
+    /// As [`is_a`](Self::is_a), asynchronously.
+    ///
+    /// # Errors
+    /// Any system exception of the call.
+    pub fn is_a_async(
+        &self,
+        repository_id: &str,
+    ) -> impl Future<Output = Result<bool, SystemException>> + Send + 'static + use<> {
+        let is_known = repository_id == self.type_id() || repository_id == OBJECT_ID;
+        let asked: Option<AsyncReply<bool, SystemException>> =
+            (!is_known).then(|| self.invoke_async("_is_a", |out| out.short_str(repository_id), |input| input.bool()));
+        async move {
+            match asked {
+                Some(asked) => asked.await,
+                None => Ok(true),
+            }
+        }
+    }
+
+    /// As [`narrow`](Self::narrow), asynchronously.
+    ///
+    /// # Errors
+    /// BAD_PARAM if the object does not support the interface; any system exception of the question.
+    pub fn narrow_async<I: Interface + 'static>(
+        &self,
+    ) -> impl Future<Output = Result<I, SystemException>> + Send + 'static + use<I> {
+        let (object, asked) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
+        async move { if asked.await? { Ok(object.unchecked_narrow()) } else { Err(object.is_no::<I>()) } }
+    }
+
+    fn start<'a>(
+        &self,
+        operation: &'static str,
+        response: ResponseFlags,
+        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Arc<Call>, SystemException> {
+        self.orb().check_running()?;
+        let destinations = self.destinations()?;
+        let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
+        let arguments = Arguments::marshal(&destinations[preferred], operation, encode)?;
+        Call::start(self, operation, response, arguments)
+    }
+
+    pub(crate) fn is_no<I: Interface>(&self) -> SystemException {
+        let detail = format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
+        SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
+    }
+}
+
+impl<R, E> AsyncReply<R, E> {
+    fn new(started: Result<Arc<Call>, SystemException>, decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>) -> Self {
+        let state = started.map_or_else(State::Failed, State::Waiting);
+        Self { state, decode, error: std::marker::PhantomData }
+    }
+}
+
+impl<R, E: UserExceptions> Future for AsyncReply<R, E> {
+    type Output = Result<R, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let outcome = match &this.state {
+            State::Waiting(call) => match call.poll(cx.waker()) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(outcome) => outcome,
+            },
+            State::Failed(exception) => Err(exception.clone()),
+            State::Told => panic!("the answer to a request was polled after it was ready"),
+        };
+        let State::Waiting(call) = std::mem::replace(&mut this.state, State::Told) else {
+            return Poll::Ready(Err(outcome.err().expect("it failed").into()));
+        };
+        let read = match outcome {
+            Ok(Some(reply)) => call.object().read_answer(call.operation(), &reply, this.decode),
+            Ok(None) => (this.decode)(&mut Decoder::new(&[], Wire::default()))
+                .map_err(|error| unreadable(call.operation(), error, CompletionStatus::Yes).into()),
+            Err(exception) => Err(exception.into()),
+        };
+        Poll::Ready(read)
+    }
+}
+
+impl<R, E> Drop for AsyncReply<R, E> {
+    fn drop(&mut self) {
+        if let State::Waiting(call) = &self.state {
+            call.abandon();
+        }
+    }
+}
+
+impl<R, E> fmt::Debug for AsyncReply<R, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Waiting(call) => call.operation(),
+            State::Failed(_) => "failed",
+            State::Told => "told",
+        };
+        f.debug_tuple("AsyncReply").field(&state).finish()
+    }
+}

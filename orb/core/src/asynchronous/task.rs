@@ -1,0 +1,106 @@
+//! Who runs futures for an ORB.
+
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll, Wake, Waker},
+};
+
+use spandrel_reactor::Registry;
+use spandrel_sync::{Arc, Mutex};
+
+/// A future that nobody waits for.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
+
+/// Runs futures to their ends: an executor. Closures that take a [`Task`] are one, as in `|task| drop(tokio::spawn(task))`.
+pub trait Spawn: Send + Sync {
+    /// Polls `task` until it is ready, on any threads, beginning now or later. Dropping it ends what it does.
+    fn spawn(&self, task: Task);
+}
+
+impl<F: Fn(Task) + Send + Sync> Spawn for F {
+    fn spawn(&self, task: Task) {
+        self(task);
+    }
+}
+
+/// Runs a future in a reactor's threads.
+pub(crate) fn run_in(registry: &Registry, task: Task) {
+    let state = State { task: Some(task), stage: Stage::Waiting };
+    Wake::wake(Arc::new(Running { registry: registry.clone(), state: Mutex::new(state) }));
+}
+
+/// A future that is polled as a job of a reactor.
+struct Running {
+    registry: Registry,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// None while it is polled, and once it has ended.
+    task: Option<Task>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// For somebody to wake it.
+    Waiting,
+    /// It will be polled.
+    Due,
+    Polled,
+    /// It is being polled, and was woken meanwhile.
+    DueAgain,
+}
+
+impl Wake for Running {
+    fn wake(self: Arc<Self>) {
+        let mut state = self.state.lock();
+        match state.stage {
+            Stage::Waiting => state.stage = Stage::Due,
+            Stage::Polled => {
+                state.stage = Stage::DueAgain;
+                return;
+            }
+            Stage::Due | Stage::DueAgain => return,
+        }
+        drop(state);
+        let running = Arc::clone(&self);
+        // Where the reactor has too much to do, or has ended, it is done here.
+        if self.registry.execute(move |_| running.poll()).is_err() {
+            self.poll();
+        }
+    }
+}
+
+impl Running {
+    fn poll(self: &Arc<Self>) {
+        let waker = Waker::from(Arc::clone(self));
+        loop {
+            let mut state = self.state.lock();
+            state.stage = Stage::Polled;
+            let Some(mut task) = state.task.take() else { return };
+            drop(state);
+            let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut Context::from_waker(&waker))));
+            match polled {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(())) => return,
+                Err(_) => return tracing::error!("a task panicked, and was ended"),
+            }
+            let mut state = self.state.lock();
+            state.task = Some(task);
+            if state.stage == Stage::Polled {
+                state.stage = Stage::Waiting;
+                return;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,270 @@
+//! The ORB's reactor for asynchronous calls: one thread, started by the first of them.
+//!
+//! It reads replies where no synchronous caller does, writes what the transport did not take at once, ends calls whose time is up,
+//! and runs what is to be run when a call has ended. Whatever runs here must not wait: everybody else would wait with it.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{OnceLock, Weak},
+};
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_ipc::{Interest, Pollable};
+use spandrel_reactor::{
+    CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry, timer::TimerId,
+};
+use spandrel_sync::{Arc, Mutex, thread};
+
+use super::{ClientConnection, connection::Seat};
+use crate::{reader::Deadline, transport::Transport};
+
+/// Calls that wait for their ends at once, over all connections.
+const MAX_CALLS: usize = 1 << 16;
+
+/// Why a call ends that nothing has ended yet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ending {
+    TimeUp,
+    /// Of the ORB.
+    Shutdown,
+}
+
+/// A call that the station may end.
+pub(crate) trait Limited: Send + Sync {
+    /// Ends it, unless it has ended.
+    fn end(self: Arc<Self>, why: Ending);
+}
+
+/// A call's place among those that wait.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    key: u64,
+    timer: Option<TimerId>,
+}
+
+/// The reactor, its thread, and the calls that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Station {
+    running: OnceLock<Running>,
+    calls: Arc<Mutex<Calls>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    reactor: Reactor,
+    clock: HandlerId,
+}
+
+#[derive(Default)]
+struct Calls {
+    waiting: HashMap<u64, Weak<dyn Limited>>,
+    next: u64,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Calls").field("waiting", &self.waiting.len()).field("is_closed", &self.is_closed).finish()
+    }
+}
+
+impl Station {
+    /// Counts a call in, which is ended when its time is up or the ORB is.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER after shutdown; TRANSIENT for too many calls; NO_RESOURCES if there can be no reactor.
+    pub(crate) fn enter(
+        &self,
+        call: Weak<dyn Limited>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Ticket, SystemException> {
+        let mut calls = self.calls.lock();
+        if calls.is_closed {
+            return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
+        }
+        if calls.waiting.len() >= MAX_CALLS {
+            return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
+                .with_detail(format!("{MAX_CALLS} asynchronous calls are under way")));
+        }
+        let running = self.running(&mut calls).map_err(no_reactor)?;
+        let key = calls.next;
+        calls.next += 1;
+        let timer = match deadline {
+            None => None,
+            Some(deadline) => {
+                let registry = running.reactor.registry();
+                Some(registry.schedule(running.clock, deadline.remaining(), None, key).map_err(no_reactor)?)
+            }
+        };
+        calls.waiting.insert(key, call);
+        Ok(Ticket { key, timer })
+    }
+
+    /// A call has ended.
+    pub(crate) fn leave(&self, ticket: Ticket) {
+        let left = self.calls.lock().waiting.remove(&ticket.key);
+        drop(left);
+        if let (Some(timer), Some(running)) = (ticket.timer, self.running.get()) {
+            running.reactor.registry().cancel(timer);
+        }
+    }
+
+    /// Gives a connection its place in the reactor.
+    ///
+    /// # Errors
+    /// NO_RESOURCES if there is none.
+    pub(crate) fn seat(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
+        let registry = self.registry().map_err(no_reactor)?;
+        let register = |connection: &Arc<ClientConnection>| {
+            let handler =
+                Reading { transport: Arc::clone(connection.transport()), connection: Arc::downgrade(connection) };
+            let id = registry.register(handler, Interest::NONE)?;
+            Ok(Arc::new(Registered { registry: registry.clone(), id }) as Arc<dyn Seat>)
+        };
+        connection.take_seat(register).map_err(no_reactor)
+    }
+
+    /// The reactor, which is started if it does not run yet.
+    ///
+    /// # Errors
+    /// Those of the system; [`io::ErrorKind::NotConnected`] after shutdown.
+    pub(crate) fn registry(&self) -> io::Result<&Registry> {
+        if let Some(running) = self.running.get() {
+            return Ok(running.reactor.registry());
+        }
+        let mut calls = self.calls.lock();
+        if calls.is_closed {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        self.running(&mut calls).map(|running| running.reactor.registry())
+    }
+
+    /// `_calls`: locked, so that one thread starts it.
+    fn running(&self, _calls: &mut Calls) -> io::Result<&Running> {
+        if let Some(running) = self.running.get() {
+            return Ok(running);
+        }
+        let reactor = Reactor::with(&Options::new())?;
+        let clock = reactor.registry().register(Clock(Arc::downgrade(&self.calls)), Interest::NONE)?;
+        let runs = reactor.clone();
+        let run = move || {
+            if let Err(error) = runs.run() {
+                tracing::error!(%error, "the reactor of asynchronous calls ended");
+            }
+            runs.close();
+        };
+        thread::Builder::new().name("spandrel-async".into()).spawn(run)?;
+        Ok(self.running.get_or_init(|| Running { reactor, clock }))
+    }
+
+    /// Ends all calls, and the reactor.
+    pub(crate) fn shut_down(&self) {
+        let mut calls = self.calls.lock();
+        calls.is_closed = true;
+        let waiting = std::mem::take(&mut calls.waiting);
+        drop(calls);
+        waiting.into_values().filter_map(|call| call.upgrade()).for_each(|call| call.end(Ending::Shutdown));
+        if let Some(running) = self.running.get() {
+            // After all that the ends of the calls have still to do there.
+            let registry = running.reactor.registry();
+            if registry.execute(Registry::stop).is_err() {
+                registry.stop();
+            }
+        }
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.get() {
+            running.reactor.close();
+        }
+    }
+}
+
+fn no_reactor(error: io::Error) -> SystemException {
+    SystemException::no_resources(0, CompletionStatus::No)
+        .with_detail("no reactor to wait for replies in")
+        .with_source(error)
+}
+
+/// Knows when whose time is up.
+struct Clock(Weak<Mutex<Calls>>);
+
+impl EventHandler for Clock {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _context: &Context<'_>, timer: Expired) -> io::Result<()> {
+        let Some(calls) = self.0.upgrade() else { return Ok(()) };
+        let call = calls.lock().waiting.remove(&timer.argument);
+        if let Some(call) = call.and_then(|call| call.upgrade()) {
+            call.end(Ending::TimeUp);
+        }
+        Ok(())
+    }
+}
+
+/// Reads and writes for one connection. It keeps the handle open, and not the connection.
+struct Reading {
+    transport: Arc<dyn Transport>,
+    connection: Weak<ClientConnection>,
+}
+
+impl EventHandler for Reading {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        self.transport.pollable()
+    }
+
+    fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let goes_on = self.connection.upgrade().is_some_and(|connection| connection.serve_ready());
+        if !goes_on {
+            context.close();
+        }
+        Ok(())
+    }
+
+    fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
+        match self.connection.upgrade() {
+            Some(connection) => connection.write_ready(),
+            None => context.close(),
+        }
+        Ok(())
+    }
+
+    fn handle_close(&mut self, context: &Context<'_>, reason: CloseReason) {
+        if matches!(reason, CloseReason::Removed | CloseReason::Stopped) {
+            return;
+        }
+        let Some(connection) = self.connection.upgrade() else { return };
+        // Not here: the connection may be telling the reactor what it wants at the moment, under a lock.
+        let told = context.execute(move |_| connection.deserted(&reason.to_string()));
+        if let Err(error) = told {
+            tracing::error!(%error, "a connection cannot be told that its replies are no longer read");
+        }
+    }
+}
+
+/// A connection's place in the reactor.
+#[derive(Debug)]
+struct Registered {
+    registry: Registry,
+    id: HandlerId,
+}
+
+impl Seat for Registered {
+    fn wait_for(&self, interest: Interest) {
+        // The handler is told if it fails.
+        let _ = self.registry.set_interest(self.id, interest);
+    }
+
+    fn look(&self) {
+        self.registry.mark_ready(self.id, Interest::INPUT);
+    }
+
+    fn leave(&self) {
+        self.registry.remove(self.id);
+    }
+}
