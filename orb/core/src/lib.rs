@@ -32,7 +32,7 @@ mod transport;
 pub mod values;
 
 pub use adapter::{Located, ObjectAdapter};
-pub use asynchronous::{AsyncReply, Spawn};
+pub use asynchronous::{AsyncReply, Spawn, Task};
 pub use context::Context;
 pub use endpoint::{Endpoint, EndpointError};
 pub use exceptions::{UserException, UserExceptions};

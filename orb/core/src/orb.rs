@@ -220,6 +220,16 @@ impl Orb {
         self.0.settings.initial.names()
     }
 
+    /// Runs a future in the thread that reads the replies of asynchronous calls, until it is ready or the ORB is shut down. It must
+    /// not wait otherwise than by being pending: every asynchronous call of this ORB would wait with it.
+    ///
+    /// # Errors
+    /// NO_RESOURCES if there can be no such thread; BAD_INV_ORDER after shutdown.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), SystemException> {
+        self.check_running()?;
+        self.0.station.run(Box::pin(task))
+    }
+
     /// Blocks until the ORB has been shut down. Requests are served by other threads.
     pub fn run(&self) {
         let mut closed = self.0.closed.lock();

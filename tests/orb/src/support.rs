@@ -3,9 +3,11 @@
 use std::{
     io::{self, Read},
     net::{TcpListener, TcpStream},
-    sync::mpsc,
+    pin::{Pin, pin},
+    sync::{Arc, mpsc},
+    task::{Context, Poll, Wake, Waker},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
@@ -46,4 +48,36 @@ pub fn read_message(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
 /// What an exception is judged by.
 pub fn kind_and_completion(error: &SystemException) -> (SystemExceptionKind, CompletionStatus) {
     (error.kind(), error.completed())
+}
+
+/// Waits for a future in this thread.
+///
+/// # Panics
+/// If it takes for ever.
+#[track_caller]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(thread::Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "the future was not ready in time");
+        thread::park_timeout(left);
+    }
+}
+
+/// Polls a future once; true if it is ready.
+pub fn is_ready<F: Future + Unpin>(future: &mut F) -> bool {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }

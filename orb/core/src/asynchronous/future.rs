@@ -11,7 +11,10 @@ use spandrel_cdr::{CdrError, Decoder, Encoder, Wire};
 use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, ids};
 use spandrel_sync::{Arc, atomic::Ordering};
 
-use super::{arguments::Arguments, call::Call};
+use super::{
+    arguments::Arguments,
+    call::{Call, Outcome},
+};
 use crate::{Interface, ObjectRef, UserExceptions, invocation::unreadable, object::OBJECT_ID};
 
 /// The answer to an asynchronous request, which has been sent, or is about to be, whether or not anybody polls this.
@@ -125,24 +128,28 @@ impl<R, E: UserExceptions> Future for AsyncReply<R, E> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let outcome = match &this.state {
-            State::Waiting(call) => match call.poll(cx.waker()) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(outcome) => outcome,
-            },
-            State::Failed(exception) => Err(exception.clone()),
-            State::Told => panic!("the answer to a request was polled after it was ready"),
-        };
-        let State::Waiting(call) = std::mem::replace(&mut this.state, State::Told) else {
-            return Poll::Ready(Err(outcome.err().expect("it failed").into()));
-        };
-        let read = match outcome {
-            Ok(Some(reply)) => call.object().read_answer(call.operation(), &reply, this.decode),
-            Ok(None) => (this.decode)(&mut Decoder::new(&[], Wire::default()))
-                .map_err(|error| unreadable(call.operation(), error, CompletionStatus::Yes).into()),
-            Err(exception) => Err(exception.into()),
-        };
-        Poll::Ready(read)
+        if let State::Waiting(call) = &this.state {
+            let Poll::Ready(outcome) = call.poll(cx.waker()) else { return Poll::Pending };
+            let read = read(call, outcome, this.decode);
+            this.state = State::Told;
+            return Poll::Ready(read);
+        }
+        match std::mem::replace(&mut this.state, State::Told) {
+            State::Failed(exception) => Poll::Ready(Err(exception.into())),
+            _ => panic!("the answer to a request was polled after it was ready"),
+        }
+    }
+}
+
+fn read<R, E: UserExceptions>(
+    call: &Call,
+    outcome: Outcome,
+    decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
+) -> Result<R, E> {
+    match outcome? {
+        Some(reply) => call.object().read_answer(call.operation(), &reply, decode),
+        None => decode(&mut Decoder::new(&[], Wire::default()))
+            .map_err(|error| unreadable(call.operation(), error, CompletionStatus::Yes).into()),
     }
 }
 

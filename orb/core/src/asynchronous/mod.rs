@@ -10,4 +10,4 @@ mod future;
 pub(crate) mod task;
 
 pub use future::AsyncReply;
-pub use task::Spawn;
+pub use task::{Spawn, Task};

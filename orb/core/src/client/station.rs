@@ -17,7 +17,11 @@ use spandrel_reactor::{
 use spandrel_sync::{Arc, Mutex, thread};
 
 use super::{ClientConnection, connection::Seat};
-use crate::{reader::Deadline, transport::Transport};
+use crate::{
+    asynchronous::task::{self, Task},
+    reader::Deadline,
+    transport::Transport,
+};
 
 /// Calls that wait for their ends at once, over all connections.
 const MAX_CALLS: usize = 1 << 16;
@@ -123,6 +127,18 @@ impl Station {
             Ok(Arc::new(Registered { registry: registry.clone(), id }) as Arc<dyn Seat>)
         };
         connection.take_seat(register).map_err(no_reactor)
+    }
+
+    /// Runs a future in the reactor's thread.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    pub(crate) fn run(&self, task: Task) -> Result<(), SystemException> {
+        if self.calls.lock().is_closed {
+            return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
+        }
+        task::run_in(self.registry().map_err(no_reactor)?, task);
+        Ok(())
     }
 
     /// The reactor, which is started if it does not run yet.

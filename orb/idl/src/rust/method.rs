@@ -155,13 +155,21 @@ impl<'m> Method<'m> {
     /// `deposit(&self, amount: i64) -> Result<i64, account::DepositError>`, under this name.
     pub(super) fn signature(&self, scope: Scope<'_, 'm>, ident: &Ident) -> TokenStream {
         self.allow_lints(scope.cx);
+        let parameters = self.parameters_as(scope, |owned| quote! { &mut #owned });
+        let (result, error) = (self.result(scope), self.error(scope));
+        quote! { fn #ident(&self, #( #parameters ),*) -> Result<#result, #error> }
+    }
+
+    /// What the caller hands over, `inout` parameters as `inout` makes of their types.
+    pub(super) fn parameters_as(
+        &self,
+        scope: Scope<'_, 'm>,
+        inout: impl Fn(TokenStream) -> TokenStream,
+    ) -> Vec<TokenStream> {
         let parameters = self.parameters.iter().filter(|parameter| parameter.mode != ParameterMode::Out);
         let parameters = parameters.map(|Parameter { ident, mode, ty }| {
             let ty = match mode {
-                ParameterMode::InOut => {
-                    let owned = scope.owned(ty);
-                    quote! { &mut #owned }
-                }
+                ParameterMode::InOut => inout(scope.owned(ty)),
                 _ => scope.argument(ty),
             };
             quote! { #ident: #ty }
@@ -170,9 +178,7 @@ impl<'m> Method<'m> {
             let rt = scope.rt();
             quote! { #ident: &#rt::Context }
         });
-        let parameters = parameters.chain(context);
-        let (result, error) = (self.result(scope), self.error(scope));
-        quote! { fn #ident(&self, #( #parameters ),*) -> Result<#result, #error> }
+        parameters.chain(context).collect()
     }
 
     /// The type of the result: the return value, then the `out`s; a tuple if they are not one.
@@ -183,7 +189,7 @@ impl<'m> Method<'m> {
     }
 
     /// The type of the error.
-    fn error(&self, scope: Scope<'_, 'm>) -> TokenStream {
+    pub(super) fn error(&self, scope: Scope<'_, 'm>) -> TokenStream {
         let rt = scope.rt();
         match &self.error {
             Some(error) => scope.within(self.owner, error),

@@ -6,6 +6,7 @@
 //!
 //! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
 
+mod asynchronous;
 mod consts;
 mod docs;
 mod enums;

@@ -22,7 +22,7 @@ const NOT_FOR_MODULES: &[&str] = &[
 ];
 
 /// Methods that every reference has.
-const NOT_FOR_METHODS: &[&str] = &["as_object", "narrow", "unchecked_narrow"];
+const NOT_FOR_METHODS: &[&str] = &["as_object", "narrow", "narrow_async", "unchecked_narrow"];
 
 /// Where something is, and what it is called there.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::asynchronous::Asynchronous;
 use super::interpreted::{BadEngine, Engines};
 use super::padded::Chosen;
 
@@ -12,6 +13,7 @@ pub struct Options {
     pub(super) natives: BTreeMap<String, String>,
     pub(super) padded: Chosen,
     pub(super) engines: Engines,
+    pub(super) asynchronous: Asynchronous,
 }
 
 impl Default for Options {
@@ -22,6 +24,7 @@ impl Default for Options {
             natives: BTreeMap::new(),
             padded: Chosen::None,
             engines: Engines::default(),
+            asynchronous: Asynchronous::default(),
         }
     }
 }

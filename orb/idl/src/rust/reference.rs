@@ -3,11 +3,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::docs;
 use super::method::{self, Context, Method, Parameter, tuple};
 use super::scope;
 use super::structs::sequence;
 use super::types::{Passing, Scope};
+use super::{asynchronous, docs};
 use crate::model::{Definition, Interface, ParameterMode};
 
 /// The reference type of an interface.
@@ -92,18 +92,20 @@ fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     // Two bases that know nothing of each other may have methods of one Rust name.
     let mut taken = scope::Scope::default();
     let flattened = method::flattened(scope.cx, definition.id);
-    let methods = flattened.iter().map(|method| {
-        let ident = taken.take_ident(&method.ident);
-        let (doc, signature) = (method.docs(), method.signature(scope, &ident));
+    let named: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
+    let methods = named.iter().map(|(ident, method)| {
+        let (doc, signature) = (method.docs(), method.signature(scope, ident));
         let body = invocation(scope, method);
         quote! { #doc pub #signature { #body } }
     });
-    methods.collect()
+    let methods: TokenStream = methods.collect();
+    let asynchronous = scope.cx.asynchronous.client.then(|| asynchronous::methods(scope, &named, &mut taken));
+    quote! { #methods #asynchronous }
 }
 
 fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let operation = &method.operation;
-    let (wide, encode) = (wide(scope, method), encode(scope, method));
+    let (wide, encode) = (wide(scope, method), encode(scope, method, false));
     if method.oneway {
         return quote! { #wide self.0.send_oneway(#operation, #encode) };
     }
@@ -113,7 +115,7 @@ fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
 }
 
 /// Texts that are sent as wide characters say so, and live as long as the call.
-fn wide(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+pub(super) fn wide(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let lent = |parameter: &&Parameter<'_>| {
         parameter.mode == ParameterMode::In && scope.cx.passing(parameter.ty) == Passing::WideText
@@ -122,13 +124,15 @@ fn wide(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     quote! { #( let #texts = #rt::Wide(#texts); )* }
 }
 
-/// The closure that writes the arguments. The ORB may call it again, after a location forward.
-fn encode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+/// The closure that writes the arguments. The ORB may call it again, after a location forward. `shares`: `inout` parameters are
+/// shared references.
+pub(super) fn encode(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) -> TokenStream {
     let rt = scope.rt();
     let out = method.local(if method.sends() { "out" } else { "_out" });
     let arguments = method.parameters.iter().filter(|parameter| parameter.is_sent()).map(|parameter| {
         let Parameter { ident, mode, ty } = parameter;
         let value = match (mode, scope.cx.passing(ty)) {
+            (ParameterMode::InOut, _) if shares => quote! { #ident },
             (ParameterMode::InOut, _) => quote! { &*#ident },
             (_, Passing::Value | Passing::Reference | Passing::WideText) => quote! { &#ident },
             (_, Passing::Text | Passing::Slice | Passing::Borrowed) => quote! { #ident },
@@ -147,7 +151,7 @@ fn encode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
 }
 
 /// The closure that reads the results, in the order in which they are sent.
-fn decode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+pub(super) fn decode(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let results = usize::from(method.result.is_some());
     match results + method.parameters.iter().filter(|parameter| parameter.is_returned()).count() {

@@ -9,7 +9,8 @@ use crate::{FrontEndOptions, MemoryFiles, compile_with};
 fn rust_of(name: &str, idl: &str) -> String {
     let files = MemoryFiles::new().with(name, idl);
     match compile_with(&FrontEndOptions::default(), &files, Path::new(name)) {
-        Ok(model) => generate(&model, &Options::default()),
+        // The asynchronous forms have tests of their own.
+        Ok(model) => generate(&model, &Options::default().asynchronous_client(false)),
         Err(diagnostics) => panic!("{diagnostics}"),
     }
 }

@@ -25,6 +25,7 @@ pub(super) struct Context<'m> {
     pub(super) sizes: SizeTable,
     pub(super) runtime: syn::Path,
     pub(super) engines: Engines,
+    pub(super) asynchronous: super::asynchronous::Asynchronous,
     /// What the program says that native types are, by their scoped names.
     pub(super) natives: &'m BTreeMap<String, String>,
     /// The type parameter of skeletons: what implements the servant trait.
@@ -75,6 +76,7 @@ impl<'m> Context<'m> {
             leaf_counts,
             sizes: SizeTable::new(model),
             engines: options.engines.clone(),
+            asynchronous: options.asynchronous,
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             local,
             natives: &options.natives,

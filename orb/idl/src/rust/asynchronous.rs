@@ -1,0 +1,101 @@
+//! Asynchronous forms of an interface: methods of the reference that return futures.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::Options;
+use super::method::{Method, tuple};
+use super::reference::{decode, encode, wide};
+use super::scope;
+use super::types::Scope;
+use crate::model::{ParameterMode, Type};
+
+/// Which asynchronous forms are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asynchronous {
+    pub(super) client: bool,
+    pub(super) server: bool,
+}
+
+impl Default for Asynchronous {
+    fn default() -> Self {
+        Self { client: true, server: false }
+    }
+}
+
+impl Options {
+    /// Whether references have a method `…_async` for each operation, which returns a future (default: yes). A program pays for
+    /// those that it calls.
+    #[must_use]
+    pub fn asynchronous_client(mut self, wanted: bool) -> Self {
+        self.asynchronous.client = wanted;
+        self
+    }
+
+    /// Whether each interface has an asynchronous servant trait, whose methods return futures, and a skeleton for it
+    /// (default: no).
+    #[must_use]
+    pub fn asynchronous_server(mut self, wanted: bool) -> Self {
+        self.asynchronous.server = wanted;
+        self
+    }
+}
+
+/// The asynchronous form of each method of a reference; `taken` has the names of the others.
+pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], taken: &mut scope::Scope) -> TokenStream {
+    let rt = scope.rt();
+    let forms = methods.iter().map(|(synchronous, method)| {
+        let ident = taken.take(&format!("{}_async", scope::plain(synchronous)));
+        form(scope, method, synchronous, &ident)
+    });
+    let forms: TokenStream = forms.collect();
+    quote! {
+        #[doc = " As `narrow`, without waiting; the question is sent before this returns."]
+        pub fn narrow_async(
+            object: &#rt::ObjectRef,
+        ) -> impl ::std::future::Future<Output = Result<Self, #rt::SystemException>> + Send + 'static + use<> {
+            object.narrow_async()
+        }
+        #forms
+    }
+}
+
+fn form(scope: Scope<'_, '_>, method: &Method<'_>, synchronous: &Ident, ident: &Ident) -> TokenStream {
+    let rt = scope.rt();
+    let operation = &method.operation;
+    let parameters = method.parameters_as(scope, |owned| quote! { &#owned });
+    let (result, error) = (everything(scope, method), method.error(scope));
+    let (wide, encode) = (wide(scope, method), encode(scope, method, true));
+    let doc = docs(method, synchronous);
+    let body = if method.oneway {
+        quote! { #wide self.0.send_oneway_async(#operation, #encode) }
+    } else {
+        let decode = decode(scope, method);
+        quote! { #wide self.0.invoke_async(#operation, #encode, #decode) }
+    };
+    quote! {
+        #doc
+        pub fn #ident(&self, #( #parameters ),*) -> #rt::AsyncReply<#result, #error> { #body }
+    }
+}
+
+fn docs(method: &Method<'_>, synchronous: &Ident) -> TokenStream {
+    let line = format!(
+        " As `{}`, without waiting: the arguments are marshaled before this returns.",
+        scope::plain(synchronous)
+    );
+    let has_inouts = method.parameters.iter().any(|parameter| parameter.mode == ParameterMode::InOut);
+    let more = has_inouts
+        .then(|| quote! { #[doc = " What is `inout` is returned with the results, in the order of declaration."] });
+    quote! { #[doc = #line] #more }
+}
+
+/// All that comes back: the return value, then `inout` and `out` parameters in the order of declaration, as on the wire.
+pub(super) fn everything(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let returned = method.parameters.iter().filter(|parameter| parameter.is_returned()).map(|parameter| parameter.ty);
+    let types: Vec<&Type> = method.result.into_iter().chain(returned).collect();
+    let around = if types.len() > 1 { 3 + types.len() as u32 / 2 } else { 2 };
+    types.iter().for_each(|ty| super::lints::allow_complex(scope.cx, ty, around));
+    let types: Vec<TokenStream> = types.into_iter().map(|ty| scope.owned(ty)).collect();
+    tuple(&types)
+}
