@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{docs, lints};
+use super::{docs, lints, typed};
 use crate::model::{Const, ConstValue, Definition, FixedValue, Primitive, Type, Typedef};
 
 /// `pub type`
@@ -14,7 +14,8 @@ pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Type
     // An alias of an interface names the reference itself; where it is used it can be nil, as the interface can.
     let ty = scope.target(&body.ty);
     lints::allow_complex(scope.cx, &body.ty, 0);
-    quote! { #doc pub type #ident = #ty; }
+    let typed = typed::typedef(scope, definition, body);
+    quote! { #doc pub type #ident = #ty; #typed }
 }
 
 /// What IDL leaves to the language: anything that can be shared. It is never sent.

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::interpreted::{self, Engine};
 use super::types::Scope;
-use super::{docs, fixed, lints, prelude};
+use super::{docs, fixed, lints, prelude, typed};
 use crate::model::{Definition, Enum};
 
 /// An enumeration with its codec.
@@ -26,6 +26,7 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
         Engine::Compiled => codec(scope, ident),
         Engine::Interpretive | Engine::Adaptive => interpreted::enumeration(scope, ident, &variants),
     };
+    let typed = typed::enumeration(scope, definition, body);
     quote! {
         #doc
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +57,7 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
                 <Self as TryFrom<u32>>::try_from(<u32 as #rt::FixedSize>::get::<SWAP>(input)?)
             }
         }
+        #typed
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) const MAX_LEAVES: u64 = 64;
 pub(super) enum Shape<Id> {
     /// A primitive or an enum of this many octets, aligned to as many.
     Leaf(usize),
+    /// A `fixed` of this many octets, which starts anywhere.
+    Digits(usize),
     /// An array of so many elements.
     Array(Box<Shape<Id>>, usize),
     /// A struct, and its members.
@@ -52,7 +54,7 @@ impl<Id: Clone> Shape<Id> {
     /// How many leaves there are; saturating, because an array may have 2³² elements.
     pub(super) fn leaves(&self) -> u64 {
         match self {
-            Self::Leaf(_) => 1,
+            Self::Leaf(_) | Self::Digits(_) => 1,
             Self::Array(element, len) => element.leaves().saturating_mul(*len as u64),
             Self::Struct(_, members) => {
                 members.iter().fold(0, |sum: u64, (_, member)| sum.saturating_add(member.leaves()))
@@ -80,19 +82,24 @@ struct Placing {
 impl Placing {
     fn place<Id: Clone>(&mut self, shape: &Shape<Id>) -> Placed<Id> {
         match shape {
-            Shape::Leaf(size) => {
-                let offset = self.end.next_multiple_of(*size);
-                self.end = offset + size;
-                self.align = self.align.max(*size);
-                self.first_align.get_or_insert(*size);
-                Placed::Leaf { offset, size: *size }
-            }
+            Shape::Leaf(size) => self.place_leaf(*size, *size),
+            Shape::Digits(size) => self.place_leaf(*size, 1),
             Shape::Array(element, len) => Placed::Array((0..*len).map(|_| self.place(element)).collect()),
             Shape::Struct(id, members) => Placed::Struct(
                 id.clone(),
                 members.iter().map(|(name, member)| (name.clone(), self.place(member))).collect(),
             ),
         }
+    }
+}
+
+impl Placing {
+    fn place_leaf<Id>(&mut self, size: usize, align: usize) -> Placed<Id> {
+        let offset = self.end.next_multiple_of(align);
+        self.end = offset + size;
+        self.align = self.align.max(align);
+        self.first_align.get_or_insert(align);
+        Placed::Leaf { offset, size }
     }
 }
 
@@ -122,6 +129,7 @@ impl LeafCounts {
     fn leaves(&mut self, model: &Model, ty: &Type) -> Option<u64> {
         match model.resolve(ty) {
             Type::Primitive(primitive) => leaf_size(*primitive).map(|_| 1),
+            Type::Fixed { .. } => Some(1),
             Type::Array { element, dimensions } => {
                 let element = self.leaves(model, element)?;
                 Some(dimensions.iter().fold(element, |product, &len| product.saturating_mul(len.into())))
@@ -161,6 +169,8 @@ pub(super) fn leaf_size(primitive: Primitive) -> Option<usize> {
 pub(super) fn shape<Id>(model: &Model, ty: &Type, names: &dyn Fn(DefId) -> (Id, Vec<Ident>)) -> Option<Shape<Id>> {
     match model.resolve(ty) {
         Type::Primitive(primitive) => leaf_size(*primitive).map(Shape::Leaf),
+        // Two digits to an octet, and the sign (CORBA 3.3 Part 2, 9.3.2.8).
+        Type::Fixed { digits, .. } => Some(Shape::Digits(usize::from(*digits) / 2 + 1)),
         Type::Array { element, dimensions } => {
             let element = shape(model, element, names)?;
             Some(dimensions.iter().rev().fold(element, |inner, &len| Shape::Array(Box::new(inner), len as usize)))
@@ -189,8 +199,9 @@ mod tests {
     /// Says where leaves go by doing what an encoder does: pad to the leaf's size, then write.
     fn write(shape: &Shape<()>, message: &mut Vec<Option<usize>>, next_leaf: &mut usize) {
         match shape {
-            Shape::Leaf(size) => {
-                while !message.len().is_multiple_of(*size) {
+            Shape::Leaf(size) | Shape::Digits(size) => {
+                let align = if matches!(shape, Shape::Leaf(_)) { *size } else { 1 };
+                while !message.len().is_multiple_of(align) {
                     message.push(None);
                 }
                 message.extend(std::iter::repeat_n(Some(*next_leaf), *size));
@@ -209,8 +220,20 @@ mod tests {
         }
     }
 
+    fn alignments(shape: &Shape<()>, found: &mut Vec<usize>) {
+        match shape {
+            Shape::Leaf(size) => found.push(*size),
+            Shape::Digits(_) => found.push(1),
+            Shape::Array(element, _) => alignments(element, found),
+            Shape::Struct((), members) => members.iter().for_each(|(_, member)| alignments(member, found)),
+        }
+    }
+
     fn shapes() -> impl Strategy<Value = Shape<()>> {
-        let leaf = prop::sample::select(vec![1usize, 2, 4, 8]).prop_map(Shape::Leaf);
+        let leaf = prop_oneof![
+            4 => prop::sample::select(vec![1usize, 2, 4, 8]).prop_map(Shape::Leaf),
+            1 => (1usize..=16).prop_map(Shape::Digits),
+        ];
         leaf.prop_recursive(3, 24, 5, |inner| {
             prop_oneof![
                 (inner.clone(), 1usize..4).prop_map(|(element, len)| Shape::Array(Box::new(element), len)),
@@ -240,8 +263,10 @@ mod tests {
                 let expected: Vec<usize> = (start + offset..start + offset + size).collect();
                 prop_assert_eq!(octets, expected);
             }
-            prop_assert_eq!(layout.first_align, placed[0].1);
-            prop_assert_eq!(layout.align, placed.iter().map(|leaf| leaf.1).max().unwrap_or(1));
+            let mut aligns = Vec::new();
+            alignments(&shape, &mut aligns);
+            prop_assert_eq!(layout.first_align, aligns[0]);
+            prop_assert_eq!(Some(layout.align), aligns.iter().copied().max());
         }
     }
 

@@ -29,6 +29,7 @@ mod sizes;
 mod structs;
 mod supported;
 mod traits;
+mod typed;
 mod types;
 mod unions;
 mod words;
@@ -93,7 +94,9 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
     let is_written = !cx.left_out.contains(&definition.id);
     let written = is_written.then(|| {
         if cx.is_local(definition.id) {
-            return servant::servant(scope, definition, body);
+            let (object, typed) =
+                (servant::servant(scope, definition, body), typed::interface(scope, definition, body));
+            return quote! { #object #typed };
         }
         let reference = reference::reference(scope, definition, body);
         // Nobody can serve what is only announced.

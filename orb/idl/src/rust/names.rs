@@ -59,6 +59,8 @@ pub(super) struct Names {
     places: HashMap<DefId, Place>,
     interfaces: HashMap<DefId, InterfaceNames>,
     methods: HashMap<DefId, MethodNames>,
+    /// The functions beside typedefs.
+    type_codes: HashMap<DefId, Ident>,
 }
 
 impl Names {
@@ -89,6 +91,11 @@ impl Names {
 
     pub(super) fn method(&self, id: DefId) -> &MethodNames {
         &self.methods[&id]
+    }
+
+    /// The function that makes a typedef's type code, in the typedef's module.
+    pub(super) fn type_code(&self, typedef: DefId) -> &Ident {
+        &self.type_codes[&typedef]
     }
 
     /// The module of an interface.
@@ -149,8 +156,13 @@ impl Naming<'_> {
             self.declared(id, path, &mut scope);
         }
         for &id in &contents {
-            if self.model[id].as_interface().is_some() {
-                self.interface(id, &mut scope);
+            match &self.model[id].kind {
+                DefinitionKind::Interface(_) => self.interface(id, &mut scope),
+                DefinitionKind::Typedef(_) => {
+                    let function = scope.take(&format!("{}_tc", snake(&self.model[id].name)));
+                    self.names.type_codes.insert(id, function);
+                }
+                _ => {}
             }
         }
         for &id in &contents {
@@ -244,6 +256,7 @@ impl Naming<'_> {
             if let Some(place) = self.names.places.get(&id) {
                 scope.reserve(&place.ident);
             }
+            self.names.type_codes.get(&id).into_iter().for_each(|function| scope.reserve(function));
         }
         scope
     }

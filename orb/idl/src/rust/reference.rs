@@ -7,7 +7,7 @@ use super::method::{self, Context, Method, Parameter, tuple};
 use super::scope;
 use super::structs::sequence;
 use super::types::{Passing, Scope};
-use super::{asynchronous, docs};
+use super::{asynchronous, docs, typed};
 use crate::model::{Definition, Interface, ParameterMode};
 
 /// The reference type of an interface.
@@ -18,6 +18,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     let methods = methods(scope, definition);
     let conversions = conversions(scope, definition, body);
     let repository_id = &definition.repository_id;
+    let typed = typed::interface(scope, definition, body);
     quote! {
         #doc
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
             #methods
         }
         #conversions
+        #typed
     }
 }
 

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::interpreted::{self, Engine};
 use super::types::Scope;
-use super::{docs, fixed, lints, names, padded};
+use super::{docs, fixed, lints, names, padded, typed};
 use crate::model::{Definition, Struct};
 
 /// Structs with more members than this are coded by a call.
@@ -15,9 +15,10 @@ const MAX_INLINE: usize = 12;
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id);
     let declared = declaration(scope, definition, body, &traits.derive());
+    let typed = typed::structure(scope, definition, body);
     if scope.cx.is_local(definition.id) {
         lints::allow_no_debug(scope.cx, traits);
-        return declared;
+        return quote! { #declared #typed };
     }
     if interpreted::engine(scope, definition.id) == Engine::Interpretive {
         let table = interpreted::structure(scope, definition, body);
@@ -27,7 +28,7 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
     let codec = codec(scope, definition, body, layout.is_some());
     let fixed = layout.map(|layout| fixed::structure(scope, definition, &layout));
     let check = padded::check(scope, definition.id);
-    quote! { #declared #check #codec #fixed }
+    quote! { #declared #check #codec #fixed #typed }
 }
 
 /// An exception: a struct that is an error too. Its repository id is not part of its value.
@@ -63,6 +64,7 @@ pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &St
             }
         }
     });
+    let typed = typed::exception(scope, definition, body);
     quote! {
         #declared
         #debug
@@ -73,6 +75,7 @@ pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &St
         }
         impl ::std::error::Error for #ident {}
         #codec
+        #typed
     }
 }
 

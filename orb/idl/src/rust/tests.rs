@@ -5,12 +5,19 @@ use std::path::Path;
 use super::*;
 use crate::{FrontEndOptions, MemoryFiles, compile_with};
 
+mod kinds;
+
 #[track_caller]
 fn rust_of(name: &str, idl: &str) -> String {
+    // The asynchronous forms have tests of their own.
+    rust_with(&Options::default().asynchronous_client(false), name, idl)
+}
+
+#[track_caller]
+fn rust_with(options: &Options, name: &str, idl: &str) -> String {
     let files = MemoryFiles::new().with(name, idl);
     match compile_with(&FrontEndOptions::default(), &files, Path::new(name)) {
-        // The asynchronous forms have tests of their own.
-        Ok(model) => generate(&model, &Options::default().asynchronous_client(false)),
+        Ok(model) => generate(&model, options),
         Err(diagnostics) => panic!("{diagnostics}"),
     }
 }
@@ -357,45 +364,6 @@ fn inherited_operations_come_once_and_references_convert_upwards() {
 fn an_interface_that_is_only_announced_can_be_referred_to() {
     let rust = rust_of("f.idl", "interface Later; struct S { Later l; };");
     assert!(rust.contains("pub struct Later(") && !rust.contains("LaterServant"), "{rust}");
-}
-
-#[test]
-fn what_never_leaves_the_process_has_no_codec() {
-    let idl = "struct Cookie { long x; }; interface L { void f(); }; typedef sequence<Cookie> Cookies; typedef L Alias;
-               exception Lost { Cookie c; }; struct Held { L l; Alias a; };
-               interface M { void f(in Cookies c) raises (Lost); typedef long Inner; };
-               interface N : M { L g(in Held h, in Alias a); }; struct T { M m; }; interface R { void f(in long x); };";
-    let files = MemoryFiles::new().with("n.idl", idl);
-    let mut model = compile_with(&FrontEndOptions::default(), &files, Path::new("n.idl")).expect("correct IDL");
-    for definition in &mut model.definitions {
-        match &mut definition.kind {
-            DefinitionKind::Struct(_) if definition.name == "Cookie" => definition.kind = DefinitionKind::Native,
-            DefinitionKind::Interface(body) if definition.name == "L" => body.is_local = true,
-            _ => {}
-        }
-    }
-    let options = Options::new().native("::Cookie", "crate::Cookie").expect("a type");
-    let rust = generate(&model, &options);
-    for expected in [
-        "pub type Cookie = crate::Cookie;",
-        "pub trait L: Send + Sync {",
-        "pub type Cookies = Vec<Cookie>;",
-        "pub type Alias = dyn L;",
-        "#[derive(Clone)] pub struct Lost { pub c: Cookie, }",
-        "impl ::std::error::Error for Lost {}",
-        "#[derive(Clone, Default)] pub struct Held { pub l: Option<::spandrel::generated::Arc<dyn L>>, \
-         pub a: Option<::spandrel::generated::Arc<Alias>>, }",
-        "pub trait M: Send + Sync { fn f(&self, c: &[Cookie]) -> Result<(), m::FError>; }",
-        "pub trait N: M { fn g(&self, h: &Held, a: Option<&::spandrel::generated::Arc<Alias>>) -> \
-         Result<Option<::spandrel::generated::Arc<dyn L>>, ::spandrel::generated::SystemException>; }",
-        "pub struct T { pub m: Option<::spandrel::generated::Arc<dyn M>>, }",
-    ] {
-        assert!(flat(&rust).contains(&flat(expected)), "`{expected}` does not occur in:\n{rust}");
-    }
-    // `R` alone can be called from elsewhere.
-    assert_eq!(rust.matches("generated::Servant for").count(), 1, "{rust}");
-    assert!(!rust.contains("Encode for") && !rust.contains("UserException"), "{rust}");
-    assert!(Options::new().native("Cookie", "no type").is_err());
 }
 
 #[test]

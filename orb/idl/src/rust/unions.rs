@@ -11,7 +11,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{consts, docs, lints, names, prelude};
+use super::{consts, docs, lints, names, prelude, typed};
 use crate::model::{ConstValue, Definition, DefinitionKind, Label, Member, Model, Primitive, Type, Union};
 
 /// A union with its codec.
@@ -22,7 +22,8 @@ pub(super) fn union(scope: Scope<'_, '_>, definition: &Definition, body: &Union)
         let (encode, decode) = (plan.encode(), plan.decode());
         quote! { #encode #decode }
     });
-    quote! { #declaration #accessor #default #codec }
+    let typed = typed::union(scope, definition, body);
+    quote! { #declaration #accessor #default #codec #typed }
 }
 
 /// What writing a union needs to know.
@@ -312,7 +313,7 @@ fn free_value(model: &Model, body: &Union) -> Option<ConstValue> {
 }
 
 /// The number of a label among the values of the discriminator's type.
-fn number(model: &Model, label: &Label) -> Option<i128> {
+pub(super) fn number(model: &Model, label: &Label) -> Option<i128> {
     let Label::Value(value) = label else { return None };
     match value {
         ConstValue::Integer(value) => Some(*value),
