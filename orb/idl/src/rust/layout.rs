@@ -62,6 +62,16 @@ impl<Id: Clone> Shape<Id> {
         }
     }
 
+    /// Whether it contains a `fixed`, whose memory is not its encoding.
+    pub(super) fn has_digits(&self) -> bool {
+        match self {
+            Self::Leaf(_) => false,
+            Self::Digits(_) => true,
+            Self::Array(element, _) => element.has_digits(),
+            Self::Struct(_, members) => members.iter().any(|(_, member)| member.has_digits()),
+        }
+    }
+
     /// The places of its leaves, unless there are too many or none.
     pub(super) fn layout(&self) -> Option<Layout<Id>> {
         if !(1..=MAX_LEAVES).contains(&self.leaves()) {

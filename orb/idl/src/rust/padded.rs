@@ -71,7 +71,7 @@ impl PaddingTable {
     /// The struct, and all that it is made of.
     fn add(&mut self, model: &Model, shape: &Shape<DefId>) {
         match shape {
-            Shape::Leaf(_) => {}
+            Shape::Leaf(_) | Shape::Digits(_) => {}
             Shape::Array(element, _) => self.add(model, element),
             Shape::Struct(id, members) => {
                 self.structs.insert(*id, gaps(members));
@@ -141,7 +141,7 @@ fn is_block(shape: &Shape<DefId>) -> bool {
     let mut memory = Vec::new();
     in_memory(shape, 0, &mut memory);
     let uniform = layout.size.next_multiple_of(layout.first_align).is_multiple_of(layout.align);
-    uniform && places == memory
+    uniform && !shape.has_digits() && places == memory
 }
 
 fn leaf_places(placed: &Placed<DefId>, places: &mut Vec<usize>) {
@@ -155,7 +155,7 @@ fn leaf_places(placed: &Placed<DefId>, places: &mut Vec<usize>) {
 /// Where `repr(C)` puts the leaves of a value at `start`.
 fn in_memory(shape: &Shape<DefId>, start: usize, places: &mut Vec<usize>) {
     match shape {
-        Shape::Leaf(_) => places.push(start),
+        Shape::Leaf(_) | Shape::Digits(_) => places.push(start),
         Shape::Array(element, len) => {
             let (size, _) = size_and_alignment(element);
             (0..*len).for_each(|nth| in_memory(element, start + nth * size, places));
@@ -176,6 +176,8 @@ fn in_memory(shape: &Shape<DefId>, start: usize, places: &mut Vec<usize>) {
 fn size_and_alignment(shape: &Shape<DefId>) -> (usize, usize) {
     match shape {
         Shape::Leaf(size) => (*size, *size),
+        // A whole number in memory.
+        Shape::Digits(_) => (size_of::<i128>(), align_of::<i128>()),
         Shape::Array(element, len) => {
             let (size, align) = size_and_alignment(element);
             (size * len, align)

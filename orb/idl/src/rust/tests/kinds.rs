@@ -157,6 +157,17 @@ fn decimals_are_flattened_like_other_members_of_one_size() {
 }
 
 #[test]
+fn a_struct_with_a_decimal_is_never_sent_from_where_it_lies() {
+    let options = Options::new().pad_all();
+    let rust = super::rust_with(
+        &options,
+        "p.idl",
+        "typedef fixed<31, 0> P; struct S { long long l; P p; }; struct T { octet o; P p; };",
+    );
+    assert!(!rust.contains("zerocopy"), "{rust}");
+}
+
+#[test]
 fn type_codes_say_what_the_idl_says() {
     check(
         "module M { typedef sequence<long, 4> Few; typedef Few Grid[2][3]; enum E { one, Two };
