@@ -16,6 +16,7 @@ mod annotations;
 mod arithmetic;
 mod constants;
 mod decimal;
+mod incomplete;
 mod interfaces;
 mod locals;
 mod names;
@@ -53,6 +54,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         open_structs: Vec::new(),
         remember_uses: true,
         inheritance_budget: interfaces::BUDGET,
+        waits: 0,
         text_budget: constants::TEXT_BUDGET,
         interner: context.interner,
         reporter: context.reporter,
@@ -81,6 +83,8 @@ struct Checker<'a> {
     /// Whether resolving a name counts as using it in the scope around.
     remember_uses: bool,
     inheritance_budget: usize,
+    /// How often a struct or union waits for another.
+    waits: usize,
     /// Octets that string constants may still copy from each other.
     text_budget: usize,
     interner: &'a mut Interner,
@@ -95,6 +99,8 @@ struct Facts {
     broken: bool,
     /// For structs, unions and interfaces: whether the body has been seen to its end.
     complete: bool,
+    /// For structs and unions: what else must be defined before they are complete.
+    awaits: Vec<DefId>,
     /// For types and exceptions: whether values stay within their process.
     local: bool,
     /// The scope that it opens.

@@ -33,7 +33,7 @@ fn walk(model: &Model) {
 }
 
 /// Pieces of IDL, and pieces that do not belong.
-const WORDS: [&str; 87] = [
+const WORDS: &[&str] = &[
     "module",
     "interface",
     "struct",
@@ -116,6 +116,21 @@ const WORDS: [&str; 87] = [
     "\"s\"",
     "\"",
     "@key",
+    "@range(min = 1, max = A)",
+    "@annotation",
+    "default",
+    "wchar",
+    "wstring",
+    "ValueBase",
+    "context",
+    "CORBA::TypeCode",
+    "1.5d",
+    "L'x'",
+    "L\"w\\u20ac\"",
+    "|",
+    "%",
+    "\n#pragma ID A \"x:y\"\n",
+    "\n#include <orb.idl>\n",
     "\n#if A\n",
     "\n#endif\n",
     "\n#define A B\n",
@@ -124,13 +139,19 @@ const WORDS: [&str; 87] = [
 ];
 
 /// Real files, to be damaged.
-const FILES: [&str; 6] = [
+const FILES: &[&str] = &[
+    include_str!("idl/good/annotations.idl"),
     include_str!("idl/good/bank.idl"),
-    include_str!("idl/good/types.idl"),
+    include_str!("idl/good/corba.idl"),
     include_str!("idl/good/constants.idl"),
+    include_str!("idl/good/decimals.idl"),
     include_str!("idl/good/escaped.idl"),
-    include_str!("idl/bad/preprocessor.idl"),
+    include_str!("idl/good/interfaces.idl"),
+    include_str!("idl/good/recursion.idl"),
+    include_str!("idl/good/types.idl"),
+    include_str!("idl/good/unions.idl"),
     include_str!("idl/good/values.idl"),
+    include_str!("idl/bad/preprocessor.idl"),
 ];
 
 proptest! {
@@ -147,14 +168,14 @@ proptest! {
     }
 
     #[test]
-    fn any_words_of_idl_are_swallowed(words in proptest::collection::vec(proptest::sample::select(&WORDS[..]), 0..120)) {
+    fn any_words_of_idl_are_swallowed(words in proptest::collection::vec(proptest::sample::select(WORDS), 0..120)) {
         swallow(words.join(" ").as_bytes());
     }
 
     #[test]
     fn damaged_files_are_swallowed(
-        file in proptest::sample::select(&FILES[..]),
-        damage in proptest::collection::vec((any::<prop::sample::Index>(), 0..12usize, proptest::option::of(proptest::sample::select(&WORDS[..]))), 1..6),
+        file in proptest::sample::select(FILES),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), 0..12usize, proptest::option::of(proptest::sample::select(WORDS))), 1..6),
     ) {
         let mut octets = file.as_bytes().to_vec();
         for (place, length, word) in damage {
@@ -184,6 +205,17 @@ fn names_and_types_without_measure_are_errors() {
     swallow(format!("#define f(x) x{pastes}\nf({long})").as_bytes());
     let quotes = "#x ".repeat(1000);
     swallow(format!("#define f(x) {quotes}\nf({long})").as_bytes());
+    let forwards: String = (0..3000).map(|n| format!("struct F{n}; typedef sequence<F{n}> Q{n};\n")).collect();
+    let waiting: String = (1..3000).map(|n| format!("struct F{} {{ Q{n} x; Q0 y; }};\n", n - 1)).collect();
+    swallow(format!("{forwards}{waiting}struct F2999 {{ Q0 x; }};").as_bytes());
+    let labels: String = (0..20_000).map(|n| format!("case {n}: ")).collect();
+    swallow(format!("union U switch (long) {{ {labels} long a; }};").as_bytes());
+    let decimals = " * 1.0000000000000001d / 3d".repeat(5000);
+    swallow(format!("const fixed F = 1d{decimals};").as_bytes());
+    swallow(format!("interface I {{ @a(\"{long}\") attribute long a{}; }};", ", a".repeat(10_000)).as_bytes());
+    let many = "@a(1) ".repeat(10_000);
+    swallow(format!("interface I {{ {many} attribute long a{}; }};", ", a".repeat(10_000)).as_bytes());
+    swallow(format!("const wstring W = L\"{long}\"; {}", "const wstring V = W; ".repeat(5000)).as_bytes());
     let names = ", a".repeat(10_000);
     swallow(format!("interface I {{ /* {long} */ attribute long a{names}; }};").as_bytes());
     let bases: String = (1..2000).map(|n| format!("interface I{n} : I{} {{}};\n", n - 1)).collect();

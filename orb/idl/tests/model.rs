@@ -337,3 +337,12 @@ fn orb_idl_is_built_in_and_gives_way_to_one_that_is_there() {
         matches!(own.lookup("CORBA::StringSeq").and_then(|it| it.as_typedef()), Some(it) if it.ty == Type::Primitive(Primitive::Long))
     );
 }
+
+#[test]
+fn types_may_contain_sequences_of_each_other() {
+    let text = "struct A; struct B; typedef sequence<A> As; typedef sequence<B> Bs;\n\
+                struct A { Bs down; }; struct B { As up; }; struct Both { A one; B two; };";
+    let model = model(text);
+    assert!(model.is_recursive(definition(&model, "A").id) && model.is_recursive(definition(&model, "B").id));
+    assert!(!model.is_recursive(definition(&model, "Both").id));
+}

@@ -46,6 +46,6 @@ macro_rules! files {
     };
 }
 
-files!(good, expect: annotations bank constants corba decimals escaped ids interfaces types unions values);
+files!(good, expect: annotations bank constants corba decimals escaped ids interfaces recursion types unions values);
 files!(bad, expect_err: annotations anonymous bounds collisions constants decimals included inheritance kinds literals macros names oneway pragmas
     preprocessor recursion syntax unions unsupported values);

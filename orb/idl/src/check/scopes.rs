@@ -129,6 +129,7 @@ impl Checker<'_> {
             symbol: new.name.symbol,
             broken: false,
             complete: false,
+            awaits: Vec::new(),
             local: false,
             scope: None,
             shape: Shape::default(),

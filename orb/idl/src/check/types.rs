@@ -186,39 +186,6 @@ impl Checker<'_> {
         self.report(error);
     }
 
-    /// Reports a struct or union that is used before its end where that is not allowed (IDL 4.2, 7.4.1.4.4.3 and 7.4.13): it may
-    /// only be the element of a sequence, and that sequence a member only inside the struct itself.
-    fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> bool {
-        let shape = self.shape(ty);
-        let Some(heart) = shape.heart.filter(|it| !self.facts[it.index()].complete) else {
-            return true;
-        };
-        let is_open = self.open_structs.contains(&heart);
-        let allowed = match place {
-            Place::Element => true,
-            Place::Typedef => shape.by_sequence,
-            Place::Member => shape.by_sequence && is_open,
-            Place::Call => false,
-        };
-        if allowed {
-            return true;
-        }
-        let definition = &self[heart];
-        let (what, text) = (definition.kind.keyword(), &definition.name);
-        let error = if is_open && !shape.by_sequence {
-            Diagnostic::error(format!("{what} `{text}` contains itself"))
-                .at(span, "a value would never end")
-                .also(definition.span, format!("the {what} is defined here"))
-                .help(format!("contain a `sequence<{text}>` instead"))
-        } else {
-            Diagnostic::error(format!("{what} `{text}` is used before it is defined"))
-                .at(span, "needs the whole definition")
-                .also(definition.span, "so far it is only declared")
-        };
-        self.report(error);
-        false
-    }
-
     fn bound(&mut self, bound: Option<&Expression>) -> Option<Option<u32>> {
         match bound {
             None => Some(None),
