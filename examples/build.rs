@@ -1,11 +1,18 @@
 //! Compiles the examples' interfaces.
 
+use spandrel_build::{Sides, configure};
+
 fn main() -> Result<(), spandrel_build::Error> {
-    spandrel_build::configure().compile(&[
+    configure().compile(&[
         "bank/bank.idl",
         "mapping/mapping.idl",
         "mapping/corners.idl",
+        "mapping/shared.idl",
         "mapping/chapter.idl",
     ])?;
-    spandrel_build::configure().pad_all().compile(&["mapping/padded.idl"])
+    configure().pad_all().compile(&["mapping/padded.idl"])?;
+    let settings = configure().external("shared.idl", "crate::shared").prefix("house");
+    settings.clone().ties().per_module().compile(&["mapping/settings.idl"])?;
+    let client = std::path::Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("client");
+    settings.sides(Sides::Client).out_dir(client).compile(&["mapping/settings.idl"])
 }

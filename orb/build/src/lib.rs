@@ -25,7 +25,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
-use spandrel_idl::rust::{BadEngine, BadNativeType, BadRuntimePath, Options, generate};
+pub use spandrel_idl::rust::Sides;
+use spandrel_idl::rust::{BadOption, Options, generate, generate_files};
 use spandrel_idl::source::SourceMap;
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model};
 
@@ -48,8 +49,9 @@ pub fn configure() -> Builder {
 pub struct Builder {
     front_end: FrontEndOptions,
     rust: Options,
+    per_module: bool,
     /// What was chosen and cannot be; said when compiling, so that settings can be written one behind the other.
-    refused: Option<Refused>,
+    refused: Option<BadOption>,
     out_dir: Option<PathBuf>,
 }
 
@@ -75,13 +77,13 @@ impl Builder {
     /// Names the runtime by another path than `::spandrel::generated`, for crates that re-export it.
     #[must_use]
     pub fn runtime(self, path: &str) -> Self {
-        self.choose(|rust| rust.runtime(path).map_err(Refused::Runtime))
+        self.choose(|rust| rust.runtime(path))
     }
 
     /// Says which Rust type a `native` type is; see [`Options::native`].
     #[must_use]
     pub fn native(self, scoped_name: &str, ty: &str) -> Self {
-        self.choose(|rust| rust.native(scoped_name, ty).map_err(Refused::Native))
+        self.choose(|rust| rust.native(scoped_name, ty))
     }
 
     /// Makes the padding of these structs explicit, so that sequences of them are sent from where they lie; see
@@ -97,7 +99,50 @@ impl Builder {
         self.choose(|rust| Ok(rust.pad_all()))
     }
 
-    fn choose(mut self, choice: impl FnOnce(Options) -> Result<Options, Refused>) -> Self {
+    /// Writes one side of interfaces only; see [`Sides`].
+    #[must_use]
+    pub fn sides(self, sides: Sides) -> Self {
+        self.choose(|rust| Ok(rust.sides(sides)))
+    }
+
+    /// Derives this macro too, for the type of this scoped name; see [`Options::derive`].
+    #[must_use]
+    pub fn derive(self, scoped_name: &str, path: &str) -> Self {
+        self.choose(|rust| rust.derive(Some(scoped_name), path))
+    }
+
+    /// Derives this macro too, for all structs, unions, exceptions and enums; see [`Options::derive`].
+    #[must_use]
+    pub fn derive_all(self, path: &str) -> Self {
+        self.choose(|rust| rust.derive(None, path))
+    }
+
+    /// Says which module has the Rust of an included file already; see [`Options::external`].
+    #[must_use]
+    pub fn external(self, file: impl AsRef<Path>, module: &str) -> Self {
+        self.choose(|rust| rust.external(file, module))
+    }
+
+    /// Puts everything into modules; see [`Options::prefix`].
+    #[must_use]
+    pub fn prefix(self, modules: &str) -> Self {
+        self.choose(|rust| rust.prefix(modules))
+    }
+
+    /// Writes ties for interfaces with bases; see [`Options::ties`].
+    #[must_use]
+    pub fn ties(self) -> Self {
+        self.choose(|rust| Ok(rust.ties()))
+    }
+
+    /// Writes a file for each IDL module: `bank.rs`, and the modules in the folder `bank`.
+    #[must_use]
+    pub fn per_module(mut self) -> Self {
+        self.per_module = true;
+        self
+    }
+
+    fn choose(mut self, choice: impl FnOnce(Options) -> Result<Options, BadOption>) -> Self {
         match choice(self.rust.clone()) {
             Ok(rust) => self.rust = rust,
             // The first mistake is the one to mend first.
@@ -109,7 +154,7 @@ impl Builder {
     /// Chooses the engine that marshals, as [`Options::marshal`] does: `"interpretive"`, or `"Bank::Account=adaptive"`.
     #[must_use]
     pub fn marshal(self, choice: &str) -> Self {
-        self.choose(|rust| rust.marshal(choice).map_err(Refused::Marshal))
+        self.choose(|rust| rust.marshal(choice))
     }
 
     /// Writes to this folder, which must exist, instead of the build's `OUT_DIR`.
@@ -134,18 +179,24 @@ impl Builder {
             None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(Error::NoOutDir)?,
         };
         if let Some(refused) = &self.refused {
-            return Err(refused.clone().into());
+            return Err(Error::Option(refused.clone()));
         }
         let mut written = BTreeSet::new();
         for file in files {
             let file = file.as_ref();
-            let name = file.file_stem().map(|stem| PathBuf::from(stem).with_added_extension("rs"));
-            let target = out_dir.join(name.ok_or_else(|| Error::NotAFile(file.to_owned()))?);
+            let stem = file.file_stem().ok_or_else(|| Error::NotAFile(file.to_owned()))?;
+            let target = out_dir.join(Path::new(stem).with_added_extension("rs"));
             if !written.insert(target.clone()) {
                 return Err(Error::SameOutput(target));
             }
             let model = self.model(file, cargo)?;
-            write_if_changed(&target, &generate(&model, &self.rust))?;
+            if self.per_module {
+                for file in generate_files(&model, &self.rust, &stem.to_string_lossy()) {
+                    write_if_changed(&out_dir.join(&file.path), &file.text)?;
+                }
+            } else {
+                write_if_changed(&target, &generate(&model, &self.rust))?;
+            }
         }
         Ok(())
     }
@@ -179,7 +230,8 @@ fn write_if_changed(target: &Path, text: &str) -> Result<(), Error> {
     if fs::read(target).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(());
     }
-    fs::write(target, text).map_err(|source| Error::Write { path: target.to_owned(), source })
+    let folder = target.parent().map_or(Ok(()), fs::create_dir_all);
+    folder.and_then(|()| fs::write(target, text)).map_err(|source| Error::Write { path: target.to_owned(), source })
 }
 
 /// Why there is no Rust for some IDL.
@@ -202,32 +254,10 @@ pub enum Error {
     SameOutput(PathBuf),
     /// The path of an IDL file does not end in a file's name.
     NotAFile(PathBuf),
-    /// The runtime's path is no path.
-    Runtime(BadRuntimePath),
-    /// What a native type should be is no type.
-    Native(BadNativeType),
-    /// There is no such marshaling engine.
-    Marshal(BadEngine),
+    /// A setting that cannot be.
+    Option(BadOption),
     /// Cargo does not listen.
     Cargo(io::Error),
-}
-
-/// A choice that cannot be made.
-#[derive(Clone, Debug)]
-enum Refused {
-    Runtime(BadRuntimePath),
-    Native(BadNativeType),
-    Marshal(BadEngine),
-}
-
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Runtime(error) => Self::Runtime(error),
-            Refused::Native(error) => Self::Native(error),
-            Refused::Marshal(error) => Self::Marshal(error),
-        }
-    }
 }
 
 impl fmt::Display for Error {
@@ -242,9 +272,7 @@ impl fmt::Display for Error {
                 write!(f, "two IDL files would be compiled to {}: give them different names or folders", path.display())
             }
             Self::NotAFile(path) => write!(f, "`{}` does not name a file", path.display()),
-            Self::Runtime(error) => write!(f, "{error}"),
-            Self::Native(error) => write!(f, "{error}"),
-            Self::Marshal(error) => write!(f, "{error}"),
+            Self::Option(error) => write!(f, "{error}"),
             Self::Cargo(_) => f.write_str("cannot write to standard output"),
         }
     }

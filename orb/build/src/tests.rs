@@ -129,3 +129,46 @@ fn outside_of_a_build_script_the_folder_must_be_named() {
     let error = configure().compile_telling(&[package.path("a.idl")], &mut io::sink()).expect_err("no OUT_DIR");
     assert!(error.to_string().contains("OUT_DIR"), "{error}");
 }
+
+#[test]
+fn every_setting_reaches_the_output() {
+    let interfaces = "#include \"shared.idl\"\nmodule M { module Inner { enum E { a, b }; };
+        interface L : Shared::Base { void to_left(); }; interface R { void to_right(); };
+        interface Both : L, R { Shared::Place where(); }; };";
+    let shared = "module Shared { struct Place { long x; }; interface Base { void lay(); }; };";
+    let package = Package::new(&[("a.idl", interfaces), ("shared.idl", shared)]);
+    let text = |builder: Builder| {
+        package.compile(builder, &["a.idl"]).expect("correct IDL");
+        package.output("a.rs")
+    };
+    let client = text(configure().sides(Sides::Client));
+    assert!(client.contains("pub fn r#where(&self)") && !client.contains("BothServant"));
+    let server = text(configure().sides(Sides::Server));
+    assert!(
+        !server.contains("pub fn r#where(&self)")
+            && server.contains("BothServant")
+            && server.contains("pub struct Both(")
+    );
+    let derived = text(configure().derive("Shared::Place", "::serde::Serialize").derive_all("::extra::Trace"));
+    assert!(derived.contains("#[derive(::serde::Serialize, ::extra::Trace)]\n    pub struct Place"));
+    assert!(derived.contains("#[derive(::extra::Trace)]\n        #[repr(u32)]"));
+    let external = text(configure().external("shared.idl", "::shared_types::idl"));
+    assert!(external.contains("::shared_types::idl::shared::Place") && !external.contains("pub mod shared"));
+    let wrapped = text(configure().prefix("control::generated"));
+    assert!(wrapped.contains("pub mod control {\n    pub mod generated {\n"));
+    let tied = text(configure().ties());
+    assert!(tied.contains("pub struct BothTie<S0, S1, S> {"));
+    let error = package.compile(configure().prefix("1st").runtime("2nd"), &["a.idl"]).expect_err("no names");
+    assert_eq!(error, "`1st` is not names of modules, such as `control::generated`");
+}
+
+#[test]
+fn each_module_may_have_a_file() {
+    let package =
+        Package::new(&[("a.idl", "struct Top { long x; }; module M { module Inner { struct S { Top t; }; }; };")]);
+    package.compile(configure().per_module().prefix("all"), &["a.idl"]).expect("correct IDL");
+    assert!(package.output("a.rs").contains("#[path = \"a/all.rs\"]\npub mod all;"));
+    assert!(package.output("a/all.rs").contains("#[path = \"all/m.rs\"]\npub mod m;"));
+    assert!(package.output("a/all/m.rs").contains("#[path = \"m/inner.rs\"]\npub mod inner;"));
+    assert!(package.output("a/all/m/inner.rs").contains("pub t: super::super::Top"));
+}

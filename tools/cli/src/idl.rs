@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use spandrel_idl::rust::{Options, generate};
+use spandrel_idl::rust::{Options, Sides, generate, generate_files};
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model, json};
 
 use crate::common;
@@ -64,6 +64,30 @@ pub(crate) struct Args {
     /// The engine that marshals: compiled, interpretive or adaptive, for everything or for what is named
     #[arg(long, value_name = "[NAME=]ENGINE")]
     marshal: Vec<String>,
+    /// Write a file for each IDL module, in a folder beside FILE.rs
+    #[arg(long, conflicts_with_all = ["stdout", "depfile"])]
+    per_module: bool,
+    /// Write references only: no servant traits, no skeletons
+    #[arg(long, conflicts_with = "server_only")]
+    client_only: bool,
+    /// Write servant traits and skeletons, and references without operations
+    #[arg(long)]
+    server_only: bool,
+    /// Derive a macro too, for a type or for all
+    #[arg(long, value_name = "[NAME=]MACRO")]
+    derive: Vec<String>,
+    /// The Rust module that has what an included file defines: it is named there and not written again
+    #[arg(long, value_name = "FILE.idl=PATH")]
+    external: Vec<String>,
+    /// Put everything into these modules, such as control::generated
+    #[arg(long, value_name = "MODULES")]
+    prefix: Option<String>,
+    /// Write ties: servants made of several objects, for interfaces with bases
+    #[arg(long)]
+    ties: bool,
+    /// The Rust type that a native type is
+    #[arg(long, value_name = "NAME=TYPE")]
+    native: Vec<String>,
 }
 
 /// What `--dump` prints.
@@ -110,11 +134,35 @@ impl Args {
     fn options(&self) -> anyhow::Result<Options> {
         let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
         let options = self.marshal.iter().try_fold(options, |options, choice| options.marshal(choice));
-        let options = options.context("cannot use --marshal")?;
-        Ok(if self.pad.iter().any(|name| name == "all") {
+        let mut options = options.context("cannot use --marshal")?;
+        options = if self.pad.iter().any(|name| name == "all") {
             options.pad_all()
         } else {
             options.pad(self.pad.iter().map(String::as_str))
+        };
+        for derive in &self.derive {
+            let (name, path) =
+                derive.split_once('=').map_or((None, derive.as_str()), |(name, path)| (Some(name), path));
+            options = options.derive(name, path).context("cannot use --derive")?;
+        }
+        for external in &self.external {
+            let (file, module) = external.split_once('=').context("--external is FILE.idl=PATH")?;
+            options = options.external(file, module).context("cannot use --external")?;
+        }
+        for native in &self.native {
+            let (name, ty) = native.split_once('=').context("--native is NAME=TYPE")?;
+            options = options.native(name, ty).context("cannot use --native")?;
+        }
+        if let Some(prefix) = &self.prefix {
+            options = options.prefix(prefix).context("cannot use --prefix")?;
+        }
+        if self.ties {
+            options = options.ties();
+        }
+        Ok(match (self.client_only, self.server_only) {
+            (true, _) => options.sides(Sides::Client),
+            (_, true) => options.sides(Sides::Server),
+            _ => options,
         })
     }
 
@@ -133,6 +181,11 @@ impl Args {
             Some(Form::Json) => common::print(&json::to_string(model)),
             Some(Form::Text) => common::print(&model.dump()),
             None if self.stdout => common::print(&generate(model, options)),
+            None if self.per_module => {
+                let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+                let files = generate_files(model, options, &stem);
+                files.iter().try_for_each(|file| self.write(&self.out.join(&file.path), &file.text))
+            }
             None => self.write(&self.path_for(file)?, &generate(model, options)),
         }
     }
@@ -145,7 +198,7 @@ impl Args {
 
     fn write(&self, path: &Path, rust: &str) -> anyhow::Result<()> {
         let write = || {
-            fs::create_dir_all(&self.out)?;
+            fs::create_dir_all(path.parent().unwrap_or(&self.out))?;
             fs::write(path, rust)
         };
         write().with_context(|| format!("cannot write {}", path.display()))

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::interpreted::{self, Engine};
 use super::types::Scope;
-use super::{docs, fixed, lints, prelude, typed};
+use super::{attributes, docs, fixed, lints, prelude, typed};
 use crate::model::{Definition, Enum};
 
 /// An enumeration with its codec.
@@ -20,7 +20,7 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     let docs = body.enumerators.iter().map(|&id| docs::attributes(&cx.model[id].doc));
     let first = (0..variants.len()).map(|index| (index == 0).then(|| quote! { #[default] }));
     let ordinals: Vec<Literal> = (0..variants.len()).map(Literal::usize_unsuffixed).collect();
-    let padding = cx.padding.derives(scope, definition.id);
+    let further = attributes::further(scope, definition);
     // What an adaptive type would go over to is no shorter way for an enumerator.
     let codec = match interpreted::engine(scope, definition.id) {
         Engine::Compiled => codec(scope, ident),
@@ -30,7 +30,7 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     quote! {
         #doc
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #padding
+        #further
         #[repr(u32)]
         pub enum #ident { #( #docs #first #variants = #ordinals ),* }
         impl TryFrom<u32> for #ident {

@@ -1,14 +1,13 @@
 //! Which engine marshals which type, and the line that stands for the code of one with a table.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names;
 use super::types::Scope;
+use super::{BadOption, names};
 use crate::model::{DefId, Definition, Struct};
 
 /// A marshaling engine.
@@ -24,29 +23,20 @@ pub enum Engine {
 }
 
 impl FromStr for Engine {
-    type Err = BadEngine;
+    type Err = BadOption;
 
-    fn from_str(name: &str) -> Result<Self, BadEngine> {
+    fn from_str(name: &str) -> Result<Self, BadOption> {
         match name {
             "compiled" => Ok(Self::Compiled),
             "interpretive" => Ok(Self::Interpretive),
             "adaptive" => Ok(Self::Adaptive),
-            _ => Err(BadEngine(name.to_owned())),
+            _ => Err(BadOption {
+                given: name.to_owned(),
+                expected: "a marshaling engine: compiled, interpretive or adaptive",
+            }),
         }
     }
 }
-
-/// What was given as a marshaling engine is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadEngine(pub(super) String);
-
-impl fmt::Display for BadEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no marshaling engine: there are compiled, interpretive and adaptive", self.0)
-    }
-}
-
-impl std::error::Error for BadEngine {}
 
 /// The engine of everything, and those of some modules, interfaces and types by their scoped names.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +47,7 @@ pub(super) struct Engines {
 
 impl Engines {
     /// Takes `ENGINE` or `Scoped::Name=ENGINE`.
-    pub(super) fn choose(&mut self, choice: &str) -> Result<(), BadEngine> {
+    pub(super) fn choose(&mut self, choice: &str) -> Result<(), BadOption> {
         match choice.split_once('=') {
             None => self.default = choice.parse()?,
             Some((name, engine)) => {
@@ -127,6 +117,7 @@ mod tests {
         assert_eq!(engines.of("Bank::Account"), Engine::Adaptive);
         assert_eq!(engines.of("Bank::Account::Kind"), Engine::Adaptive);
         assert_eq!(engines.of("Bank::Account::Entry"), Engine::Compiled);
-        assert_eq!(engines.choose("Bank=fast"), Err(BadEngine("fast".to_owned())));
+        let error = engines.choose("Bank=fast").expect_err("no engine");
+        assert_eq!(error.to_string(), "`fast` is not a marshaling engine: compiled, interpretive or adaptive");
     }
 }

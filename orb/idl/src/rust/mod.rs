@@ -7,10 +7,12 @@
 //! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
 
 mod asynchronous;
+mod attributes;
 mod consts;
 mod docs;
 mod enums;
 mod errors;
+mod external;
 mod fixed;
 mod interpreted;
 mod layout;
@@ -26,8 +28,10 @@ mod reference;
 mod scope;
 mod servant;
 mod sizes;
+mod split;
 mod structs;
 mod supported;
+mod tie;
 mod traits;
 mod typed;
 mod types;
@@ -38,9 +42,10 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::model::{DefId, Definition, DefinitionKind, Model};
-pub use interpreted::{BadEngine, Engine};
+pub use interpreted::Engine;
 use names::ModulePath;
-pub use options::{BadNativeType, BadRuntimePath, Options};
+pub use options::{BadOption, Options, Sides};
+pub use split::SourceFile;
 use types::{Context, Scope};
 
 /// Writes the Rust for a model: definitions of the main file, and of all files that it includes, so that the result
@@ -55,9 +60,18 @@ pub fn generate(model: &Model, options: &Options) -> String {
     output::file(&cx, root)
 }
 
+/// Writes the Rust for a model as [`generate`] does, into `stem`.rs and a file for each IDL module, in the folder `stem`.
+#[must_use]
+pub fn generate_files(model: &Model, options: &Options, stem: &str) -> Vec<SourceFile> {
+    let cx = Context::new(model, options);
+    let root = module(&cx, model.roots(), &ModulePath::new());
+    output::files(&cx, root, stem)
+}
+
 fn module(cx: &Context<'_>, contents: &[DefId], path: &ModulePath) -> TokenStream {
     let scope = Scope { cx, module: path };
-    flatten_structs(cx.model, contents).iter().map(|&id| definition(scope, &cx.model[id])).collect()
+    let written = flatten_structs(cx.model, contents).into_iter().filter(|&id| !cx.externals.is_external(id));
+    written.map(|id| definition(scope, &cx.model[id])).collect()
 }
 
 fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
@@ -68,6 +82,10 @@ fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
             let mut path = place.module.clone();
             path.push(place.ident.clone());
             let inner = module(cx, &body.contents, &path);
+            // All of it has its Rust elsewhere.
+            if inner.is_empty() && body.contents.iter().any(|&id| cx.externals.is_external(id)) {
+                return inner;
+            }
             output::module(scope, &place.ident, docs::attributes(&definition.doc), inner)
         }
         DefinitionKind::Interface(body) => interface(scope, definition, body),
@@ -100,10 +118,12 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
         }
         let reference = reference::reference(scope, definition, body);
         // Nobody can serve what is only announced.
-        let server = (!body.forward_only).then(|| {
+        let is_served = !body.forward_only && cx.sides != Sides::Client;
+        let server = is_served.then(|| {
             let (servant, skeleton) =
                 (servant::servant(scope, definition, body), servant::skeleton(scope, definition, body));
-            quote! { #servant #skeleton }
+            let tie = cx.ties.then(|| tie::tie(scope, definition, body));
+            quote! { #servant #skeleton #tie }
         });
         quote! { #reference #server }
     });

@@ -38,6 +38,9 @@ pub(super) struct InterfaceNames {
     pub(super) servant: Ident,
     /// Local interfaces have none.
     pub(super) skeleton: Ident,
+    /// The servant made of several, and the trait of what the interface adds to its bases.
+    pub(super) tie: Ident,
+    pub(super) delegate: Ident,
     /// The module with what is declared inside the interface, and its operations' errors.
     pub(super) module: Ident,
 }
@@ -218,7 +221,8 @@ impl Naming<'_> {
         } else {
             (beside(scope, "Servant"), beside(scope, "Skeleton"))
         };
-        let names = InterfaceNames { servant, skeleton, module: scope.take(&snake(name)) };
+        let (tie, delegate) = (beside(scope, "Tie"), beside(scope, "Delegate"));
+        let names = InterfaceNames { servant, skeleton, tie, delegate, module: scope.take(&snake(name)) };
         self.names.interfaces.insert(id, names);
     }
 

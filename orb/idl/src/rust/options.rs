@@ -1,9 +1,10 @@
 //! What can be chosen about the generated code, and what is refused.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use super::asynchronous::Asynchronous;
-use super::interpreted::{BadEngine, Engines};
+use super::interpreted::Engines;
 use super::padded::Chosen;
 
 /// What can be chosen about the generated code.
@@ -14,6 +15,26 @@ pub struct Options {
     pub(super) padded: Chosen,
     pub(super) engines: Engines,
     pub(super) asynchronous: Asynchronous,
+    pub(super) sides: Sides,
+    /// Derive macros, for a definition of this scoped name or for all.
+    pub(super) derives: Vec<(Option<String>, String)>,
+    /// Rust modules of what files define, by the ends of the files' paths.
+    pub(super) externals: Vec<(PathBuf, String)>,
+    /// Modules around everything, outermost first.
+    pub(super) prefix: Vec<String>,
+    pub(super) ties: bool,
+}
+
+/// Which side of interfaces is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sides {
+    /// References that invoke, servant traits and skeletons.
+    #[default]
+    Both,
+    /// No servant traits and no skeletons.
+    Client,
+    /// References without operations: they can be passed on.
+    Server,
 }
 
 impl Default for Options {
@@ -25,6 +46,11 @@ impl Default for Options {
             padded: Chosen::None,
             engines: Engines::default(),
             asynchronous: Asynchronous::default(),
+            sides: Sides::Both,
+            derives: Vec::new(),
+            externals: Vec::new(),
+            prefix: Vec::new(),
+            ties: false,
         }
     }
 }
@@ -41,8 +67,8 @@ impl Options {
     ///
     /// # Errors
     /// If `path` is not the path of a module.
-    pub fn runtime(mut self, path: &str) -> Result<Self, BadRuntimePath> {
-        syn::parse_str::<syn::Path>(path).map_err(|_| BadRuntimePath(path.to_owned()))?;
+    pub fn runtime(mut self, path: &str) -> Result<Self, BadOption> {
+        parse::<syn::Path>(path, "the path of a Rust module, such as `::spandrel::generated`")?;
         self.runtime = path.to_owned();
         Ok(self)
     }
@@ -53,7 +79,7 @@ impl Options {
     ///
     /// # Errors
     /// If there is no such engine.
-    pub fn marshal(mut self, choice: &str) -> Result<Self, BadEngine> {
+    pub fn marshal(mut self, choice: &str) -> Result<Self, BadOption> {
         self.engines.choose(choice)?;
         Ok(self)
     }
@@ -63,8 +89,8 @@ impl Options {
     ///
     /// # Errors
     /// If `ty` is not a Rust type.
-    pub fn native(mut self, scoped_name: &str, ty: &str) -> Result<Self, BadNativeType> {
-        syn::parse_str::<syn::Type>(ty).map_err(|_| BadNativeType(ty.to_owned()))?;
+    pub fn native(mut self, scoped_name: &str, ty: &str) -> Result<Self, BadOption> {
+        parse::<syn::Type>(ty, "a Rust type, such as `::std::sync::Arc<crate::Cookie>`")?;
         self.natives.insert(scoped_name.trim_start_matches("::").to_owned(), ty.to_owned());
         Ok(self)
     }
@@ -89,28 +115,65 @@ impl Options {
         self.padded = Chosen::All;
         self
     }
-}
 
-/// What was given as the runtime's path is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRuntimePath(String);
+    /// Writes one side of interfaces only.
+    #[must_use]
+    pub fn sides(mut self, sides: Sides) -> Self {
+        self.sides = sides;
+        self
+    }
 
-impl std::fmt::Display for BadRuntimePath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is not the path of a Rust module, such as `::spandrel::generated`", self.0)
+    /// Derives this macro too, such as `serde::Serialize`: for the struct, union, exception or enum of this scoped name, or for
+    /// all. What its members need for it is the program's matter.
+    ///
+    /// # Errors
+    /// If `path` is not the path of a macro.
+    pub fn derive(mut self, scoped_name: Option<&str>, path: &str) -> Result<Self, BadOption> {
+        parse::<syn::Path>(path, "the path of a derive macro, such as `::serde::Serialize`")?;
+        let name = scoped_name.map(|name| name.trim_start_matches("::").to_owned());
+        self.derives.push((name, path.to_owned()));
+        Ok(self)
+    }
+
+    /// Says where the Rust of an included file is: what files of this name (or whose path ends so) define is named in that module,
+    /// and not written again. The module was generated from the file with the same settings.
+    ///
+    /// # Errors
+    /// If `module` is not the path of a module; it should begin with `::` or `crate::`.
+    pub fn external(mut self, file: impl AsRef<Path>, module: &str) -> Result<Self, BadOption> {
+        parse::<syn::Path>(module, "the path of a Rust module, such as `::shared_types::idl`")?;
+        self.externals.push((file.as_ref().to_owned(), module.to_owned()));
+        Ok(self)
+    }
+
+    /// Puts everything into modules, such as `control::generated`.
+    ///
+    /// # Errors
+    /// If `modules` are no names of modules with `::` between them.
+    pub fn prefix(mut self, modules: &str) -> Result<Self, BadOption> {
+        let expected = "names of modules, such as `control::generated`";
+        modules.split("::").try_for_each(|name| parse::<syn::Ident>(name, expected).map(drop))?;
+        self.prefix = modules.split("::").map(str::to_owned).collect();
+        Ok(self)
+    }
+
+    /// Writes a tie for each interface with bases: a servant made of several objects, each of which serves a base.
+    #[must_use]
+    pub fn ties(mut self) -> Self {
+        self.ties = true;
+        self
     }
 }
 
-impl std::error::Error for BadRuntimePath {}
-
-/// What was given as a native type is no type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadNativeType(String);
-
-impl std::fmt::Display for BadNativeType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is not a Rust type, such as `::std::sync::Arc<crate::Cookie>`", self.0)
-    }
+/// The text as what it is to be: kept as text, which every thread may have.
+pub(super) fn parse<T: syn::parse::Parse>(text: &str, expected: &'static str) -> Result<T, BadOption> {
+    syn::parse_str(text).map_err(|_| BadOption { given: text.to_owned(), expected })
 }
 
-impl std::error::Error for BadNativeType {}
+/// What was given for an option is not what it takes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not {expected}")]
+pub struct BadOption {
+    pub(super) given: String,
+    pub(super) expected: &'static str,
+}

@@ -1,10 +1,13 @@
 //! The frame around generated code: modules, the attributes at the top, the first line, and formatting.
 
+use std::path::PathBuf;
+
 use proc_macro2::{Ident, Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::{Attribute, Item, parse_quote};
 
 use super::prelude::{self, OutsideModules};
+use super::split::{self, Modules, SourceFile};
 use super::types::{Context, Scope};
 use crate::model::DefinitionKind;
 
@@ -48,7 +51,32 @@ fn uses_runtime(tokens: TokenStream) -> bool {
 /// # Panics
 /// If what was written is not Rust, which would be a fault of this back end.
 pub(super) fn file(cx: &Context<'_>, tokens: TokenStream) -> String {
-    let mut file: syn::File = syn::parse2(prelude::unmark(tokens)).expect("generated code is Rust");
+    text(cx, &parsed(cx, tokens))
+}
+
+/// The texts of `stem`.rs and of the files for its modules.
+///
+/// # Panics
+/// As [`file`].
+pub(super) fn files(cx: &Context<'_>, tokens: TokenStream, stem: &str) -> Vec<SourceFile> {
+    let mut file = parsed(cx, tokens);
+    let modules = split::split(&mut file, stem, &Modules::of(cx));
+    let first = (PathBuf::from(stem).with_added_extension("rs"), file);
+    let all = [first].into_iter().chain(modules);
+    all.map(|(path, file)| SourceFile { path, text: text(cx, &file) }).collect()
+}
+
+fn text(cx: &Context<'_>, file: &syn::File) -> String {
+    format!("{}{}", header(cx), spaced(&prettyplease::unparse(file)))
+}
+
+fn parsed(cx: &Context<'_>, tokens: TokenStream) -> syn::File {
+    let wrap = |inner: TokenStream, module: &String| {
+        let module: syn::Ident = syn::parse_str(module).expect("checked when it was set");
+        quote! { pub mod #module { #inner } }
+    };
+    let tokens = cx.prefix.iter().rev().fold(prelude::unmark(tokens), wrap);
+    let mut file: syn::File = syn::parse2(tokens).expect("generated code is Rust");
     let allowed = cx.lints.borrow();
     let lints = ALLOWED.iter().chain(allowed.iter()).map(|lint| syn::parse_str(lint).expect("a lint is a path"));
     let lints: Vec<syn::Path> = lints.collect();
@@ -59,7 +87,7 @@ pub(super) fn file(cx: &Context<'_>, tokens: TokenStream) -> String {
             attributes.insert(behind_docs, allow);
         }
     }
-    format!("{}{}", header(cx), spaced(&prettyplease::unparse(&file)))
+    file
 }
 
 /// With a blank line between items, which the formatter does not leave.

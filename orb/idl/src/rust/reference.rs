@@ -7,7 +7,7 @@ use super::method::{self, Context, Method, Parameter, tuple};
 use super::scope;
 use super::structs::sequence;
 use super::types::{Passing, Scope};
-use super::{asynchronous, docs, typed};
+use super::{Sides, asynchronous, docs, typed};
 use crate::model::{Definition, Interface, ParameterMode};
 
 /// The reference type of an interface.
@@ -15,7 +15,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::or(&definition.doc, || format!(" A reference to a `{}`.", definition.scoped_name));
-    let methods = methods(scope, definition);
+    let methods = (scope.cx.sides != Sides::Server).then(|| methods(scope, definition));
     let conversions = conversions(scope, definition, body);
     let repository_id = &definition.repository_id;
     let typed = typed::interface(scope, definition, body);

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::interpreted::{self, Engine};
 use super::types::Scope;
-use super::{docs, fixed, lints, names, padded, typed};
+use super::{attributes, docs, fixed, lints, names, padded, typed};
 use crate::model::{Definition, Struct};
 
 /// Structs with more members than this are coded by a call.
@@ -91,8 +91,8 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, der
     });
     let members = padded::declare(scope, definition.id, &fields, members.collect());
     let representation = interpreted::representation(interpreted::engine(scope, definition.id));
-    let padding = scope.cx.padding.derives(scope, definition.id);
-    quote! { #doc #derive #representation #padding pub struct #ident { #( #members ),* } }
+    let further = attributes::further(scope, definition);
+    quote! { #doc #derive #representation #further pub struct #ident { #( #members ),* } }
 }
 
 fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed: bool) -> TokenStream {

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
+use super::external::Externals;
 use super::interpreted::Engines;
 use super::layout::LeafCounts;
 use super::names::{ModulePath, Names, path};
 use super::padded::PaddingTable;
 use super::sizes::SizeTable;
 use super::traits::TraitTable;
-use super::{Options, local, supported};
+use super::{Options, Sides, local, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// All that writing needs to know.
@@ -26,6 +27,13 @@ pub(super) struct Context<'m> {
     pub(super) runtime: syn::Path,
     pub(super) engines: Engines,
     pub(super) asynchronous: super::asynchronous::Asynchronous,
+    /// Macros to derive besides, for a definition of this name or for all.
+    pub(super) derives: &'m [(Option<String>, String)],
+    /// What has its Rust elsewhere.
+    pub(super) externals: Externals,
+    pub(super) sides: Sides,
+    pub(super) ties: bool,
+    pub(super) prefix: &'m [String],
     /// What the program says that native types are, by their scoped names.
     pub(super) natives: &'m BTreeMap<String, String>,
     /// The type parameter of skeletons: what implements the servant trait.
@@ -80,6 +88,11 @@ impl<'m> Context<'m> {
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             local,
             natives: &options.natives,
+            derives: &options.derives,
+            externals: Externals::new(model, &options.externals),
+            sides: options.sides,
+            ties: options.ties,
+            prefix: &options.prefix,
             left_out: supported::left_out(model),
             lints: RefCell::default(),
         }
@@ -133,17 +146,22 @@ impl<'c, 'm> Scope<'c, 'm> {
     /// What is defined as `id`, as seen from here.
     pub(super) fn path(&self, id: DefId) -> TokenStream {
         let place = self.cx.names.place(id);
-        path(self.module, &place.module, &place.ident)
+        self.way(id, &place.module, &place.ident)
     }
 
     /// The name `ident` in the module of `id`, as seen from here.
     pub(super) fn beside(&self, id: DefId, ident: &Ident) -> TokenStream {
-        path(self.module, &self.cx.names.place(id).module, ident)
+        self.way(id, &self.cx.names.place(id).module, ident)
     }
 
     /// The name `ident` in the module that belongs to the interface `id`, as seen from here.
     pub(super) fn within(&self, id: DefId, ident: &Ident) -> TokenStream {
-        path(self.module, &self.cx.names.interface_module(id), ident)
+        self.way(id, &self.cx.names.interface_module(id), ident)
+    }
+
+    /// The name `ident` in a module of what `id` belongs to.
+    fn way(&self, id: DefId, module: &ModulePath, ident: &Ident) -> TokenStream {
+        self.cx.externals.path(id, module, ident).unwrap_or_else(|| path(self.module, module, ident))
     }
 
     /// The type as owned: of members, results, elements.

@@ -11,7 +11,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{consts, docs, lints, names, prelude, typed};
+use super::{attributes, consts, docs, lints, names, prelude, typed};
 use crate::model::{ConstValue, Definition, DefinitionKind, Label, Member, Model, Primitive, Type, Union};
 
 /// A union with its codec.
@@ -115,7 +115,8 @@ impl<'s, 'm> Plan<'s, 'm> {
             }
         });
         let variants = variants.chain(unlisted);
-        quote! { #doc #derive pub enum #ident { #( #variants ),* } }
+        let further = attributes::further(*scope, definition);
+        quote! { #doc #derive #further pub enum #ident { #( #variants ),* } }
     }
 
     /// `discriminator()`

@@ -1,0 +1,17 @@
+//! Attributes of a type beyond what it can derive by itself: macros that the program asks for, and those of explicit padding.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::types::Scope;
+use crate::model::Definition;
+
+/// What stands before the declaration of a struct, union, exception or enum, behind its own derives.
+pub(super) fn further(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    let chosen =
+        scope.cx.derives.iter().filter(|(name, _)| name.as_ref().is_none_or(|it| *it == definition.scoped_name));
+    let paths: Vec<TokenStream> = chosen.filter_map(|(_, path)| path.parse().ok()).collect();
+    let derived = (!paths.is_empty()).then(|| quote! { #[derive( #( #paths ),* )] });
+    let padding = scope.cx.padding.derives(scope, definition.id);
+    quote! { #derived #padding }
+}
