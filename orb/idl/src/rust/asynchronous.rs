@@ -45,7 +45,7 @@ impl Options {
 pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], taken: &mut scope::Scope) -> TokenStream {
     let rt = scope.rt();
     let forms = methods.iter().map(|(synchronous, method)| {
-        let ident = taken.take(&format!("{}_async", scope::plain(synchronous)));
+        let ident = taken.take(&format!("{}_async", scope::plain(synchronous).trim_end_matches('_')));
         form(scope, method, synchronous, &ident)
     });
     let forms: TokenStream = forms.collect();
