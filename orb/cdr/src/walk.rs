@@ -149,7 +149,9 @@ impl<'o, 'e> Walk<'o, 'e> {
         match (of.kind(), of.content()) {
             (TcKind::Struct, _) => self.members(of, input),
             (TcKind::Except, _) => {
-                self.leaf(Leaf::String(0), input)?;
+                if exception_id(of, input).is_some() {
+                    self.leaf(Leaf::String(0), input)?;
+                }
                 self.members(of, input)
             }
             (TcKind::Sequence, Some(content)) => self.sequence(of.number(), content, input),
@@ -269,6 +271,15 @@ impl Unit {
             View::Node(..) => None,
         }
     }
+}
+
+/// The input behind the id that stands before an exception's members, if it does.
+///
+/// It should (CORBA 3.3 Part 2, 9.3.5.5), and other ORBs write it; omniORB does not within an `any`.
+pub(crate) fn exception_id<'m>(of: View<'_>, input: &Decoder<'m>) -> Option<Decoder<'m>> {
+    let mut behind = input.clone();
+    let id = behind.str().ok()?;
+    (of.id() == Some(&*id)).then_some(behind)
 }
 
 fn check_bound(text: &str, bound: u32) -> Result<(), CdrError> {

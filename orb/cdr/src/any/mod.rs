@@ -168,7 +168,7 @@ impl Any {
         Ok(Self { type_code, ..self.clone() })
     }
 
-    /// Reads the value's octets; those of an exception begin with its id.
+    /// Reads the value's octets; those of an exception begin with its id, unless omniORB sent it.
     #[must_use]
     pub fn value(&self) -> Decoder<'_> {
         let input = Decoder::new(&self.octets, self.wire).offset_by(self.offset);
@@ -187,17 +187,22 @@ impl Any {
         if !expected.equivalent(&self.type_code) {
             return Err(ExtractError::OtherType { expected, found: self.type_code.clone() });
         }
-        let mut input = self.value();
-        if expected.kind() == TcKind::Except {
-            input.str()?;
+        Ok(T::decode(&mut self.members())?)
+    }
+
+    /// Reads the value's octets, an exception's from its members on.
+    fn members(&self) -> Decoder<'_> {
+        let (of, input) = (self.type_code.view().resolved(), self.value());
+        if of.kind() != TcKind::Except {
+            return input;
         }
-        Ok(T::decode(&mut input)?)
+        walk::exception_id(of, &input).unwrap_or(input)
     }
 
     /// The value's octets as we would write them, which are the same for equal values.
     fn canonical(&self) -> Result<Vec<u8>, CdrError> {
         let mut out = Encoder::new(own_wire());
-        walk::copy(&self.type_code, &mut self.value(), &mut out)?;
+        walk::copy(&self.type_code, &mut self.members(), &mut out)?;
         Ok(out.to_vec())
     }
 }

@@ -145,6 +145,10 @@ impl<'t> View<'t> {
         self.node().into_iter().flat_map(Node::children).map(move |child| self.child(child))
     }
 
+    pub(crate) fn id(self) -> Option<&'t str> {
+        self.node().map(|node| &*node.id)
+    }
+
     /// Of members and enumerators.
     pub(crate) fn member_count(self) -> usize {
         self.node().map_or(0, |node| node.members.len())

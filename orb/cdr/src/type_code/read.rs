@@ -190,10 +190,11 @@ impl Reader {
             let name = String::decode(input)?.into();
             Ok(Member { name, of: reader.read(input, base)?, mark: Mark::Label(label) })
         })?;
-        if default < -1 || default >= nth {
+        if default >= nth {
             return Err(CdrError::Malformed("a union's default member does not exist"));
         }
-        node.number = i64::from(default);
+        // -1 says that there is none; omniORB says -2 where the labels leave no value to one.
+        node.number = i64::from(default.max(-1));
         if !node.sort_labels() {
             return Err(CdrError::Malformed("a union has a label twice"));
         }
