@@ -136,7 +136,7 @@ void constructed() {
 }
 
 void simple(CORBA::ORB_ptr orb) {
-  show("null", CORBA::_tc_null);
+  print("null", CORBA::Any());
   show("long", CORBA::Long(5));
   show("double", 2.5);
   show("string", "hello");

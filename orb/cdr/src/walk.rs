@@ -2,7 +2,11 @@
 //!
 //! What is walked is checked as decoding it would: counts, bounds, booleans, enumerators, texts. Nothing is allocated for
 //! it. The work is bounded by the octets: types that take many steps and no octets, as nested empty structs do, exhaust a
-//! budget, and types that contain themselves a depth.
+//! budget, and types that contain themselves a depth. Values of value types are the business of `values`.
+
+mod values;
+
+use std::collections::HashMap;
 
 use crate::{
     CdrError, Decimal, Decode, Decoder, Encoder, TcKind, TypeCode,
@@ -36,11 +40,16 @@ struct Walk<'o, 'e> {
     out: Option<&'o mut Encoder<'e>>,
     steps: usize,
     depth: u32,
+    /// How many values are around this place.
+    values: u16,
+    /// Where the values are in `out`, by where they are in the input.
+    copied: HashMap<usize, usize>,
 }
 
 impl<'o, 'e> Walk<'o, 'e> {
     fn new(input: &Decoder<'_>, out: Option<&'o mut Encoder<'e>>) -> Self {
-        Self { out, steps: FREE_STEPS.saturating_add(input.remaining().saturating_mul(STEPS_PER_OCTET)), depth: 0 }
+        let steps = FREE_STEPS.saturating_add(input.remaining().saturating_mul(STEPS_PER_OCTET));
+        Self { out, steps, depth: 0, values: 0, copied: HashMap::new() }
     }
 
     fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
@@ -59,7 +68,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         walk: impl FnOnce(&mut Self, &mut Decoder<'_>) -> Result<(), CdrError>,
     ) -> Result<(), CdrError> {
         let limit = input.wire().limits.nesting;
-        if self.depth >= u32::from(limit) * LEVELS {
+        if self.depth >= u32::from(limit) * LEVELS + u32::from(self.values) {
             return Err(CdrError::TooDeep { limit });
         }
         self.depth += 1;
@@ -171,9 +180,9 @@ impl<'o, 'e> Walk<'o, 'e> {
             (TcKind::AbstractInterface, _) => {
                 let is_reference = input.clone().bool()?;
                 self.block(Unit::BOOLEAN, 1, input)?;
-                if is_reference { self.reference(input) } else { Err(NO_VALUES) }
+                if is_reference { self.reference(input) } else { self.value_type(None, input) }
             }
-            (TcKind::Value | TcKind::Event | TcKind::ValueBox, _) => Err(NO_VALUES),
+            (TcKind::Value | TcKind::Event | TcKind::ValueBox, _) => self.value_type(Some(of), input),
             _ => Err(CdrError::Malformed("values of this type cannot be sent")),
         }
     }
@@ -238,8 +247,6 @@ impl<'o, 'e> Walk<'o, 'e> {
         Ok(())
     }
 }
-
-const NO_VALUES: CdrError = CdrError::Malformed("values of value types are not walked by their type codes yet");
 
 /// A primitive that is moved as octets.
 #[derive(Clone, Copy)]

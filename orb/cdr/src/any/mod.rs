@@ -110,8 +110,8 @@ impl Any {
     /// Octets that are no value of the type.
     pub fn read(type_code: TypeCode, input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         let binder = input.binder().filter(|_| Survey::of(&type_code).binds).map(Binder::share);
-        if input.has_joints() {
-            // Alignment starts anew somewhere within: the octets are written once more, without that.
+        if input.has_joints() || input.is_confined() {
+            // Alignment starts anew somewhere within, or a chunk ends: the octets are written once more, without that.
             let mut out = Encoder::new(input.wire());
             walk::copy(&type_code, input, &mut out)?;
             return Ok(Self { binder, ..Self::holding(type_code, &out) });

@@ -120,7 +120,9 @@ impl<'m> Decoder<'m> {
     fn see(&mut self, whole: &'m [u8], joints: &[Joint], passed: usize) {
         let end = joints.get(passed).map_or(whole.len(), |joint| joint.at.min(whole.len()));
         self.input = &whole[..end];
-        self.base = passed.checked_sub(1).map_or(0, |last| joints[last].counts_as.wrapping_sub(joints[last].at));
+        // Without joints there is one origin, which is not always the first octet.
+        let without = if joints.is_empty() { self.base } else { 0 };
+        self.base = passed.checked_sub(1).map_or(without, |last| joints[last].counts_as.wrapping_sub(joints[last].at));
     }
 
     /// Before aligning at the end of a segment: what is aligned stands in the next chunk of a value, if in a value we are.

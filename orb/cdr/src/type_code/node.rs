@@ -9,7 +9,7 @@
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use super::{Label, Leaf, Repr, TcKind, TypeCode, Visibility};
+use super::{Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, Visibility};
 
 /// A name or an id: static in generated code, owned when it was received.
 pub(super) type Text = Cow<'static, str>;
@@ -143,6 +143,11 @@ impl<'t> View<'t> {
     /// All types that the node mentions.
     pub(crate) fn children(self) -> impl Iterator<Item = Self> {
         self.node().into_iter().flat_map(Node::children).map(move |child| self.child(child))
+    }
+
+    /// How a value type is declared.
+    pub(crate) fn modifier(self) -> Option<ValueModifier> {
+        self.node().filter(|node| node.kind.is_value()).and_then(|node| ValueModifier::from_number(node.number))
     }
 
     pub(crate) fn id(self) -> Option<&'t str> {

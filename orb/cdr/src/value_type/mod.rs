@@ -12,6 +12,7 @@
 mod abstract_ref;
 mod builder;
 mod chunk;
+mod copy;
 mod factory;
 mod graph;
 mod header;
@@ -28,6 +29,7 @@ pub use kind::{Cast, ConcreteValue, Entry, ImplementedBy, IsA, ValueBase, ValueT
 pub use reference::{Linked, ValueRef};
 pub use skip::SkipState;
 
+pub(crate) use copy::{Coming, Met};
 pub(crate) use read::ReadValues;
 pub(crate) use write::WrittenValues;
 

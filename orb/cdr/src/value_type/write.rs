@@ -94,6 +94,42 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// Writes nil, for a walk.
+    pub(crate) fn copy_nil(&mut self) {
+        self.u32(0);
+    }
+
+    /// Writes that a value stands at this position, for a walk.
+    pub(crate) fn copy_again(&mut self, at: usize) -> Result<(), CdrError> {
+        self.indirection(at)
+    }
+
+    /// Ends what is around a value that a walk writes. Returns whether its state is in chunks: in others it must be.
+    pub(super) fn begin_copy(&mut self, is_chunked: bool) -> Result<bool, CdrError> {
+        self.close_chunk()?;
+        self.align(4);
+        let at = self.position();
+        let written = self.written();
+        if written.graphs.is_empty() && written.level == 0 {
+            written.start = at;
+        }
+        Ok(is_chunked || written.level > 0)
+    }
+
+    /// Begins the state of a value that a walk writes.
+    pub(super) fn begin_copied_state(&mut self, is_chunked: bool) {
+        if is_chunked {
+            self.written().level += 1;
+            self.open_chunk();
+        }
+    }
+
+    /// Ends a value that a walk writes.
+    pub(crate) fn end_copy(&mut self) -> Result<(), CdrError> {
+        // Values in chunked ones are chunked, so that the level says whether this one is.
+        if self.written().level > 0 { self.end_tag() } else { Ok(()) }
+    }
+
     /// The tag and the repository ids.
     fn header(&mut self, ids: &'static [&'static str], is_chunked: bool) -> Result<(), CdrError> {
         let chunked = if is_chunked { IS_CHUNKED } else { 0 };

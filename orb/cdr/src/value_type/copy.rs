@@ -1,0 +1,74 @@
+//! Values whose Rust types are not needed: what a walk by type codes finds between their states, and writes there.
+
+use std::sync::Arc;
+
+use super::header::Ids;
+use super::{ID_LIST, INDIRECTION, IS_CHUNKED, LAST_VALUE_TAG, SINGLE_ID, VALUE_TAG};
+use crate::{CdrError, Decoder, Encoder};
+
+/// What stands where a value may.
+#[derive(Debug)]
+pub(crate) enum Met {
+    Nil,
+    /// The value whose tag is at this position.
+    Again(usize),
+    /// A value; its state follows.
+    New(Coming),
+}
+
+/// A value whose state follows.
+#[derive(Debug)]
+pub(crate) struct Coming {
+    /// Where its tag is.
+    pub(crate) at: usize,
+    /// Its repository ids, most derived first; none if it is of the type that its position has.
+    pub(crate) ids: Ids,
+    /// Its state is in chunks, and can be passed over.
+    pub(crate) is_chunked: bool,
+}
+
+impl Decoder<'_> {
+    /// Reads up to the state of a value.
+    pub(crate) fn meet_value(&mut self) -> Result<Met, CdrError> {
+        match self.value_tag()? {
+            0 => Ok(Met::Nil),
+            INDIRECTION => self.indirection_target().map(Met::Again),
+            tag @ VALUE_TAG..=LAST_VALUE_TAG => {
+                let at = self.position() - 4;
+                let header = self.value_header(tag)?;
+                self.begin_state(header.is_chunked)?;
+                Ok(Met::New(Coming { at, ids: header.ids, is_chunked: header.is_chunked }))
+            }
+            _ => Err(CdrError::Malformed("where a value should be there is none")),
+        }
+    }
+
+    /// Reads what follows a value's state; what is left of that is passed over.
+    pub(crate) fn leave_value(&mut self, coming: &Coming) -> Result<(), CdrError> {
+        if coming.is_chunked { self.end_state() } else { Ok(()) }
+    }
+}
+
+impl Encoder<'_> {
+    /// Writes up to the state of a value, and returns where its tag is. Ids are written in full each time, since what is
+    /// known of earlier ones belongs to values with Rust types.
+    pub(crate) fn copy_header(&mut self, ids: &[Arc<str>], is_chunked: bool) -> Result<usize, CdrError> {
+        let is_chunked = self.begin_copy(is_chunked)?;
+        let at = self.position();
+        let chunked = if is_chunked { IS_CHUNKED } else { 0 };
+        match ids {
+            [] => self.u32(VALUE_TAG | chunked),
+            [id] => {
+                self.u32(VALUE_TAG | SINGLE_ID | chunked);
+                self.short_str(id)?;
+            }
+            ids => {
+                self.u32(VALUE_TAG | ID_LIST | chunked);
+                self.len(ids.len())?;
+                ids.iter().try_for_each(|id| self.short_str(id))?;
+            }
+        }
+        self.begin_copied_state(is_chunked);
+        Ok(at)
+    }
+}

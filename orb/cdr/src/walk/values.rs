@@ -1,0 +1,83 @@
+//! Values of value types, by the type codes that say what their states are (CORBA 3.3 Part 2, 9.3.4).
+//!
+//! A value that is only passed over needs a type code for its state unless that is in chunks. To be written once more, its
+//! state must be known: if the value is of a derived type and truncatable, what the base has of it is written, and it is
+//! of the base's type from there on. Sharing and circles stay what they are, within what is walked.
+
+use super::Walk;
+use crate::{
+    CdrError, Decoder, TcKind, ValueModifier,
+    type_code::View,
+    value_type::{Coming, Met},
+};
+
+impl Walk<'_, '_> {
+    /// Walks a value; `of` is what its position says, if it is more than that values stand there.
+    pub(super) fn value_type(&mut self, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        match input.meet_value()? {
+            Met::Nil => self.to(|out| {
+                out.copy_nil();
+                Ok(())
+            }),
+            Met::Again(at) => self.value_again(at),
+            Met::New(coming) => {
+                let limit = input.wire().limits.value_nesting;
+                if self.values >= limit {
+                    return Err(CdrError::TooDeep { limit });
+                }
+                self.values += 1;
+                self.new_value(of, &coming, input)?;
+                self.values -= 1;
+                input.leave_value(&coming)
+            }
+        }
+    }
+
+    fn value_again(&mut self, at: usize) -> Result<(), CdrError> {
+        let copied = self.copied.get(&at).copied();
+        self.to(|out| {
+            let at = copied.ok_or(CdrError::Malformed("an indirection leads out of what is sent on"))?;
+            out.copy_again(at)
+        })
+    }
+
+    fn new_value(&mut self, of: Option<View<'_>>, coming: &Coming, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if self.out.is_none() && coming.is_chunked {
+            return Ok(());
+        }
+        let known = of.and_then(|of| known_from(of, coming).map(|nth| (of, nth)));
+        let Some((of, nth)) = known else {
+            let id = coming.ids.first().map(|id| &**id).or(of.and_then(View::id));
+            return Err(CdrError::UnknownValue { repository_id: id.unwrap_or_default().into() });
+        };
+        if let Some(out) = self.out.as_deref_mut() {
+            let at = out.copy_header(&coming.ids[nth..], coming.is_chunked)?;
+            self.copied.insert(coming.at, at);
+        }
+        match of.content() {
+            Some(content) if of.kind() == TcKind::ValueBox => self.value(content, input)?,
+            _ => self.state(of, input)?,
+        }
+        self.to(|out| out.end_copy())
+    }
+
+    /// What the bases have, then what the type itself has.
+    fn state(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if of.modifier() == Some(ValueModifier::Custom) {
+            return Err(CdrError::Malformed("the state of a custom value type is known to its own code only"));
+        }
+        if let Some(base) = of.content() {
+            self.deeper(input, |walk, input| walk.state(base.resolved(), input))?;
+        }
+        self.members(of, input)
+    }
+}
+
+/// Which of the value's ids is that of the type code: beyond the first only if what others add can be passed over.
+fn known_from(of: View<'_>, coming: &Coming) -> Option<usize> {
+    if coming.ids.is_empty() {
+        return Some(0);
+    }
+    let nth = coming.ids.iter().position(|id| of.id() == Some(id))?;
+    (nth == 0 || coming.is_chunked).then_some(nth)
+}
