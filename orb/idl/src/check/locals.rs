@@ -19,8 +19,10 @@ impl Checker<'_> {
 
     /// Reports a local type where the interface around is not local; `what` says where it is, as in "the parameter `a`".
     pub(super) fn check_not_local(&mut self, ty: &Type, what: &str, span: Span) {
-        if !self.is_local(ty) || !self.in_remote_interface() {
+        if !self.in_remote_interface() {
             return;
+        } else if !self.is_local(ty) {
+            return self.check_not_native(ty, what, span);
         }
         let mut heart = ty;
         while let Type::Sequence { element, .. } | Type::Array { element, .. } = heart {
@@ -31,6 +33,19 @@ impl Checker<'_> {
             error = error.also(self[*id].span, named(&self[*id].kind));
         }
         self.report(error.note("only a `local interface` may use what is local or contains it"));
+    }
+
+    /// Warns of a native type that would have to be sent (IDL 4.2, 7.4.6.4.4). omniidl says nothing.
+    fn check_not_native(&mut self, ty: &Type, what: &str, span: Span) {
+        let Type::Named(id) = ty else {
+            return;
+        };
+        if let DefinitionKind::Native = self[self.unaliased(*id)].kind {
+            let warning = Diagnostic::warning(format!("{what} has a native type"))
+                .at(span, "cannot be sent")
+                .note("native types are for local interfaces and value types");
+            self.report(warning);
+        }
     }
 
     /// As [`check_not_local`](Self::check_not_local), for an exception.

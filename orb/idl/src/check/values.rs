@@ -121,6 +121,7 @@ impl Checker<'_> {
             let Some(ty) = declared else {
                 continue;
             };
+            self.facts[owner.index()].local |= self.is_local(&ty);
             let member = Member {
                 name: self.text(name.name.symbol).to_string(),
                 ty,
@@ -174,7 +175,9 @@ impl Checker<'_> {
         }
         let mut shape = self.shape(&ty);
         shape = Shape { depth: shape.depth + 1, octets: 4, ..Shape::default() };
+        let local = self.is_local(&ty);
         let id = self.define(name, DefinitionKind::ValueBox(ValueBox { ty }));
+        self.facts[id.index()].local = local;
         self.set_shape(id, shape);
     }
 

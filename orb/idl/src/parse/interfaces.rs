@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(parameters)
     }
 
-    /// `context ("name", …)`, or nothing (CORBA 3.3 Part 1, 7.14.6).
+    /// `context ("name", …)`, or nothing (IDL 4.2, 7.4.6.4.6; the letters as in CORBA 3.3 Part 1, 8.6).
     fn context(&mut self) -> Parsed<Vec<String>> {
         let mut names = Vec::new();
         if self.accept_keyword(Keyword::Context).is_none() {

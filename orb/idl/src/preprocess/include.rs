@@ -170,11 +170,11 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Whether the file that is meant belongs to an ORB: `orb.idl` (CORBA 3.3 Part 1, 7.16), in whose folder ever; or one of the
-/// parts of it that TAO has, such as `tao/StringSeq.pidl`.
+/// Whether the file that is meant belongs to an ORB: `orb.idl` or `TypeCode.idl` (IDL 4.2, 7.4.6.4.7), in whose folder ever; or one
+/// of the parts that TAO has, such as `tao/StringSeq.pidl`.
 fn is_orb_idl(name: &str) -> bool {
     let part = name.strip_prefix("tao/").and_then(|it| it.strip_suffix(".pidl"));
-    name == "orb.idl" || name.ends_with("/orb.idl") || part.is_some_and(|it| !it.contains('/'))
+    matches!(name.rsplit('/').next(), Some("orb.idl" | "TypeCode.idl")) || part.is_some_and(|it| !it.contains('/'))
 }
 
 /// The text between the quotes or angle brackets that `text` starts with.
