@@ -5,8 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub use spandrel_cdr::{
-    Any, BoundedString, BoundedVec, BoundedWString, Char, Decimal, ExtractError, Fixed, FixedError, LongDouble,
-    NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, WString,
+    Any, BoundedString, BoundedVec, BoundedWString, Char, CharSet, Decimal, ExtractError, Fixed, FixedError,
+    LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, WString,
 };
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use crate::value_type::ReadValues;
-use crate::{Binder, ByteOrder, CdrError, Wire, text, wide};
+use crate::{Binder, ByteOrder, CdrError, CharSet, WcharSet, Wire, text, wide};
 
 mod joint;
 
@@ -48,6 +48,14 @@ impl<'m> Decoder<'m> {
     #[must_use]
     pub fn with_binder(mut self, binder: &'m dyn Binder) -> Self {
         self.binder = Some(binder);
+        self
+    }
+
+    /// The same decoder, with text in these code sets.
+    #[inline]
+    #[must_use]
+    pub fn with_code_sets(mut self, char_set: CharSet, wchar_set: WcharSet) -> Self {
+        (self.wire.char_set, self.wire.wchar_set) = (char_set, wchar_set);
         self
     }
 

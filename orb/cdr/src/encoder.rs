@@ -28,6 +28,8 @@ pub struct Encoder<'a> {
     /// The position that alignment counts from: the message's first octet, or the encapsulation's.
     origin: usize,
     wire: Wire,
+    /// Something written would look otherwise in other code sets.
+    is_coded: bool,
     /// What messages with values need; there are few.
     pub(crate) values: Option<Box<WrittenValues<'a>>>,
 }
@@ -55,7 +57,7 @@ impl<'a> Encoder<'a> {
     #[inline]
     #[must_use]
     pub fn reusing(scratch: Vec<u8>, wire: Wire) -> Self {
-        Self { scratch, at: 0, lent: SmallVec::new(), lent_octets: 0, origin: 0, wire, values: None }
+        Self { scratch, at: 0, lent: SmallVec::new(), lent_octets: 0, origin: 0, wire, is_coded: false, values: None }
     }
 
     /// The scratch block, for the next encoder.
@@ -70,6 +72,17 @@ impl<'a> Encoder<'a> {
     #[must_use]
     pub fn wire(&self) -> Wire {
         self.wire
+    }
+
+    /// True if something was written that would look otherwise in other code sets: wide text, or narrow text beyond ASCII.
+    #[must_use]
+    pub fn depends_on_code_sets(&self) -> bool {
+        self.is_coded
+    }
+
+    /// Remembers that something written depends on the code sets.
+    pub(crate) fn note_code_sets(&mut self) {
+        self.is_coded = true;
     }
 
     /// Octets written and lent so far.

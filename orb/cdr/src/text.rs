@@ -32,10 +32,13 @@ pub(crate) fn encode<'a, 's>(
 
 /// True if the text, which is not plain, can be sent as the UTF-8 that it is.
 #[cold]
-fn is_sayable(out: &Encoder<'_>, value: &str) -> Result<bool, CdrError> {
+fn is_sayable(out: &mut Encoder<'_>, value: &str) -> Result<bool, CdrError> {
     match out.wire().char_set {
         CharSet::Utf8 if value.contains('\0') => Err(CdrError::NulInString),
-        CharSet::Utf8 => Ok(true),
+        CharSet::Utf8 => {
+            out.note_code_sets();
+            Ok(true)
+        }
         CharSet::Latin1 => Ok(false),
     }
 }
@@ -46,6 +49,7 @@ fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
         '\0' => Err(CdrError::NulInString),
         c => u8::try_from(c).map_err(|_| CdrError::NotRepresentable(c)),
     };
+    out.note_code_sets();
     let octets: Vec<u8> = value.chars().map(octet).collect::<Result<_, _>>()?;
     out.len(octets.len() + 1)?;
     out.octets(&octets);

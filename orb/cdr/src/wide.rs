@@ -39,6 +39,7 @@ fn form(wire: Wire) -> Result<Form, CdrError> {
 
 pub(crate) fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
     let form = form(out.wire())?;
+    out.note_code_sets();
     if value.contains('\0') {
         return Err(CdrError::NulInString);
     }
@@ -59,6 +60,7 @@ pub(crate) fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError>
 
 pub(crate) fn encode_char(out: &mut Encoder<'_>, value: char) -> Result<(), CdrError> {
     let form = form(out.wire())?;
+    out.note_code_sets();
     let units = &mut [0; 2];
     let units = value.encode_utf16(units);
     match (form, &*units) {

@@ -143,7 +143,7 @@ impl<const D: u16, const S: u16> Modelled for Fixed<D, S> {
     /// From the decimal text: what the standard's sentence says, digit by digit.
     fn model(&self, model: &mut Model) {
         let digits: String = self.to_string().chars().filter(char::is_ascii_digit).collect();
-        let width = if D % 2 == 0 { D + 1 } else { D };
+        let width = if D.is_multiple_of(2) { D + 1 } else { D };
         let text = format!(
             "{:0>width$}{}",
             digits.trim_start_matches('0'),

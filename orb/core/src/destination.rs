@@ -1,7 +1,10 @@
 //! Where a request goes: a peer, and the part of its header that is the same every time.
 
-use spandrel_cdr::{ByteOrder, GiopVersion, Ior, Wire};
-use spandrel_giop::{CompletionStatus, IiopProfile, RequestTemplate, SystemException};
+use spandrel_cdr::{ByteOrder, CdrError, CharSet, GiopVersion, Ior, Wire};
+use spandrel_giop::{
+    CompletionStatus, GiopError, IiopProfile, RequestTemplate, ServiceContext, SystemException, TransmissionCodeSets,
+    component::Component, ids, minor,
+};
 use spandrel_sync::Arc;
 
 use crate::client::{Peer, PeerTable};
@@ -12,6 +15,8 @@ pub(crate) struct WireSettings {
     /// The newest version that is spoken; a profile may name an older one.
     pub(crate) version: GiopVersion,
     pub(crate) order: ByteOrder,
+    /// The native code set of narrow text.
+    pub(crate) char_set: CharSet,
 }
 
 /// One profile of a reference, ready to be invoked.
@@ -20,16 +25,40 @@ pub(crate) struct Destination {
     pub(crate) peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
     pub(crate) object_key: Vec<u8>,
+    /// What the first request of a connection says, if the reference names code sets.
+    code_sets: Option<ServiceContext>,
 }
 
 impl Destination {
-    fn new(profile: IiopProfile, settings: WireSettings, peers: &PeerTable) -> Self {
-        let wire = Wire::new(settings.order, profile.version.min(settings.version));
-        Self {
-            peer: peers.peer(&profile.host, profile.port),
+    fn new(profile: IiopProfile, settings: WireSettings, peers: &PeerTable) -> Result<Self, GiopError> {
+        let version = profile.version.min(settings.version);
+        // GIOP 1.0 knows of no code sets.
+        let chosen = if version < GiopVersion::V1_1 { None } else { choose(&profile, settings.char_set)? };
+        let wire = chosen.unwrap_or(TransmissionCodeSets::UNSAID).on(Wire::new(settings.order, version));
+        Ok(Self {
+            peer: peers.peer(&profile.host, profile.port, chosen),
             template: RequestTemplate::new(wire, &profile.object_key),
             object_key: profile.object_key,
+            code_sets: chosen.map(TransmissionCodeSets::to_context),
+        })
+    }
+
+    /// The contexts of a request on a connection that has said, or has not, which code sets are in force.
+    #[inline]
+    pub(crate) fn contexts(&self, has_said: bool) -> &[ServiceContext] {
+        if has_said { &[] } else { self.code_sets.as_slice() }
+    }
+
+    /// The exception for arguments that cannot be written.
+    pub(crate) fn unsayable(&self, error: CdrError) -> SystemException {
+        if error != CdrError::NoWcharSet {
+            return error.into();
         }
+        // Without a component, or with one that names none for wide characters (7.10.2.6).
+        let minor = if self.code_sets.is_some() { minor::WCHAR_NOT_SUPPORTED } else { minor::CODE_SETS_REQUIRED };
+        SystemException::inv_objref(minor, CompletionStatus::No)
+            .with_detail("the reference names no code set for wide characters")
+            .with_source(error)
     }
 
     /// The destinations of a reference, in its order of preference.
@@ -40,13 +69,27 @@ impl Destination {
         let mut destinations = Vec::new();
         for profile in &ior.profiles {
             match IiopProfile::decode(profile) {
-                Ok(Some(profile)) => destinations.push(Self::new(profile, settings, peers)),
-                Ok(None) => {}
-                Err(error) => return Err(describe_unusable(ior).with_source(error)),
+                Ok(Some(profile)) => Self::new(profile, settings, peers).map(|new| destinations.push(new)),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
             }
+            .map_err(|error| describe_unusable(ior).with_source(error))?;
         }
         if destinations.is_empty() { Err(describe_unusable(ior)) } else { Ok(destinations) }
     }
+}
+
+/// The code sets for requests to this profile's server, if it names any.
+fn choose(profile: &IiopProfile, own: CharSet) -> Result<Option<TransmissionCodeSets>, GiopError> {
+    let (mut named, mut is_ours) = (None, false);
+    for component in &profile.components {
+        match Component::decode(component)? {
+            Some(Component::CodeSets { char_data, wchar_data }) => named = Some((char_data, wchar_data)),
+            Some(Component::OrbType(orb)) => is_ours = orb == ids::ORB_TYPE,
+            _ => {}
+        }
+    }
+    Ok(named.map(|(chars, wide)| TransmissionCodeSets::choose(own, &chars, &wide, is_ours)))
 }
 
 /// INV_OBJREF for a reference without a usable profile.

@@ -252,7 +252,7 @@ impl ObjectRef {
 
     fn results<'r>(&'r self, reply: &'r Reply) -> Decoder<'r> {
         let input = reply.message.decoder(self.orb().settings().limits).with_binder(self.orb());
-        input.at(reply.body)
+        input.with_code_sets(reply.wire.char_set, reply.wire.wchar_set).at(reply.body)
     }
 }
 
@@ -325,12 +325,17 @@ fn exchange(
     let request_id = connection.request_id();
     let outcome = match question {
         Question::Request { operation, response, marshal } => {
-            let body = destination.template.begin(&mut out, request_id, *response, operation, &[]);
-            match marshal(&mut out).and_then(|()| body.end(&mut out)) {
-                Err(error) => Err(CallFailure::new(error.into())),
+            let contexts = destination.contexts(connection.has_said_code_sets());
+            let body = destination.template.begin(&mut out, request_id, *response, operation, contexts);
+            let sent = match marshal(&mut out).and_then(|()| body.end(&mut out)) {
+                Err(error) => Err(CallFailure::new(destination.unsayable(error))),
                 Ok(()) if response.is_expected() => connection.two_way(request_id, &out, deadline).map(Some),
                 Ok(()) => connection.one_way(&out, deadline).map(|()| None),
+            };
+            if !contexts.is_empty() && sent.is_ok() {
+                connection.note_code_sets_said();
             }
+            sent
         }
         Question::Locate => match locate_request(&mut out, request_id, &destination.object_key) {
             Err(error) => Err(CallFailure::new(error.into())),
@@ -339,7 +344,11 @@ fn exchange(
     };
     scratch::give(out.into_scratch());
     match outcome {
-        Ok(Some(reply)) if !reply.kind.answers(question) => Err(mistaken(connection)),
+        Ok(Some(mut reply)) if reply.kind.answers(question) => {
+            reply.wire = destination.template.wire();
+            Ok(Some(reply))
+        }
+        Ok(Some(_)) => Err(mistaken(connection)),
         outcome => outcome,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
+use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Limits};
 
 use crate::{
     Endpoint, EndpointError, Orb, client::ClientSettings, destination::WireSettings, initial::InitialReferences,
@@ -49,7 +49,7 @@ impl Default for OrbBuilder {
         let (order, limits) = (ByteOrder::NATIVE, Limits::default());
         Self {
             settings: Settings {
-                wire: WireSettings { version: GiopVersion::V1_2, order },
+                wire: WireSettings { version: GiopVersion::V1_2, order, char_set: CharSet::Latin1 },
                 limits,
                 request_timeout: None,
                 endpoints: Vec::new(),
@@ -115,6 +115,14 @@ impl OrbBuilder {
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.settings.wire.order = order;
         self.server.order = order;
+        self
+    }
+
+    /// The code set that is preferred for narrow text with ORBs of others (default ISO 8859-1, which keeps every octet of a
+    /// `char`). Both are always understood, and ORBs of our kind say everything to each other, in UTF-8.
+    #[must_use]
+    pub fn native_char_set(mut self, char_set: CharSet) -> Self {
+        self.settings.wire.char_set = char_set;
         self
     }
 
@@ -210,6 +218,7 @@ impl OrbBuilder {
     /// | `-ORBRequestTimeout`, `-ORBConnectTimeout` | milliseconds |
     /// | `-ORBGiopVersion` | `1.0`, `1.1` or `1.2` |
     /// | `-ORBByteOrder` | `big`, `little` or `native` |
+    /// | `-ORBNativeCharCodeSet` | `ISO-8859-1` or `UTF-8` |
     /// | `-ORBMaxMessageSize` | octets |
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPendingRequests` | a number |
     /// | `-ORBSocketQueue` | octets, for both directions |
@@ -264,6 +273,11 @@ impl OrbBuilder {
                 "native" => self.byte_order(ByteOrder::NATIVE),
                 _ => return Err(bad("big, little or native")),
             },
+            "-ORBNativeCharCodeSet" | "-ORBnativeCharCodeSet" => match value {
+                "ISO-8859-1" => self.native_char_set(CharSet::Latin1),
+                "UTF-8" => self.native_char_set(CharSet::Utf8),
+                _ => return Err(bad("ISO-8859-1 or UTF-8")),
+            },
             "-ORBMaxMessageSize" => self.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
             "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
             "-ORBPendingRequests" => self.pending_requests(value.parse().map_err(|_| bad("a number"))?),
@@ -317,6 +331,7 @@ mod tests {
             ("-ORBRequestTimeout", "0"),
             ("-ORBGiopVersion", "2.0"),
             ("-ORBByteOrder", "middle"),
+            ("-ORBNativeCharCodeSet", "EBCDIC"),
             ("-ORBMaxMessageSize", "-1"),
         ] {
             assert!(matches!(take(&[option, value]).unwrap_err(), InitError::BadValue { .. }), "{option} {value}");

@@ -4,7 +4,8 @@ use std::{any::Any, cell::Cell, fmt, io, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Binder, CdrError, Ior, Limits, ValueFactory};
 use spandrel_giop::{
-    Address, CompletionStatus, IiopProfile, ObjectUrl, SystemException, component::Component, ids, ior_to_string, minor,
+    Address, CompletionStatus, IiopProfile, ObjectUrl, SystemException, code_sets_component, component::Component, ids,
+    ior_to_string, minor,
 };
 use spandrel_sync::{
     Arc, Condition, Mutex,
@@ -140,14 +141,15 @@ impl Orb {
     /// INITIALIZE if an endpoint cannot be listened on; BAD_INV_ORDER after shutdown.
     pub fn make_reference(&self, type_id: &str, object_key: Vec<u8>) -> Result<ObjectRef, SystemException> {
         let mut profiles = Vec::new();
-        let orb_type = Component::OrbType(ids::ORB_TYPE).encode()?;
+        let components =
+            [Component::OrbType(ids::ORB_TYPE).encode()?, code_sets_component(self.0.settings.wire.char_set).encode()?];
         for (host, port) in self.listen()? {
             let profile = IiopProfile {
                 version: self.0.settings.wire.version,
                 host,
                 port,
                 object_key: object_key.clone(),
-                components: vec![orb_type.clone()],
+                components: components.to_vec(),
             };
             profiles.push(profile.encode()?);
         }

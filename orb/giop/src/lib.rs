@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod code_sets;
 pub mod component;
 mod context;
 mod corbaloc;
@@ -30,6 +31,7 @@ mod target;
 mod template;
 
 pub use body::Body;
+pub use code_sets::{CONTEXT_CODE_SETS, TransmissionCodeSets, code_sets_component};
 pub use context::{ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name};
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
 pub use error::{GiopError, Reaction, ReferenceError};

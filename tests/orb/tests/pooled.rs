@@ -3,6 +3,8 @@
 
 #[path = "calls.rs"]
 mod calls;
+#[path = "code_sets.rs"]
+mod code_sets;
 #[path = "findings.rs"]
 mod findings;
 #[path = "hostile.rs"]

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
+use spandrel::{CompletionStatus, GiopVersion, Orb, SystemExceptionKind};
 use spandrel_ipc::inet;
 use spandrel_orb_tests::{
     Server,
@@ -182,9 +182,12 @@ fn values_that_the_wire_cannot_say_are_refused_before_anything_is_sent() {
     let target = server.client();
     let nul = target.echo("a\0b").unwrap_err();
     assert_eq!(kind_and_completion(&nul), (SystemExceptionKind::BadParam, CompletionStatus::No));
-    let euro = target.echo("5 \u{20ac}").unwrap_err();
+    // Over a reference that names code sets it could be said.
+    let silent = server.client_with(Orb::builder().giop_version(GiopVersion::V1_0));
+    let euro = silent.echo("5 \u{20ac}").unwrap_err();
     assert_eq!(kind_and_completion(&euro), (SystemExceptionKind::DataConversion, CompletionStatus::No));
     target.ping().unwrap();
+    silent.ping().unwrap();
 }
 
 #[test]

@@ -128,6 +128,8 @@ impl Any {
     /// A value that the encoder's version or code sets cannot say.
     pub fn write_value<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         if self.agrees(out) {
+            // There may be text in it.
+            out.note_code_sets();
             out.lend(&self.octets);
             return Ok(());
         }

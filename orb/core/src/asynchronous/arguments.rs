@@ -12,6 +12,8 @@ pub(super) struct Arguments {
     /// Its position in the message, modulo 8: padding inside of it depends on that.
     at: usize,
     wire: Wire,
+    /// Some text in it would look otherwise in other code sets.
+    is_coded: bool,
 }
 
 /// Shifts what follows it by four octets, modulo eight.
@@ -32,30 +34,38 @@ impl Arguments {
         let start = out.position();
         let written = encode(&mut out);
         let octets = written.is_ok().then(|| skip(&out, start));
+        let is_coded = out.depends_on_code_sets();
         let ended = written.and_then(|()| body.end(&mut out));
         scratch::give(out.into_scratch());
         ended?;
-        Ok(Self { octets: octets.unwrap_or_default(), at: start % 8, wire })
+        Ok(Self { octets: octets.unwrap_or_default(), at: start % 8, wire, is_coded })
     }
 
-    /// A whole request to this destination, and what it is written under.
+    /// A whole request to this destination, with the contexts that it needs on its connection.
     pub(super) fn request<'o>(
         &'o self,
         out: &mut Encoder<'o>,
         destination: &Destination,
+        has_said_code_sets: bool,
         request_id: u32,
         response: ResponseFlags,
         operation: &str,
     ) -> Result<(), CallFailure> {
         let template = &destination.template;
-        if template.wire() != self.wire {
-            return Err(CallFailure::new(self.other_wire(template.wire())));
+        let wanted = template.wire();
+        let sets = if self.is_coded { wanted } else { self.wire };
+        if self.wire != (Wire { char_set: sets.char_set, wchar_set: sets.wchar_set, ..wanted }) {
+            return Err(CallFailure::new(self.other_wire(wanted)));
         }
-        let mut body = template.begin(out, request_id, response, operation, &[]);
+        let contexts = destination.contexts(has_said_code_sets);
+        let mut body = template.begin(out, request_id, response, operation, contexts);
         if out.position() % 8 != self.at && !self.octets.is_empty() {
-            // Only before GIOP 1.2: there the body follows the header without a gap, and the object's key is of another length.
+            // Only before GIOP 1.2: there the body follows the header without a gap, and the object's key or the contexts are of
+            // another length.
             out.truncate(0);
-            body = template.begin(out, request_id, response, operation, &[shim()]);
+            let mut contexts = contexts.to_vec();
+            contexts.push(shim());
+            body = template.begin(out, request_id, response, operation, &contexts);
         }
         out.lend(&self.octets);
         body.end(out).map_err(|error| CallFailure::new(error.into()))
@@ -63,8 +73,8 @@ impl Arguments {
 
     fn other_wire(&self, wanted: Wire) -> SystemException {
         SystemException::no_implement(0, CompletionStatus::No).with_detail(format!(
-            "the arguments were marshaled for GIOP {}, and the object was forwarded to a server of GIOP {}",
-            self.wire.version, wanted.version
+            "the arguments were marshaled for GIOP {} and {:?}, and the object was forwarded to a server of GIOP {} and {:?}",
+            self.wire.version, self.wire.char_set, wanted.version, wanted.char_set
         ))
     }
 }

@@ -217,7 +217,8 @@ impl Call {
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
         let kind = if self.response.is_expected() { Kind::TwoWay } else { Kind::OneWay };
         let told = Arc::clone(self) as Arc<dyn Awaiting>;
-        let made = self.arguments.request(&mut out, destination, request_id, self.response, self.operation);
+        let has_said = connection.has_said_code_sets();
+        let made = self.arguments.request(&mut out, destination, has_said, request_id, self.response, self.operation);
         let sent = made.and_then(|()| connection.send_soon(request_id, &out, kind, told, limit));
         scratch::give(out.into_scratch());
         sent
@@ -243,13 +244,17 @@ impl Call {
     }
 
     /// A reply has come: the outcome, or what goes on.
-    fn after_reply(self: &Arc<Self>, reply: Reply, sent: Sent, mut progress: Progress) -> Option<Progress> {
+    fn after_reply(self: &Arc<Self>, mut reply: Reply, sent: Sent, mut progress: Progress) -> Option<Progress> {
         if !matches!(reply.kind, ReplyKind::Reply(_)) {
             let failure = mistaken(&sent.lease);
             return self.after_failure(failure, sent, progress);
         }
+        // The request that it answers said it, if none before did.
+        sent.lease.note_code_sets_said();
+        let index = sent.index;
         drop(sent);
-        if let Some((tour, _)) = progress.tour.take() {
+        if let Some((tour, destinations)) = progress.tour.take() {
+            reply.wire = destinations[index].template.wire();
             tour.arrived(&self.object);
         }
         match self.object.judge(reply, &mut progress.attempts) {

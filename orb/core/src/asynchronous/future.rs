@@ -106,7 +106,9 @@ impl ObjectRef {
         self.orb().check_running()?;
         let destinations = self.destinations()?;
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
-        let arguments = Arguments::marshal(&destinations[preferred], operation, encode)?;
+        let destination = &destinations[preferred];
+        let arguments =
+            Arguments::marshal(destination, operation, encode).map_err(|error| destination.unsayable(error))?;
         Call::start(self, operation, response, arguments)
     }
 

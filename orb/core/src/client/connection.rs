@@ -48,6 +48,8 @@ pub(crate) struct ClientConnection {
     wanted: AtomicU8,
     /// The place in the reactor, once an asynchronous call has needed one.
     post: Mutex<Post>,
+    /// A request was written that says which code sets are in force; those that are written from now on need not.
+    has_said_code_sets: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -100,6 +102,8 @@ pub(crate) struct Reply {
     request_id: u32,
     /// Where its body begins.
     pub(crate) body: usize,
+    /// How the request was written: its code sets are those of the reply.
+    pub(crate) wire: Wire,
 }
 
 /// What a [`Reply`] says.
@@ -146,7 +150,19 @@ impl ClientConnection {
             outbox: Mutex::default(),
             wanted: AtomicU8::new(0),
             post: Mutex::default(),
+            has_said_code_sets: AtomicBool::new(false),
         }
+    }
+
+    /// True once the server knows which code sets are in force.
+    #[inline]
+    pub(crate) fn has_said_code_sets(&self) -> bool {
+        self.has_said_code_sets.load(Ordering::Acquire)
+    }
+
+    /// A request that says which has been written.
+    pub(crate) fn note_code_sets_said(&self) {
+        self.has_said_code_sets.store(true, Ordering::Release);
     }
 
     /// An id that no other request on this connection has.
@@ -572,6 +588,6 @@ impl Reply {
             (header.request_id, ReplyKind::Locate(header.status))
         };
         let body = input.position();
-        Ok(Self { message, kind, request_id, body })
+        Ok(Self { kind, request_id, body, wire: input.wire(), message })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, io, ops::Deref, time::Duration};
 
-use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, TransmissionCodeSets, minor};
 use spandrel_ipc::inet;
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
@@ -26,11 +26,14 @@ pub(crate) struct ClientSettings {
     pub(crate) recv_queue: Option<usize>,
 }
 
+/// Host, port, and what was chosen from the code sets that a reference names: a connection has one agreement all its life.
+type PeerKey = (String, u16, Option<TransmissionCodeSets>);
+
 /// All peers that references of one ORB name.
 #[derive(Debug)]
 pub(crate) struct PeerTable {
     settings: Arc<ClientSettings>,
-    peers: Mutex<HashMap<(String, u16), Arc<Peer>>>,
+    peers: Mutex<HashMap<PeerKey, Arc<Peer>>>,
 }
 
 impl PeerTable {
@@ -38,16 +41,17 @@ impl PeerTable {
         Self { settings: Arc::new(settings), peers: Mutex::default() }
     }
 
-    /// The peer at this address, the same for everybody who names it so.
-    pub(crate) fn peer(&self, host: &str, port: u16) -> Arc<Peer> {
+    /// The peer at this address and with this agreement, the same for everybody who names it so.
+    pub(crate) fn peer(&self, host: &str, port: u16, code_sets: Option<TransmissionCodeSets>) -> Arc<Peer> {
+        let key = (host.to_owned(), port, code_sets);
         let mut peers = self.peers.lock();
-        if let Some(peer) = peers.get(&(host.to_owned(), port)) {
+        if let Some(peer) = peers.get(&key) {
             return Arc::clone(peer);
         }
         // Peers that no reference names any more are forgotten here, so that the table is bounded by what is in use.
         peers.retain(|_, peer| Arc::strong_count(peer) > 1);
         let peer = Arc::new(Peer::new(host, port, Arc::clone(&self.settings)));
-        peers.insert((host.to_owned(), port), Arc::clone(&peer));
+        peers.insert(key, Arc::clone(&peer));
         peer
     }
 

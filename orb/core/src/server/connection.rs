@@ -198,8 +198,11 @@ impl ServerConnection {
         let mut arguments = self.decoder(message);
         let request = RequestHeader::decode(&mut arguments)?;
         let is_one_way = !request.response.is_expected();
+        // In the order of reading: the next request may be run by another thread.
+        let contexts = &request.service_contexts;
+        let said = if contexts.is_empty() { Ok(()) } else { self.link.note_code_sets(contexts) };
         let asked = Asked { header: &request, version: message.header.version, is_answered: AtomicBool::new(false) };
-        Ok(self.take_turn(is_one_way, || self.upcall(&asked, arguments)))
+        Ok(self.take_turn(is_one_way, || self.upcall(&asked, said, arguments)))
     }
 
     /// Answers, unless no further request is accepted.
@@ -256,11 +259,14 @@ impl ServerConnection {
     }
 
     /// Runs the servant. No lock is held here.
-    fn upcall(&self, asked: &Asked<'_>, arguments: Decoder<'_>) {
+    fn upcall(&self, asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
         let _scope = UpcallScope::enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let adapter = self.orb.adapter().ok_or_else(no_adapter)?;
             let key = asked.header.target.object_key().ok_or_else(no_key)?;
+            said?;
+            let code_sets = self.link.code_sets();
+            let arguments = arguments.with_code_sets(code_sets.char_set, code_sets.wchar_set);
             adapter.dispatch(&key, &asked.header.operation, ServerCall::new(&self.link, asked, arguments))
         }));
         match outcome {

@@ -2,10 +2,13 @@
 //!
 //! What is read from it, and who reads, belongs to the connection.
 
-use std::{io, time::Duration};
+use std::{io, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
-use spandrel_giop::{MessageType, bare_message};
+use spandrel_giop::{
+    CONTEXT_CODE_SETS, CompletionStatus, MessageType, ServiceContexts, SystemException, TransmissionCodeSets,
+    bare_message, minor,
+};
 use spandrel_sync::{
     Mutex,
     atomic::{AtomicU8, AtomicUsize, Ordering},
@@ -29,11 +32,13 @@ pub(super) struct Link {
     /// For messages about it.
     peer: String,
     transport: Box<dyn Transport>,
-    /// Order and limits; the version is that of each message.
+    /// Order and limits; the version is that of each message, the code sets are the client's choice.
     wire: Wire,
     writer: Mutex<()>,
     /// Minor version of the last message read: what the peer speaks.
     spoken: AtomicU8,
+    /// What the client said of text, once it has.
+    code_sets: OnceLock<TransmissionCodeSets>,
     /// Octets that were read and dropped.
     dropped: AtomicUsize,
 }
@@ -41,7 +46,8 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(peer: String, transport: Box<dyn Transport>, wire: Wire) -> Self {
         let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
-        Self { peer, transport, wire, writer: Mutex::new(()), spoken, dropped: AtomicUsize::new(0) }
+        let code_sets = OnceLock::new();
+        Self { peer, transport, wire, writer: Mutex::new(()), spoken, code_sets, dropped: AtomicUsize::new(0) }
     }
 
     pub(super) fn peer(&self) -> &str {
@@ -54,7 +60,27 @@ impl Link {
 
     /// How an answer to a message of this version is written.
     pub(super) fn wire(&self, version: GiopVersion) -> Wire {
-        Wire { version, ..self.wire }
+        self.code_sets().on(Wire { version, ..self.wire })
+    }
+
+    /// How text on this connection is coded.
+    #[inline]
+    pub(super) fn code_sets(&self) -> TransmissionCodeSets {
+        self.code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNSAID)
+    }
+
+    /// Remembers what the client says of text, if it does.
+    ///
+    /// # Errors
+    /// CODESET_INCOMPATIBLE for what is not known here; MARSHAL if it said something else before.
+    pub(super) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
+        let Some(data) = contexts.find(CONTEXT_CODE_SETS) else { return Ok(()) };
+        let said = TransmissionCodeSets::from_context(data)?;
+        if *self.code_sets.get_or_init(|| said) == said {
+            return Ok(());
+        }
+        Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
+            .with_detail("the client said earlier on this connection that text is coded otherwise"))
     }
 
     /// Remembers what the peer speaks, for messages that answer none.

@@ -1,0 +1,267 @@
+//! Text: which code sets are agreed on, who says so when, and what is refused without an agreement.
+
+use std::{net::TcpStream, sync::mpsc, time::Duration};
+
+use spandrel::{
+    CharSet, CompletionStatus, GiopVersion, IiopProfile, ObjectRef, Orb, SystemException, SystemExceptionKind, WString,
+    generated::{Replied, Servant, ServerCall},
+    ior_to_string, minor,
+};
+use spandrel_cdr::{ByteOrder, Decode, Encode, Encoder, Ior, WcharSet, Wide, Wire};
+use spandrel_giop::{
+    CONTEXT_CODE_SETS, Message, MessageHeader, ReplyHeader, RequestHeader, RequestTemplate, ResponseFlags,
+    ServiceContext, TransmissionCodeSets, code_sets_component,
+    component::{CodeSets, Component},
+    ids,
+};
+use spandrel_message::MessageBlock;
+use spandrel_orb_tests::{
+    Server,
+    support::{PATIENCE, pretend, read_message},
+};
+
+const BOTH: TransmissionCodeSets = TransmissionCodeSets { char_set: CharSet::Utf8, wchar_set: WcharSet::Utf16 };
+
+/// Answers with what it was given.
+struct Mirror;
+
+impl Servant for Mirror {
+    fn repository_id(&self) -> &'static str {
+        "IDL:tests/Mirror:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, operation: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let mut arguments = call.arguments()?;
+        match operation {
+            "narrow" => {
+                let text = String::decode(&mut arguments)?;
+                call.reply(|out| out.short_str(&text))
+            }
+            "wide" => {
+                let (text, letter) = (WString::decode(&mut arguments)?, char::decode(&mut arguments)?);
+                call.reply(|out| {
+                    out.wstr(&text)?;
+                    out.wchar(letter)
+                })
+            }
+            _ => call.implicit(self),
+        }
+    }
+}
+
+fn narrow(object: &ObjectRef, text: &str) -> Result<String, SystemException> {
+    object.invoke("narrow", |out| out.short_str(text), |input| input.str().map(Into::into))
+}
+
+fn wide(object: &ObjectRef, text: &str, letter: char) -> Result<(WString, char), SystemException> {
+    let write = |out: &mut Encoder<'_>| {
+        out.wstr(text)?;
+        out.wchar(letter)
+    };
+    object.invoke("wide", write, |input| Ok((WString::decode(input)?, char::decode(input)?)))
+}
+
+fn mirror(server: &Server) -> String {
+    server.poa.activate(Mirror).unwrap().to_string()
+}
+
+#[test]
+fn orbs_of_our_kind_say_everything_to_each_other() {
+    let server = Server::start();
+    let ior = mirror(&server);
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let object = Orb::builder().byte_order(order).build().string_to_object(&ior).unwrap();
+        for text in ["", "plain", "caf\u{e9}", "5 \u{20ac}", "\u{1f600}"] {
+            assert_eq!(narrow(&object, text).unwrap(), text);
+            let (back, letter) = wide(&object, text, '\u{1f600}').unwrap();
+            assert_eq!((&*back, letter), (text, '\u{1f600}'));
+        }
+    }
+}
+
+#[test]
+fn giop_1_1_has_wide_characters_of_one_code_unit_and_1_0_none() {
+    let server = Server::start();
+    let ior = mirror(&server);
+    let object = |version| Orb::builder().giop_version(version).build().string_to_object(&ior).unwrap();
+    let later = object(GiopVersion::V1_1);
+    assert_eq!(wide(&later, "5 \u{20ac}", '\u{20ac}').unwrap(), (WString::from("5 \u{20ac}"), '\u{20ac}'));
+    let beyond = wide(&later, "", '\u{1f600}').unwrap_err();
+    assert_eq!(beyond.kind(), SystemExceptionKind::DataConversion);
+    let none = wide(&object(GiopVersion::V1_0), "a", 'a').unwrap_err();
+    assert_eq!((none.kind(), none.minor()), (SystemExceptionKind::Marshal, minor::WCHAR_BY_GIOP_1_0_CLIENT));
+}
+
+#[test]
+fn a_reference_without_code_sets_takes_latin1_and_no_wide_characters() {
+    let server = Server::start();
+    let key = profile_of(&mirror(&server)).object_key;
+    let url = format!("corbaloc:iiop:1.2@127.0.0.1:{}/{}", server.port(), percent(&key));
+    let object = Orb::builder().build().string_to_object(&url).unwrap();
+    assert_eq!(narrow(&object, "caf\u{e9}").unwrap(), "caf\u{e9}");
+    assert_eq!(narrow(&object, "5 \u{20ac}").unwrap_err().kind(), SystemExceptionKind::DataConversion);
+    let refused = wide(&object, "a", 'a').unwrap_err();
+    assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::InvObjref, minor::CODE_SETS_REQUIRED));
+    assert_eq!(refused.completed(), CompletionStatus::No);
+}
+
+fn percent(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("%{octet:02x}")).collect()
+}
+
+fn profile_of(ior: &str) -> IiopProfile {
+    let orb = Orb::builder().build();
+    let object = orb.string_to_object(ior).unwrap();
+    let ior = spandrel_cdr::Reference::ior(&object);
+    IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap()
+}
+
+/// A reference to this port whose server says this of itself.
+fn reference(port: u16, components: &[Component]) -> String {
+    let components = components.iter().map(|component| component.encode().unwrap()).collect();
+    let (host, object_key) = ("127.0.0.1".to_owned(), b"key".to_vec());
+    let profile = IiopProfile { version: GiopVersion::V1_2, host, port, object_key, components };
+    ior_to_string(&Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] })
+}
+
+/// What the requests of a connection say of code sets, as a pretended server reads them.
+fn said_to(components: &[Component], native: CharSet, requests: usize) -> Vec<Option<TransmissionCodeSets>> {
+    let (send, receive) = mpsc::channel();
+    let port = pretend(move |_, mut stream| {
+        while let Ok(octets) = read_message(&mut stream) {
+            let message = message(&octets);
+            let mut input = message.decoder(spandrel_cdr::Limits::default());
+            let header = RequestHeader::decode(&mut input).unwrap();
+            let said = header.service_contexts.find(CONTEXT_CODE_SETS);
+            send.send(said.map(|data| TransmissionCodeSets::from_context(data).unwrap())).unwrap();
+        }
+    });
+    let orb = Orb::builder().native_char_set(native).build();
+    let object = orb.string_to_object(&reference(port, components)).unwrap();
+    let said = (0..requests).map(|_| {
+        object.send_oneway("note", |_| Ok(())).unwrap();
+        receive.recv_timeout(PATIENCE).unwrap()
+    });
+    said.collect()
+}
+
+fn message(octets: &[u8]) -> Message {
+    let block = MessageBlock::from(octets);
+    let mut assembler = spandrel_giop::Assembler::new(1 << 20, 1);
+    let header = MessageHeader::parse(octets[..12].try_into().unwrap()).unwrap();
+    assembler.accept(header, block).unwrap().expect("one whole message")
+}
+
+#[test]
+fn only_the_first_request_of_a_connection_says_what_was_chosen() {
+    let ours = [Component::OrbType(ids::ORB_TYPE), code_sets_component(CharSet::Latin1)];
+    assert_eq!(said_to(&ours, CharSet::Latin1, 3), [Some(BOTH), None, None]);
+    assert_eq!(said_to(&[], CharSet::Latin1, 2), [None, None], "nobody asked");
+}
+
+#[test]
+fn with_others_the_standards_order_decides() {
+    const LATIN1: u32 = 0x0001_0001;
+    const UTF8: u32 = 0x0501_0001;
+    const EBCDIC: u32 = 0x1002_0025;
+    const UTF16: u32 = 0x0001_0109;
+    let server = |native, conversion: &[u32], wide| {
+        let char_data = CodeSets { native, conversion: conversion.to_vec() };
+        [Component::CodeSets { char_data, wchar_data: CodeSets { native: wide, conversion: Vec::new() } }]
+    };
+    let chosen = |server: [Component; 1], own| said_to(&server, own, 1)[0].expect("the first request says it");
+    for (native, conversion, own, expected) in [
+        // The server's native code set, since we know it: so answers omniORB, which converts to UTF-8.
+        (LATIN1, &[UTF8][..], CharSet::Utf8, CharSet::Latin1),
+        (UTF8, &[LATIN1], CharSet::Latin1, CharSet::Utf8),
+        // Ours, if the server converts from it; else what both know; else what everybody must know.
+        (EBCDIC, &[LATIN1, UTF8], CharSet::Utf8, CharSet::Utf8),
+        (EBCDIC, &[LATIN1, UTF8], CharSet::Latin1, CharSet::Latin1),
+        (EBCDIC, &[LATIN1], CharSet::Utf8, CharSet::Latin1),
+        (EBCDIC, &[], CharSet::Latin1, CharSet::Utf8),
+    ] {
+        let sets = chosen(server(native, conversion, UTF16), own);
+        assert_eq!(
+            sets,
+            TransmissionCodeSets { char_set: expected, wchar_set: WcharSet::Utf16 },
+            "{native:x} {conversion:x?}"
+        );
+    }
+    assert_eq!(chosen(server(LATIN1, &[], 0), CharSet::Latin1).wchar_set, WcharSet::Unknown);
+}
+
+/// A connection that speaks for itself.
+struct Raw {
+    stream: TcpStream,
+    template: RequestTemplate,
+}
+
+impl Raw {
+    fn to(server: &Server) -> Self {
+        let profile = profile_of(&mirror(server));
+        let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Self { stream, template: RequestTemplate::new(Wire::default(), &profile.object_key) }
+    }
+
+    /// Asks for a wide echo; the kind and minor code of the exception that comes instead.
+    fn ask(&mut self, context: Option<&[u8]>) -> Result<(), (SystemExceptionKind, u32)> {
+        use std::io::Write;
+        let contexts: Vec<_> =
+            context.map(|data| ServiceContext { id: CONTEXT_CODE_SETS, data: data.to_vec() }).into_iter().collect();
+        let mut out = Encoder::new(self.template.wire());
+        let body = self.template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "wide", &contexts);
+        Wide("\u{20ac}").encode(&mut out).unwrap();
+        '\u{20ac}'.encode(&mut out).unwrap();
+        body.end(&mut out).unwrap();
+        self.stream.write_all(&out.to_vec()).unwrap();
+        let answer = message(&read_message(&mut self.stream).unwrap());
+        let mut input = answer.decoder(spandrel_cdr::Limits::default());
+        let header = ReplyHeader::decode(&mut input).unwrap();
+        if header.status == spandrel_giop::ReplyStatus::NoException {
+            assert_eq!(
+                (WString::decode(&mut input).unwrap().into_inner(), input.wchar().unwrap()),
+                ("\u{20ac}".into(), '\u{20ac}')
+            );
+            return Ok(());
+        }
+        let id = input.str().unwrap();
+        let exception = SystemException::decode(&id, &mut input).unwrap();
+        Err((exception.kind(), exception.minor()))
+    }
+}
+
+#[test]
+fn a_server_keeps_to_what_the_client_said_first() {
+    let server = Server::start();
+    let mut raw = Raw::to(&server);
+    assert_eq!(raw.ask(None), Err((SystemExceptionKind::BadParam, minor::NO_WCHAR_CODE_SET)), "nothing was said yet");
+    let both = BOTH.to_context().data;
+    assert_eq!(raw.ask(Some(&both)), Ok(()));
+    assert_eq!(raw.ask(None), Ok(()), "once is enough");
+    assert_eq!(raw.ask(Some(&both)), Ok(()), "saying it again is no harm");
+    let latin1 = TransmissionCodeSets { char_set: CharSet::Latin1, ..BOTH }.to_context().data;
+    assert_eq!(raw.ask(Some(&latin1)), Err((SystemExceptionKind::Marshal, minor::CODE_SETS_CHANGED)));
+    assert_eq!(raw.ask(None), Ok(()), "the connection is as it was");
+}
+
+#[test]
+fn a_server_refuses_code_sets_that_it_does_not_know() {
+    let server = Server::start();
+    let mut raw = Raw::to(&server);
+    let incompatible = Err((SystemExceptionKind::CodesetIncompatible, minor::UNSUPPORTED_CODE_SET));
+    for context in [
+        &[0, 0, 0, 0, 0x10, 0x02, 0x00, 0x25, 0x00, 0x01, 0x01, 0x09][..],
+        &[0, 0, 0, 0, 0x05, 0x01, 0x00, 0x01, 0x00, 0x01, 0x01, 0x06],
+    ] {
+        assert_eq!(raw.ask(Some(context)), incompatible, "{context:02x?}");
+    }
+    for malformed in [&[][..], &[0], &[0, 0, 0, 0, 0x05, 0x01, 0x00, 0x01, 0, 1]] {
+        assert_eq!(raw.ask(Some(malformed)).unwrap_err().0, SystemExceptionKind::Marshal, "{malformed:02x?}");
+    }
+    assert_eq!(raw.ask(Some(&BOTH.to_context().data)), Ok(()), "nothing was agreed on by what was refused");
+}
