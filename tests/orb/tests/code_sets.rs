@@ -7,7 +7,7 @@ use spandrel::{
     generated::{Replied, Servant, ServerCall},
     ior_to_string, minor,
 };
-use spandrel_cdr::{ByteOrder, Decode, Encode, Encoder, Ior, WcharSet, Wide, Wire};
+use spandrel_cdr::{ByteOrder, CdrError, Decode, Encode, Encoder, Ior, WcharSet, Wide, Wire};
 use spandrel_giop::{
     CONTEXT_CODE_SETS, Message, MessageHeader, ReplyHeader, RequestHeader, RequestTemplate, ResponseFlags,
     ServiceContext, TransmissionCodeSets, code_sets_component,
@@ -17,7 +17,7 @@ use spandrel_giop::{
 use spandrel_message::MessageBlock;
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, pretend, read_message},
+    support::{PATIENCE, block_on, pretend, read_message},
 };
 
 const BOTH: TransmissionCodeSets = TransmissionCodeSets { char_set: CharSet::Utf8, wchar_set: WcharSet::Utf16 };
@@ -57,12 +57,15 @@ fn narrow(object: &ObjectRef, text: &str) -> Result<String, SystemException> {
     object.invoke("narrow", |out| out.short_str(text), |input| input.str().map(Into::into))
 }
 
-fn wide(object: &ObjectRef, text: &str, letter: char) -> Result<(WString, char), SystemException> {
-    let write = |out: &mut Encoder<'_>| {
+fn wide_arguments(text: &str, letter: char) -> impl Fn(&mut Encoder<'_>) -> Result<(), CdrError> {
+    move |out| {
         out.wstr(text)?;
         out.wchar(letter)
-    };
-    object.invoke("wide", write, |input| Ok((WString::decode(input)?, char::decode(input)?)))
+    }
+}
+
+fn wide(object: &ObjectRef, text: &str, letter: char) -> Result<(WString, char), SystemException> {
+    object.invoke("wide", wide_arguments(text, letter), |input| Ok((WString::decode(input)?, char::decode(input)?)))
 }
 
 fn mirror(server: &Server) -> String {
@@ -81,6 +84,50 @@ fn orbs_of_our_kind_say_everything_to_each_other() {
             assert_eq!((&*back, letter), (text, '\u{1f600}'));
         }
     }
+}
+
+#[test]
+fn asynchronous_calls_say_it_too() {
+    let server = Server::start();
+    let ior = mirror(&server);
+    for version in [GiopVersion::V1_1, GiopVersion::V1_2] {
+        let object = Orb::builder().giop_version(version).build().string_to_object(&ior).unwrap();
+        for text in ["5 \u{20ac}", "again"] {
+            let asked = object.invoke_async("wide", wide_arguments(text, 'x'), |input| {
+                Ok((WString::decode(input)?, char::decode(input)?))
+            });
+            let (back, letter): (WString, char) = block_on(asked).map_err(|error: SystemException| error).unwrap();
+            assert_eq!((&*back, letter), (text, 'x'), "GIOP {version}");
+        }
+    }
+}
+
+#[test]
+fn arguments_without_text_follow_a_forwarding_to_other_code_sets() {
+    let server = Server::start();
+    let there = spandrel_cdr::Reference::ior(&server.orb.string_to_object(&mirror(&server)).unwrap()).clone();
+    let port = pretend(move |_, mut stream| {
+        while let Ok(octets) = read_message(&mut stream) {
+            let request = message(&octets);
+            let mut input = request.decoder(spandrel_cdr::Limits::default());
+            let id = RequestHeader::decode(&mut input).unwrap().request_id;
+            let mut out = Encoder::new(Wire::default());
+            let body = spandrel_giop::begin_reply(&mut out, id, spandrel_giop::ReplyStatus::LocationForward, &[]);
+            there.encode(&mut out).unwrap();
+            body.end(&mut out).unwrap();
+            std::io::Write::write_all(&mut stream, &out.to_vec()).unwrap();
+        }
+    });
+    let here = |orb: &Orb| orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key")).unwrap();
+    let orb = Orb::builder().build();
+    // A synchronous call writes its arguments anew; an asynchronous one can send only what does not depend on it.
+    assert_eq!(narrow(&here(&orb), "caf\u{e9}").unwrap(), "caf\u{e9}");
+    let asked = |text: &'static str| {
+        let read = |input: &mut spandrel_cdr::Decoder<'_>| input.str().map(Into::into);
+        block_on(here(&orb).invoke_async::<String, SystemException>("narrow", move |out| out.short_str(text), read))
+    };
+    assert_eq!(asked("plain").unwrap(), "plain");
+    assert_eq!(asked("caf\u{e9}").unwrap_err().kind(), SystemExceptionKind::NoImplement);
 }
 
 #[test]
