@@ -9,6 +9,7 @@ fn main() -> Result<(), spandrel_build::Error> {
         "mapping/corners.idl",
         "mapping/shared.idl",
         "mapping/chapter.idl",
+        "mapping/values.idl",
     ])?;
     configure().pad_all().compile(&["mapping/padded.idl"])?;
     let settings = configure().external("shared.idl", "crate::shared").prefix("house");

@@ -4,8 +4,8 @@ use spandrel::{ByteOrder, Interface, ObjectRef, Orb, Poa, Servant};
 
 pub(crate) struct Pair {
     pub(crate) poa: Poa,
-    server: Orb,
-    client: Orb,
+    pub(crate) server: Orb,
+    pub(crate) client: Orb,
 }
 
 impl Pair {

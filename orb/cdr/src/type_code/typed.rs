@@ -1,7 +1,10 @@
 //! Which type code a Rust type has.
 
 use super::{TypeCode, TypeCodeError};
-use crate::{Any, BoundedString, BoundedVec, BoundedWString, Char, Fixed, Ior, LongDouble, Reference, WString, Wide};
+use crate::{
+    AbstractRef, Any, BoundedString, BoundedVec, BoundedWString, Char, Fixed, Ior, LongDouble, Reference, ValueBase,
+    ValueRef, WString, Wide,
+};
 
 /// The Rust form of an IDL type: it knows its type code.
 ///
@@ -54,6 +57,24 @@ impl Typed for Ior {
 
 /// References know their interface; nil is one of them.
 impl<R: Reference + Typed> Typed for Option<R> {
+    fn type_code() -> TypeCode {
+        R::type_code()
+    }
+}
+
+impl<T: Typed + ?Sized> Typed for Option<ValueRef<T>> {
+    fn type_code() -> TypeCode {
+        T::type_code()
+    }
+}
+
+impl Typed for dyn ValueBase {
+    fn type_code() -> TypeCode {
+        TypeCode::value_base()
+    }
+}
+
+impl<R: Reference + Typed, V: ?Sized> Typed for Option<AbstractRef<R, V>> {
     fn type_code() -> TypeCode {
         R::type_code()
     }

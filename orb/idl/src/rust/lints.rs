@@ -2,7 +2,7 @@
 
 use super::traits::Traits;
 use super::types::Context;
-use crate::model::{DefId, Type, Union};
+use crate::model::{DefId, DefinitionKind, Type, Union};
 
 /// Above this many levels a type may trip `clippy::type_complexity`.
 const DEEP: u32 = 4;
@@ -17,16 +17,22 @@ pub(super) fn allow_large_errors(cx: &Context<'_>, raises: &[DefId]) {
 
 /// Allows the lint if a type stands deep, or is deep itself.
 pub(super) fn allow_complex(cx: &Context<'_>, ty: &Type, around: u32) {
-    if around + depth(ty) > DEEP {
+    if around + depth(cx, ty) > DEEP {
         cx.allow("clippy::type_complexity");
     }
 }
 
-fn depth(ty: &Type) -> u32 {
+fn depth(cx: &Context<'_>, ty: &Type) -> u32 {
     match ty {
-        Type::Sequence { element, .. } => 1 + depth(element),
-        Type::Array { element, dimensions } => dimensions.len() as u32 + depth(element),
-        Type::Named(_) | Type::Object => 1,
+        Type::Sequence { element, .. } => 1 + depth(cx, element),
+        Type::Array { element, dimensions } => dimensions.len() as u32 + depth(cx, element),
+        Type::Named(id) => match &cx.model[*id].kind {
+            DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => 2,
+            DefinitionKind::Interface(body) if body.is_abstract => 3,
+            _ => 1,
+        },
+        Type::ValueBase | Type::AbstractBase => 3,
+        Type::Object => 1,
         _ => 0,
     }
 }

@@ -36,6 +36,9 @@ mod traits;
 mod typed;
 mod types;
 mod unions;
+mod value_boxes;
+mod value_links;
+mod values;
 mod words;
 
 use proc_macro2::TokenStream;
@@ -89,6 +92,10 @@ fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
             output::module(scope, &place.ident, docs::attributes(&definition.doc), inner)
         }
         DefinitionKind::Interface(body) => interface(scope, definition, body),
+        DefinitionKind::ValueType(body) => value(scope, definition, body),
+        DefinitionKind::ValueBox(body) if !cx.left_out.contains(&definition.id) => {
+            value_boxes::value_box(scope, definition, body)
+        }
         _ if cx.left_out.contains(&definition.id) => TokenStream::new(),
         DefinitionKind::Struct(body) => structs::structure(scope, definition, body),
         DefinitionKind::Union(body) => unions::union(scope, definition, body),
@@ -101,10 +108,20 @@ fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
         DefinitionKind::Operation(_)
         | DefinitionKind::Attribute(_)
         | DefinitionKind::Enumerator(_)
-        | DefinitionKind::ValueType(_)
         | DefinitionKind::ValueBox(_)
         | DefinitionKind::Unmapped(_) => TokenStream::new(),
     }
+}
+
+fn value(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model::ValueType) -> TokenStream {
+    let cx = scope.cx;
+    let is_written = !cx.left_out.contains(&definition.id);
+    let written = is_written.then(|| values::value(scope, definition, body));
+    let path = cx.names.interface_module(definition.id);
+    let nested = module(cx, &body.contents, &path);
+    let errors = is_written.then(|| values::own_errors(Scope { cx, module: &path }, definition, body));
+    let module = values::module(scope, definition, quote! { #nested #errors });
+    quote! { #written #module }
 }
 
 fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model::Interface) -> TokenStream {
@@ -120,12 +137,15 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
         // Nobody can serve what is only announced.
         let is_served = !body.forward_only && cx.sides != Sides::Client;
         let server = is_served.then(|| {
-            let (servant, skeleton) =
-                (servant::servant(scope, definition, body), servant::skeleton(scope, definition, body));
+            let skeleton = servant::skeleton(scope, definition, body);
             let tie = cx.ties.then(|| tie::tie(scope, definition, body));
-            quote! { #servant #skeleton #tie }
+            quote! { #skeleton #tie }
         });
-        quote! { #reference #server }
+        // Values implement it on either side.
+        let is_supported = !body.forward_only && (body.is_abstract || cx.supported.contains(&definition.id));
+        let servant = (is_served || is_supported).then(|| servant::servant(scope, definition, body));
+        let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
+        quote! { #reference #servant #server #value }
     });
     let path = cx.names.interface_module(definition.id);
     let inside = Scope { cx, module: &path };

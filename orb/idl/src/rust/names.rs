@@ -9,6 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 use super::scope::Scope;
+use super::value_links::lineage;
 use super::words::{pascal, screaming, snake};
 use crate::model::{DefId, DefinitionKind, Label, Member, Model, Parameter, Union};
 
@@ -56,9 +57,27 @@ pub(super) struct MethodNames {
     pub(super) setter_error: Option<Ident>,
 }
 
+/// What is generated for a value type beside its trait; the module is that of [`InterfaceNames`].
+#[derive(Clone, Debug)]
+pub(super) struct ValueNames {
+    /// The struct of its members.
+    pub(super) state: Ident,
+    /// The trait of its initializers.
+    pub(super) factory: Ident,
+    /// The method that shows its state.
+    pub(super) state_method: Ident,
+    /// The methods that show its members, private ones too, which have none.
+    pub(super) accessors: Vec<Ident>,
+    /// The method that writes a custom value.
+    pub(super) marshal: Option<Ident>,
+    /// Its initializers, and the error enum of each that raises anything.
+    pub(super) initializers: Vec<(Ident, Option<Ident>)>,
+}
+
 /// All names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
+    values: HashMap<DefId, ValueNames>,
     places: HashMap<DefId, Place>,
     interfaces: HashMap<DefId, InterfaceNames>,
     methods: HashMap<DefId, MethodNames>,
@@ -101,6 +120,10 @@ impl Names {
         &self.type_codes[&typedef]
     }
 
+    pub(super) fn value(&self, id: DefId) -> &ValueNames {
+        &self.values[&id]
+    }
+
     /// The module of an interface.
     pub(super) fn interface_module(&self, id: DefId) -> ModulePath {
         let mut module = self.place(id).module.clone();
@@ -121,8 +144,12 @@ pub(super) fn path(from: &[Ident], module: &[Ident], ident: &Ident) -> TokenStre
 
 /// The field names of a struct or exception.
 pub(super) fn fields(members: &[Member]) -> Vec<Ident> {
-    let mut scope = Scope::default();
-    members.iter().map(|member| scope.take(&snake(&member.name))).collect()
+    fields_in(&mut Scope::default(), members)
+}
+
+/// The names of fields, in a scope for further ones.
+pub(super) fn fields_in<'m>(scope: &mut Scope, members: impl IntoIterator<Item = &'m Member>) -> Vec<Ident> {
+    members.into_iter().map(|member| scope.take(&snake(&member.name))).collect()
 }
 
 /// The variants of a union's branches, and the one for discriminators that select none, if there are any.
@@ -160,7 +187,7 @@ impl Naming<'_> {
         }
         for &id in &contents {
             match &self.model[id].kind {
-                DefinitionKind::Interface(_) => self.interface(id, &mut scope),
+                DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) => self.interface(id, &mut scope),
                 DefinitionKind::Typedef(_) => {
                     let function = scope.take(&format!("{}_tc", snake(&self.model[id].name)));
                     self.names.type_codes.insert(id, function);
@@ -174,9 +201,9 @@ impl Naming<'_> {
                     let inner = self.inside(path, self.names.place(id).ident.clone());
                     self.module(&module.contents, &inner);
                 }
-                DefinitionKind::Interface(interface) => {
+                DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) => {
                     let inner = self.names.interface_module(id);
-                    self.module(&interface.contents, &inner);
+                    self.module(self.model.contents(id), &inner);
                 }
                 _ => {}
             }
@@ -215,26 +242,38 @@ impl Naming<'_> {
     fn interface(&mut self, id: DefId, scope: &mut Scope) {
         let name = &self.model[id].name;
         let beside = |scope: &mut Scope, what: &str| scope.take(&format!("{}{what}", pascal(name)));
-        let (servant, skeleton) = if self.local.contains(&id) {
+        let is_value = self.model[id].as_value_type().is_some();
+        let (servant, skeleton) = if is_value || self.local.contains(&id) {
             let ident = &self.names.place(id).ident;
             (ident.clone(), ident.clone())
         } else {
             (beside(scope, "Servant"), beside(scope, "Skeleton"))
         };
         let (tie, delegate) = (beside(scope, "Tie"), beside(scope, "Delegate"));
+        if is_value {
+            let (state, factory) = (beside(scope, "State"), beside(scope, "Factory"));
+            let state_method = own(&format!("{}_state", snake(name)));
+            let (accessors, initializers) = (Vec::new(), Vec::new());
+            let names = ValueNames { state, factory, state_method, accessors, marshal: None, initializers };
+            self.names.values.insert(id, names);
+        }
         let names = InterfaceNames { servant, skeleton, tie, delegate, module: scope.take(&snake(name)) };
         self.names.interfaces.insert(id, names);
     }
 
-    /// Names the methods of an interface after those of its bases, and the errors in its module.
+    /// Names the methods of an interface or value type after those of its bases, and the errors in its module.
     fn methods(&mut self, id: DefId) {
-        let Some(interface) = self.model[id].as_interface() else { return };
-        if !self.done.insert(id) {
+        let is_value = self.model[id].as_value_type().is_some();
+        if !(is_value || self.model[id].as_interface().is_some()) || !self.done.insert(id) {
             return;
         }
         let mut taken = Scope::reserving(NOT_FOR_METHODS);
-        for &base in &interface.all_bases {
+        for base in lineage(self.model, id) {
             self.methods(base);
+            if let Some(names) = self.names.values.get(&base) {
+                let own = names.accessors.iter().chain(&names.marshal).chain([&names.state_method]);
+                own.for_each(|method| taken.reserve(method));
+            }
             for inherited in self.own_methods(base) {
                 let names = self.names.method(inherited);
                 taken.reserve(&names.call);
@@ -245,6 +284,22 @@ impl Naming<'_> {
         for method in self.own_methods(id) {
             let names = self.method(method, &mut taken, &mut errors);
             self.names.methods.insert(method, names);
+        }
+        if let Some(body) = self.model[id].as_value_type() {
+            let members = body.members.iter().map(|state| &state.member);
+            let accessors = fields_in(&mut taken, members);
+            let state_method = taken.take(&format!("{}_state", snake(&self.model[id].name)));
+            let marshal = body.is_custom.then(|| taken.take("marshal"));
+            let mut initializers = Scope::default();
+            let initializers = body.factories.iter().map(|factory| {
+                let name = pascal(&factory.name);
+                let error = (!factory.raises.is_empty()).then(|| errors.take(&format!("{name}Error")));
+                (initializers.take(&snake(&factory.name)), error)
+            });
+            let initializers = initializers.collect();
+            if let Some(names) = self.names.values.get_mut(&id) {
+                *names = ValueNames { accessors, state_method, marshal, initializers, ..names.clone() };
+            }
         }
     }
 

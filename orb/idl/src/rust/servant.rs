@@ -40,10 +40,17 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
             #signature { #implementation::#ident(self, #( #arguments ),*) }
         }
     });
+    let forwarded: Vec<TokenStream> = forwarded.collect();
+    // A value that supports the interface can be served, too.
+    let rt = scope.rt();
+    let value = scope.cx.supported.contains(&definition.id).then(|| quote! { #rt::ValueRef });
+    let shares = [quote! { ::std::sync::Arc }].into_iter().chain(value).map(|share| {
+        quote! { impl<#implementation: #servant + ?Sized> #servant for #share<#implementation> { #( #forwarded )* } }
+    });
     quote! {
         #doc
         pub trait #servant: #( #supertraits )+* { #( #declared )* }
-        impl<#implementation: #servant + ?Sized> #servant for ::std::sync::Arc<#implementation> { #( #forwarded )* }
+        #( #shares )*
     }
 }
 

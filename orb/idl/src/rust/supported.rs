@@ -1,9 +1,10 @@
-//! What has no Rust form: components and their like, value types so far, and whatever is made of those.
+//! What has no Rust form: components and their like, and whatever is made of those.
 //!
 //! They are left out whole, so that the rest of a file is usable; the first lines of the generated file name them.
 
 use std::collections::HashSet;
 
+use super::value_links;
 use crate::model::{DefId, Definition, DefinitionKind, Model, Type};
 
 /// The definitions to leave out.
@@ -26,7 +27,13 @@ fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<Def
     let bad = |ty: &Type| is_unsupported_type(ty, left_out);
     let gone = |id: &DefId| left_out.contains(id);
     match &definition.kind {
-        DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) | DefinitionKind::Unmapped(_) => true,
+        DefinitionKind::Unmapped(_) => true,
+        DefinitionKind::ValueType(body) => {
+            value_links::lineage(model, definition.id).iter().any(gone)
+                || body.members.iter().any(|state| bad(&state.member.ty))
+                || model.contents(definition.id).iter().any(|id| super::is_method(&model[*id]) && gone(id))
+        }
+        DefinitionKind::ValueBox(body) => bad(&body.ty),
         DefinitionKind::Interface(interface) => {
             interface.all_bases.iter().any(gone) || model.flattened(definition.id).iter().any(gone)
         }
@@ -53,7 +60,6 @@ fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<Def
 
 fn is_unsupported_type(ty: &Type, left_out: &HashSet<DefId>) -> bool {
     match ty {
-        Type::ValueBase | Type::AbstractBase => true,
         Type::Named(id) => left_out.contains(id),
         Type::Sequence { element, .. } | Type::Array { element, .. } => is_unsupported_type(element, left_out),
         _ => false,

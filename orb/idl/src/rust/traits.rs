@@ -6,6 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::names;
+use super::value_links::concrete_base;
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// Arrays longer than this have no `Default`.
@@ -131,6 +132,22 @@ impl TraitTable {
             DefinitionKind::Native => Traits { default: false, ..Traits::LOCAL },
             _ => self.known.get(&id).copied().unwrap_or(Traits::REFERENCE),
         }
+    }
+
+    /// Those of the state of a value type.
+    pub(super) fn of_value(&self, model: &Model, id: DefId) -> Traits {
+        let Some(body) = model[id].as_value_type() else { return Traits::REFERENCE };
+        let own = self.of_state(model, body.members.iter().map(|state| &state.member.ty));
+        match concrete_base(model, body) {
+            Some(base) => own.and(self.of_value(model, base)),
+            None => own,
+        }
+    }
+
+    /// Those of what has members of these types and may hold links to values.
+    pub(super) fn of_state<'t>(&self, model: &Model, types: impl IntoIterator<Item = &'t Type>) -> Traits {
+        let none = Traits { copy: false, hash: false, partial_ord: false, ord: false, ..Traits::ALL };
+        types.into_iter().map(|ty| self.of(model, ty)).fold(none, Traits::and)
     }
 
     fn of(&self, model: &Model, ty: &Type) -> Traits {

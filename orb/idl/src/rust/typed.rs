@@ -8,7 +8,10 @@ use quote::quote;
 
 use super::types::Scope;
 use super::unions;
-use crate::model::{Definition, DefinitionKind, Enum, Interface, Label, Member, Struct, Type, Typedef, Union};
+use super::value_links::concrete_base;
+use crate::model::{
+    Definition, DefinitionKind, Enum, Interface, Label, Member, Struct, Type, Typedef, Union, ValueBox, ValueType,
+};
 
 /// `Typed` for a struct.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
@@ -71,6 +74,43 @@ pub(super) fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &In
     implementation(scope, definition, &quote! { TYPE.type_code(|| #rt::TypeCode::#builder(#id, #name)) })
 }
 
+/// `Typed` for a value type: for its trait.
+pub(super) fn value(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> TokenStream {
+    let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
+    let modifier = match body {
+        ValueType { is_custom: true, .. } => quote! { Custom },
+        ValueType { is_abstract: true, .. } => quote! { Abstract },
+        ValueType { is_truncatable: true, .. } => quote! { Truncatable },
+        _ => quote! { None },
+    };
+    let base = match concrete_base(scope.cx.model, body) {
+        Some(base) => {
+            let base = typed(scope, &Type::Named(base));
+            quote! { Some(&#base) }
+        }
+        None => quote! { None },
+    };
+    let members = body.members.iter().map(|state| {
+        let (name, ty) = (&state.member.name, type_code(scope, &state.member.ty));
+        let visibility = if state.is_public {
+            quote! { Public }
+        } else {
+            quote! { Private }
+        };
+        quote! { (#name, #ty, #rt::Visibility::#visibility) }
+    });
+    let members = list(members, &quote! { (&str, #rt::TypeCode, #rt::Visibility) });
+    let made = quote! { #rt::TypeCode::value(#id, #name, #rt::ValueModifier::#modifier, #base, #members) };
+    recursive(scope, definition, &made)
+}
+
+/// `Typed` for a boxed value.
+pub(super) fn value_box(scope: Scope<'_, '_>, definition: &Definition, body: &ValueBox) -> TokenStream {
+    let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
+    let content = type_code(scope, &body.ty);
+    recursive(scope, definition, &quote! { #rt::TypeCode::value_box(#id, #name, &#content) })
+}
+
 /// The function beside a typedef.
 pub(super) fn typedef(scope: Scope<'_, '_>, definition: &Definition, body: &Typedef) -> TokenStream {
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
@@ -101,6 +141,7 @@ fn type_code(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
             })
         }
         Type::Object => quote! { #rt::TypeCode::object() },
+        Type::AbstractBase => quote! { #rt::TypeCode::abstract_base() },
         Type::Named(id) => {
             let definition = &scope.cx.model[*id];
             match &definition.kind {

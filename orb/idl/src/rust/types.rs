@@ -13,7 +13,7 @@ use super::names::{ModulePath, Names, path};
 use super::padded::PaddingTable;
 use super::sizes::SizeTable;
 use super::traits::TraitTable;
-use super::{Options, Sides, local, supported};
+use super::{Options, Sides, local, supported, value_links};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// All that writing needs to know.
@@ -38,6 +38,8 @@ pub(super) struct Context<'m> {
     pub(super) natives: &'m BTreeMap<String, String>,
     /// The type parameter of skeletons: what implements the servant trait.
     pub(super) implementation: Ident,
+    /// The interfaces that some value type supports.
+    pub(super) supported: HashSet<DefId>,
     /// What never leaves the process.
     pub(super) local: HashSet<DefId>,
     /// What cannot be said in Rust yet and is left out, with all that needs it.
@@ -86,6 +88,7 @@ impl<'m> Context<'m> {
             engines: options.engines.clone(),
             asynchronous: options.asynchronous,
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
+            supported: value_links::all_supported(model),
             local,
             natives: &options.natives,
             derives: &options.derives,
@@ -120,10 +123,12 @@ impl<'m> Context<'m> {
             Type::String { bound: None } => Passing::Text,
             Type::WString { bound: None } => Passing::WideText,
             Type::Sequence { bound: None, .. } => Passing::Slice,
-            Type::Object => Passing::Reference,
+            Type::Object | Type::ValueBase | Type::AbstractBase => Passing::Reference,
             Type::Named(id) => match &self.model[*id].kind {
                 DefinitionKind::Enum(_) => Passing::Value,
-                DefinitionKind::Interface(_) => Passing::Reference,
+                DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => {
+                    Passing::Reference
+                }
                 _ => Passing::Borrowed,
             },
             _ => Passing::Borrowed,
@@ -167,7 +172,9 @@ impl<'c, 'm> Scope<'c, 'm> {
     /// The type as owned: of members, results, elements.
     pub(super) fn owned(&self, ty: &Type) -> TokenStream {
         match ty {
-            Type::Named(_) | Type::Object if self.cx.passing(ty) == Passing::Reference => {
+            Type::Named(_) | Type::Object | Type::ValueBase | Type::AbstractBase
+                if self.cx.passing(ty) == Passing::Reference =>
+            {
                 let held = self.held(ty);
                 quote! { Option<#held> }
             }
@@ -203,13 +210,27 @@ impl<'c, 'm> Scope<'c, 'm> {
         }
     }
 
-    /// A reference that is not nil: the type itself, or a share of a local object.
+    /// A reference that is not nil: the type itself, a share of a local object, a reference to a value, or either.
     pub(super) fn held(&self, ty: &Type) -> TokenStream {
         let (rt, target) = (self.rt(), self.target(ty));
         if self.cx.is_local_object(ty) {
-            quote! { #rt::Arc<#target> }
-        } else {
-            target
+            return quote! { #rt::Arc<#target> };
+        }
+        match self.cx.model.resolve(ty) {
+            Type::ValueBase => quote! { #rt::ValueRef<#target> },
+            Type::AbstractBase => quote! { #rt::AbstractRef<#target, dyn #rt::ValueBase> },
+            Type::Named(id) => match &self.cx.model[*id].kind {
+                DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => quote! { #rt::ValueRef<#target> },
+                DefinitionKind::Interface(body) if body.is_abstract && body.forward_only => {
+                    quote! { #rt::AbstractRef<#target, dyn #rt::ValueBase> }
+                }
+                DefinitionKind::Interface(body) if body.is_abstract => {
+                    let servant = self.beside(*id, &self.cx.names.interface(*id).servant);
+                    quote! { #rt::AbstractRef<#target, dyn #servant> }
+                }
+                _ => target,
+            },
+            _ => target,
         }
     }
 
@@ -239,7 +260,9 @@ impl<'c, 'm> Scope<'c, 'm> {
             }
             Type::Named(id) => {
                 let path = self.path(*id);
-                let is_trait = self.cx.model[*id].as_interface().is_some() && self.cx.is_local(*id);
+                let definition = &self.cx.model[*id];
+                let is_local = definition.as_interface().is_some() && self.cx.is_local(*id);
+                let is_trait = is_local || definition.as_value_type().is_some();
                 if is_trait {
                     quote! { dyn #path }
                 } else {
@@ -257,8 +280,8 @@ impl<'c, 'm> Scope<'c, 'm> {
             }
             Type::Any => quote! { #rt::Any },
             Type::TypeCode => quote! { #rt::TypeCode },
-            Type::Object => quote! { #rt::ObjectRef },
-            other => unreachable!("{other:?} is left out"),
+            Type::Object | Type::AbstractBase => quote! { #rt::ObjectRef },
+            Type::ValueBase => quote! { dyn #rt::ValueBase },
         }
     }
 
