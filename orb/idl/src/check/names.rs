@@ -74,6 +74,11 @@ impl Checker<'_> {
         Ok(meaning)
     }
 
+    /// Whether a simple name means anything here.
+    pub(super) fn is_visible(&mut self, name: Name) -> bool {
+        !matches!(self.find_outwards(name), Found::Nothing)
+    }
+
     /// Searches the scopes around this place, innermost first, and remembers that the name is used here.
     fn find_outwards(&mut self, name: Name) -> Found {
         for (steps, scope) in self.open.clone().into_iter().rev().enumerate() {

@@ -232,21 +232,20 @@ impl Checker<'_> {
         self.report(diagnostic);
     }
 
-    /// Remembers that a name from elsewhere is used in the current scope; an operation counts for its interface too.
+    /// Remembers that a name from elsewhere is used in the current scope. That counts for the scopes around it too, out to
+    /// the interface, value type or other definition that is no module (IDL 4.2, 7.5.3: the name's potential scope).
     pub(super) fn use_name(&mut self, name: Name) {
         if !self.remember_uses {
             return;
         }
         let folded = self.interner.folded(name.symbol);
-        let innermost = self.current();
-        self.scope_mut(innermost).used.entry(folded).or_insert(name);
-        let owner = self.scope(innermost).owner;
-        let in_operation = owner.is_some_and(|owner| matches!(self[owner].kind, DefinitionKind::Operation(_)));
-        if in_operation
-            && let Some(&outer) = self.open.iter().rev().nth(1)
-            && !self.scope(outer).names.contains_key(&folded)
-        {
-            self.scope_mut(outer).used.entry(folded).or_insert(name);
+        for (steps, scope) in self.open.clone().into_iter().rev().enumerate() {
+            let owner = self.scope(scope).owner;
+            let in_module = owner.is_none_or(|owner| matches!(self[owner].kind, DefinitionKind::Module(_)));
+            if steps > 0 && (in_module || self.scope(scope).names.contains_key(&folded)) {
+                break;
+            }
+            self.scope_mut(scope).used.entry(folded).or_insert(name);
         }
     }
 

@@ -125,7 +125,7 @@ impl Checker<'_> {
         if let (Target::Enum(of), [step]) = (target, &expression.steps[..])
             && let StepKind::Name(name) = &step.kind
             && let ([simple], false) = (&name.parts[..], name.absolute)
-            && self.try_resolve(name).is_err()
+            && !self.is_visible(*simple)
             && let Some(enumerator) = self.enumerator_named(of, simple.symbol)
         {
             let full = &self[enumerator].scoped_name;
