@@ -7,6 +7,8 @@ mod echo;
 mod inheritance;
 #[path = "mapping/layout.rs"]
 mod layout;
+#[path = "mapping/mirror.rs"]
+mod mirror;
 #[path = "mapping/names.rs"]
 mod names;
 #[path = "mapping/pair.rs"]

@@ -8,10 +8,10 @@ use crate::idl::mapping::*;
 use crate::idl::shared::Place;
 use crate::pair::Pair;
 
-type Echoed<T> = Result<(T, T), SystemException>;
+pub(crate) type Echoed<T> = Result<(T, T), SystemException>;
 
 /// Returns `a`, gives the old `b` back, and puts `a` into `b`.
-fn exchange<T: Clone>(a: T, b: &mut T) -> Echoed<T> {
+pub(crate) fn exchange<T: Clone>(a: T, b: &mut T) -> Echoed<T> {
     Ok((a.clone(), std::mem::replace(b, a)))
 }
 
@@ -80,7 +80,7 @@ echoes! {
 
 /// Sends `first` as `a` and `second` as `b`, and checks where each comes back.
 #[track_caller]
-fn check<T: Clone + Debug + PartialEq>(first: T, second: T, call: impl FnOnce(&T, &mut T) -> Echoed<T>) {
+pub(crate) fn check<T: Clone + Debug + PartialEq>(first: T, second: T, call: impl FnOnce(&T, &mut T) -> Echoed<T>) {
     let mut b = second.clone();
     let (result, c) = call(&first, &mut b).expect("an answer");
     assert_eq!(result, first, "what was returned");

@@ -6,7 +6,7 @@ use spandrel::Char;
 use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, FixedSize, Wire};
 
 use crate::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};
-use crate::idl::mapping::{BinStruct, Colour, Point, Segment};
+use crate::idl::mapping::{BinStruct, Colour, Point, Price, Priced, Segment};
 use crate::padded::padded;
 
 /// Writes and reads sequences that start at every offset: what the slice form writes must be what its elements write one
@@ -65,6 +65,12 @@ fn both_codes_agree_from_every_start() {
     check(sixty_four);
     check(|n| SixtyFive { s: sixty_four(n), last: n });
     check(|n| Mixed { g: [[leaf(n), leaf(n + 1)], [leaf(n + 2), leaf(n + 3)]], b: true, d: f64::from(n), c: Char(n) });
+    check(|n| Priced {
+        lead: n,
+        asked: Price::from_unscaled(i128::from(n) * -101),
+        more: [Price::MAX, Price::from_unscaled(n.into())],
+        weight: f64::from(n),
+    });
     check(|n| if n % 2 == 0 { Colour::Green } else { Colour::Red });
 }
 
@@ -94,6 +100,7 @@ fn only_small_structs_have_straight_line_code() {
         T::SIZE
     }
     assert_eq!(size::<SixtyFour>(), 128);
+    assert_eq!(size::<Priced>(), 1 + 3 * 4 + 3 + 8);
     // `SixtyFive` has none: this would not compile.
     assert_eq!(SixtyFive::MIN_OCTETS, SixtyFour::MIN_OCTETS + 1);
 }

@@ -44,6 +44,7 @@ impl Options {
 /// The asynchronous form of each method of a reference; `taken` has the names of the others.
 pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], taken: &mut scope::Scope) -> TokenStream {
     let rt = scope.rt();
+    let narrow = taken.take("narrow_async");
     let forms = methods.iter().map(|(synchronous, method)| {
         let ident = taken.take(&format!("{}_async", scope::plain(synchronous).trim_end_matches('_')));
         form(scope, method, synchronous, &ident)
@@ -51,7 +52,7 @@ pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], tak
     let forms: TokenStream = forms.collect();
     quote! {
         #[doc = " As `narrow`, without waiting; the question is sent before this returns."]
-        pub fn narrow_async(
+        pub fn #narrow(
             object: &#rt::ObjectRef,
         ) -> impl ::std::future::Future<Output = Result<Self, #rt::SystemException>> + Send + 'static + use<> {
             object.narrow_async()

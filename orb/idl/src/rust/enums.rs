@@ -6,7 +6,7 @@ use quote::quote;
 use super::interpreted::{self, Engine};
 use super::types::Scope;
 use super::{attributes, docs, fixed, lints, prelude, typed};
-use crate::model::{Definition, Enum};
+use crate::model::{DefId, Definition, Enum};
 
 /// An enumeration with its codec.
 pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &Enum) -> TokenStream {
@@ -18,7 +18,8 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
     let doc = docs::attributes(&definition.doc);
     let variants: Vec<&Ident> = body.enumerators.iter().map(|&id| &cx.names.place(id).ident).collect();
     let docs = body.enumerators.iter().map(|&id| docs::attributes(&cx.model[id].doc));
-    let first = (0..variants.len()).map(|index| (index == 0).then(|| quote! { #[default] }));
+    let default = default_enumerator(scope, body);
+    let first = (0..variants.len()).map(|index| (index == default).then(|| quote! { #[default] }));
     let ordinals: Vec<Literal> = (0..variants.len()).map(Literal::usize_unsuffixed).collect();
     let further = attributes::further(scope, definition);
     // What an adaptive type would go over to is no shorter way for an enumerator.
@@ -59,6 +60,15 @@ pub(super) fn enumeration(scope: Scope<'_, '_>, definition: &Definition, body: &
         }
         #typed
     }
+}
+
+/// The first enumerator, or the one that is annotated as the default (IDL 4.2, 8.3.2.2).
+fn default_enumerator(scope: Scope<'_, '_>, body: &Enum) -> usize {
+    let is_default = |id: &DefId| {
+        let annotations = &scope.cx.model[*id].annotations;
+        annotations.iter().any(|annotation| annotation.name == "default_literal")
+    };
+    body.enumerators.iter().position(is_default).unwrap_or(0)
 }
 
 fn codec(scope: Scope<'_, '_>, ident: &Ident) -> TokenStream {

@@ -86,6 +86,7 @@ impl<'s, 'm> Plan<'s, 'm> {
         let Self { scope, definition, body, ident, discriminator, .. } = self;
         lints::allow_variants(scope.cx, self.variants.len());
         lints::allow_large_variants(scope.cx, body);
+        self.allow_matches();
         let doc = docs::attributes(&definition.doc);
         let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id).without_default();
         lints::allow_no_debug(scope.cx, traits);
@@ -119,12 +120,24 @@ impl<'s, 'm> Plan<'s, 'm> {
         quote! { #doc #derive #further pub enum #ident { #( #variants ),* } }
     }
 
+    /// All unions match in the same way, also those that could do it in a shorter one.
+    fn allow_matches(&self) {
+        let cx = self.scope.cx;
+        if self.is_of(Primitive::Boolean) {
+            cx.allow("clippy::match_like_matches_macro");
+            cx.allow("clippy::redundant_pattern_matching");
+        }
+        if self.variants.iter().map(|variant| variant.labels.len()).sum::<usize>() > 2 {
+            cx.allow("clippy::manual_range_patterns");
+        }
+        if self.variants.len() == 1 && self.variants[0].is_default {
+            cx.allow("clippy::match_single_binding");
+        }
+    }
+
     /// `discriminator()`
     fn accessor(&self) -> TokenStream {
         let Self { ident, discriminator, .. } = self;
-        if self.is_of(Primitive::Boolean) {
-            self.scope.cx.allow("clippy::match_like_matches_macro");
-        }
         let arms = self.variants.iter().map(|variant| {
             let name = &variant.ident;
             match variant.only_label() {

@@ -168,6 +168,11 @@ fn a_struct_with_a_decimal_is_never_sent_from_where_it_lies() {
 }
 
 #[test]
+fn an_annotated_enumerator_is_the_default() {
+    check("enum E { a, @default_literal b, c };", &["A = 0, #[default] B = 1,"]);
+}
+
+#[test]
 fn type_codes_say_what_the_idl_says() {
     check(
         "module M { typedef sequence<long, 4> Few; typedef Few Grid[2][3]; enum E { one, Two };
