@@ -127,7 +127,8 @@ impl<'s, 'm> Plan<'s, 'm> {
             cx.allow("clippy::match_like_matches_macro");
             cx.allow("clippy::redundant_pattern_matching");
         }
-        if self.variants.iter().map(|variant| variant.labels.len()).sum::<usize>() > 2 {
+        let is_number = matches!(cx.model.resolve(&self.body.discriminator), Type::Primitive(_));
+        if is_number && self.variants.iter().map(|variant| variant.labels.len()).sum::<usize>() > 2 {
             cx.allow("clippy::manual_range_patterns");
         }
         if self.variants.len() == 1 && self.variants[0].is_default {
