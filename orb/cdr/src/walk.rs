@@ -57,23 +57,22 @@ impl<'o, 'e> Walk<'o, 'e> {
         self.steps = steps.ok_or(CdrError::Malformed("a type has far more parts than its value has octets"))?;
         match of.resolved() {
             View::Leaf(leaf) => self.leaf(leaf, input),
-            node => self.deeper(input, |walk, input| walk.node(node, input)),
+            node => {
+                self.enter(input)?;
+                self.node(node, input)?;
+                self.depth -= 1;
+                Ok(())
+            }
         }
     }
 
     /// Bounds what the limit on sequences does not: structs within structs.
-    fn deeper(
-        &mut self,
-        input: &mut Decoder<'_>,
-        walk: impl FnOnce(&mut Self, &mut Decoder<'_>) -> Result<(), CdrError>,
-    ) -> Result<(), CdrError> {
+    fn enter(&mut self, input: &Decoder<'_>) -> Result<(), CdrError> {
         let limit = input.wire().limits.nesting;
         if self.depth >= u32::from(limit) * LEVELS + u32::from(self.values) {
             return Err(CdrError::TooDeep { limit });
         }
         self.depth += 1;
-        walk(self, input)?;
-        self.depth -= 1;
         Ok(())
     }
 
@@ -154,45 +153,59 @@ impl<'o, 'e> Walk<'o, 'e> {
         })
     }
 
+    // What calls itself has little in its own frame: a list of values is walked to a depth of hundreds.
     fn node(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        match (of.kind(), of.content()) {
-            (TcKind::Struct, _) => self.members(of, input),
-            (TcKind::Except, _) => {
-                if exception_id(of, input).is_some() {
-                    self.leaf(Leaf::String(0), input)?;
-                }
-                self.members(of, input)
-            }
-            (TcKind::Sequence, Some(content)) => self.sequence(of.number(), content, input),
-            (TcKind::Array, Some(content)) => self.array(of.number(), content, input),
-            (TcKind::Enum, _) => {
-                let value = input.u32()?;
-                if value as usize >= of.member_count() {
-                    return Err(CdrError::Malformed("a number names no enumerator"));
-                }
-                self.to(|out| {
-                    out.u32(value);
-                    Ok(())
-                })
-            }
-            (TcKind::Union, Some(discriminator)) => self.union(of, discriminator, input),
-            (TcKind::ObjRef | TcKind::Component | TcKind::Home, _) => self.reference(input),
-            (TcKind::AbstractInterface, _) => {
-                let is_reference = input.clone().bool()?;
-                self.block(Unit::BOOLEAN, 1, input)?;
-                if is_reference { self.reference(input) } else { self.value_type(None, input) }
-            }
-            (TcKind::Value | TcKind::Event | TcKind::ValueBox, _) => self.value_type(Some(of), input),
+        match of.kind() {
+            TcKind::Struct => self.members(of, input),
+            TcKind::Except => self.exception(of, input),
+            TcKind::Sequence => self.sequence(of, input),
+            TcKind::Array => self.array(of, input),
+            TcKind::Enum => self.enumerator(of, input),
+            TcKind::Union => self.union(of, input),
+            TcKind::ObjRef | TcKind::Component | TcKind::Home => self.reference(input),
+            TcKind::AbstractInterface => self.abstract_interface(input),
+            TcKind::Value | TcKind::Event | TcKind::ValueBox => self.value_type(Some(of), input),
             _ => Err(CdrError::Malformed("values of this type cannot be sent")),
         }
     }
 
-    fn members(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        of.members().try_for_each(|(_, member)| self.value(member, input))
+    fn exception(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if exception_id(of, input).is_some() {
+            self.leaf(Leaf::String(0), input)?;
+        }
+        self.members(of, input)
     }
 
-    fn sequence(&mut self, bound: u32, content: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let content = content.resolved();
+    fn abstract_interface(&mut self, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let is_reference = input.bool()?;
+        self.to(|out| {
+            out.bool(is_reference);
+            Ok(())
+        })?;
+        if is_reference { self.reference(input) } else { self.value_type(None, input) }
+    }
+
+    /// Reads a number that names an enumerator of this type.
+    fn enumerator(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let value = input.u32()?;
+        if value as usize >= of.member_count() {
+            return Err(CdrError::Malformed("a number names no enumerator"));
+        }
+        self.to(|out| {
+            out.u32(value);
+            Ok(())
+        })
+    }
+
+    fn members(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        for (_, member) in of.members() {
+            self.value(member, input)?;
+        }
+        Ok(())
+    }
+
+    fn sequence(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let (bound, content) = (of.number(), of.content_or_null().resolved());
         let unit = Unit::of_view(content);
         let len = input.sequence_len(unit.map_or(1, |unit| unit.size))?;
         let bound = bound as usize;
@@ -207,8 +220,8 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 
     /// The innermost elements of all dimensions lie in a row.
-    fn array(&mut self, len: u32, content: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let (mut len, mut content) = (len as usize, content.resolved());
+    fn array(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let (mut len, mut content) = (of.number() as usize, of.content_or_null().resolved());
         while let (TcKind::Array, Some(inner)) = (content.kind(), content.content()) {
             len = len.checked_mul(content.number() as usize).ok_or(CdrError::TooLong { len })?;
             content = inner.resolved();
@@ -219,8 +232,8 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
     }
 
-    fn union(&mut self, of: View<'_>, discriminator: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let discriminator = discriminator.resolved();
+    fn union(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let discriminator = of.content_or_null().resolved();
         let value = read_discriminator(discriminator.kind(), input)?;
         if discriminator.kind() == TcKind::Enum && value >= i128::try_from(discriminator.member_count()).unwrap_or(0) {
             return Err(CdrError::Malformed("a number names no enumerator"));

@@ -134,6 +134,11 @@ impl<'t> View<'t> {
         self.node()?.content.as_ref().map(|child| self.child(child))
     }
 
+    /// [`View::content`] of a type that has some.
+    pub(crate) fn content_or_null(self) -> Self {
+        self.content().unwrap_or(Self::Leaf(Leaf::Simple(TcKind::Null)))
+    }
+
     /// The types of the members, in order.
     pub(crate) fn members(self) -> impl Iterator<Item = (&'t Member, Self)> {
         let members = self.node().map_or(&[][..], |node| &node.members[..]);

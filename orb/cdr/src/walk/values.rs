@@ -67,7 +67,9 @@ impl Walk<'_, '_> {
             return Err(CdrError::Malformed("the state of a custom value type is known to its own code only"));
         }
         if let Some(base) = of.content() {
-            self.deeper(input, |walk, input| walk.state(base.resolved(), input))?;
+            self.enter(input)?;
+            self.state(base.resolved(), input)?;
+            self.depth -= 1;
         }
         self.members(of, input)
     }

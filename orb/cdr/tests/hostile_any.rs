@@ -1,0 +1,367 @@
+//! Type codes and anys that nobody vouches for: refused, or harmless.
+
+mod support;
+
+use proptest::{collection::vec, prelude::*};
+use spandrel_cdr::{Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, Limits, TypeCode, Wire, walk};
+use support::{order, types::octets, wire};
+
+const STRUCT: u32 = 15;
+const UNION: u32 = 16;
+const SEQUENCE: u32 = 19;
+const ALIAS: u32 = 21;
+const VALUE: u32 = 29;
+
+/// The octets of a message in which somebody writes whatever they like.
+fn written<'a>(write: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>) -> Vec<u8> {
+    let mut out = Encoder::new(wire(ByteOrder::Big));
+    write(&mut out).unwrap();
+    out.to_vec()
+}
+
+fn read(octets: &[u8]) -> Result<TypeCode, CdrError> {
+    TypeCode::decode(&mut Decoder::new(octets, wire(ByteOrder::Big)))
+}
+
+/// `kind`, its id and name, and the rest.
+fn named(
+    out: &mut Encoder<'_>,
+    kind: u32,
+    rest: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    out.u32(kind);
+    out.encapsulation(|out| {
+        out.short_str("IDL:X:1.0")?;
+        out.short_str("X")?;
+        rest(out)
+    })
+}
+
+fn indirection(out: &mut Encoder<'_>, target: usize) {
+    out.u32(0xffff_ffff);
+    let back = i64::try_from(target).unwrap() - i64::try_from(out.position()).unwrap();
+    out.i32(i32::try_from(back).unwrap());
+}
+
+/// A struct of one member whose type is an indirection to this position.
+fn struct_with_indirection(target: usize) -> Vec<u8> {
+    written(|out| {
+        named(out, STRUCT, |out| {
+            out.u32(1);
+            out.short_str("m")?;
+            indirection(out, target);
+            Ok(())
+        })
+    })
+}
+
+#[test]
+fn indirections_lead_to_type_codes_or_nowhere() {
+    // To the struct itself: a type that contains itself.
+    assert!(read(&struct_with_indirection(0)).is_ok());
+    // Everywhere else in it and behind it there is none.
+    let len = struct_with_indirection(0).len();
+    for target in 1..len + 8 {
+        let error = read(&struct_with_indirection(target)).unwrap_err();
+        assert_eq!(error, CdrError::Malformed("an indirection does not point to a type code"), "{target}");
+    }
+    for offset in [i32::MIN, -4, 0, 4, i32::MAX] {
+        let alone = written(|out| {
+            out.u32(0xffff_ffff);
+            out.i32(offset);
+            Ok(())
+        });
+        assert!(read(&alone).is_err(), "{offset}");
+    }
+}
+
+#[test]
+fn nothing_but_a_constructed_type_contains_itself() {
+    let sequence = written(|out| {
+        out.u32(SEQUENCE);
+        out.encapsulation(|out| {
+            indirection(out, 0);
+            out.u32(0);
+            Ok(())
+        })
+    });
+    let alias = written(|out| {
+        named(out, ALIAS, |out| {
+            indirection(out, 0);
+            Ok(())
+        })
+    });
+    for octets in [sequence, alias] {
+        let error = read(&octets).unwrap_err();
+        assert_eq!(error, CdrError::Malformed("a type contains itself without a constructed type between"));
+    }
+    let base = written(|out| {
+        named(out, VALUE, |out| {
+            out.i16(0);
+            indirection(out, 0);
+            out.u32(0);
+            Ok(())
+        })
+    });
+    assert_eq!(read(&base).unwrap_err(), CdrError::Malformed("a value type inherits from something else"));
+    let switched_by_itself = written(|out| {
+        named(out, UNION, |out| {
+            indirection(out, 0);
+            out.i32(-1);
+            out.u32(0);
+            Ok(())
+        })
+    });
+    assert_eq!(read(&switched_by_itself).unwrap_err(), CdrError::Malformed("no union can be switched by this type"));
+}
+
+#[test]
+fn a_struct_that_is_its_own_member_has_no_values() {
+    let of = read(&struct_with_indirection(0)).unwrap();
+    let mut input = Decoder::new(&[0; 64], wire(ByteOrder::Big));
+    assert_eq!(walk::skip(&of, &mut input), Err(CdrError::TooDeep { limit: 64 }));
+    assert_eq!(of.to_string(), "struct X { X m; }");
+    assert!(of.equal(&of.compact().compact()) || of.equivalent(&of.compact()));
+}
+
+#[test]
+fn kinds_counts_and_labels_must_be_true() {
+    for kind in [37, 38, 0x7fff_ffff, 0xffff_fffe] {
+        assert!(
+            read(&written(|out| {
+                out.u32(kind);
+                Ok(())
+            }))
+            .is_err()
+        );
+    }
+    let many = written(|out| {
+        named(out, STRUCT, |out| {
+            out.u32(u32::MAX);
+            Ok(())
+        })
+    });
+    assert!(matches!(read(&many), Err(CdrError::LengthBeyondInput { .. })));
+    let union = |default: i32, labels: [i32; 2]| {
+        written(|out| {
+            named(out, UNION, |out| {
+                out.u32(3);
+                out.i32(default);
+                out.u32(2);
+                for label in labels {
+                    out.i32(label);
+                    out.short_str("m")?;
+                    out.u32(3);
+                }
+                Ok(())
+            })
+        })
+    };
+    assert!(read(&union(-1, [1, 2])).is_ok() && read(&union(1, [1, 1])).is_ok());
+    assert_eq!(read(&union(-1, [1, 1])), Err(CdrError::Malformed("a union has a label twice")));
+    assert_eq!(read(&union(2, [1, 2])), Err(CdrError::Malformed("a union's default member does not exist")));
+}
+
+#[test]
+fn type_codes_nest_no_deeper_than_the_limit() {
+    fn nested(out: &mut Encoder<'_>, levels: usize) -> Result<(), CdrError> {
+        if levels == 0 {
+            out.u32(3);
+            return Ok(());
+        }
+        out.u32(SEQUENCE);
+        out.encapsulation(|out| {
+            nested(out, levels - 1)?;
+            out.u32(0);
+            Ok(())
+        })
+    }
+    let nested = |levels| written(|out| nested(out, levels));
+    assert!(read(&nested(64)).is_ok());
+    assert_eq!(read(&nested(65)), Err(CdrError::TooDeep { limit: 64 }));
+    assert_eq!(read(&nested(2000)), Err(CdrError::TooDeep { limit: 64 }));
+}
+
+/// `levels` structs, each with two members of the one before, in a message that is as long as there are levels.
+fn doubling(levels: usize, innermost: u32) -> Vec<u8> {
+    fn level(out: &mut Encoder<'_>, levels: usize, innermost: u32) -> Result<(), CdrError> {
+        out.u32(STRUCT);
+        out.encapsulation(|out| {
+            out.short_str("")?;
+            out.short_str("")?;
+            if levels == 0 {
+                out.u32(innermost);
+                for _ in 0..innermost {
+                    out.short_str("")?;
+                    out.u32(10);
+                }
+                return Ok(());
+            }
+            out.u32(2);
+            out.short_str("")?;
+            out.align(4);
+            let at = out.position();
+            level(out, levels - 1, innermost)?;
+            out.short_str("")?;
+            out.align(4);
+            indirection(out, at);
+            Ok(())
+        })
+    }
+    written(|out| level(out, levels, innermost))
+}
+
+#[test]
+fn a_short_type_code_stays_short_whatever_is_done_with_it() {
+    let octets = doubling(60, 1);
+    let (a, b) = (read(&octets).unwrap(), read(&octets).unwrap());
+    // Each of these would take 2^60 steps if repetition were not recognised.
+    assert!(a.equal(&b) && a.equivalent(&b));
+    let again = written(|out| a.encode(out));
+    assert_eq!(again.len(), octets.len());
+    assert!(a.compact().equal(&b));
+    assert!(a.to_string().len() < 200);
+    let any = Any::read(a.clone(), &mut Decoder::new(&[0; 1000], wire(ByteOrder::Big)));
+    assert!(matches!(any, Err(CdrError::Truncated { .. })));
+}
+
+#[test]
+fn types_without_octets_do_not_keep_anybody_busy() {
+    let of = read(&doubling(60, 0)).unwrap();
+    let mut input = Decoder::new(&[], wire(ByteOrder::Big));
+    let tired = CdrError::Malformed("a type has far more parts than its value has octets");
+    assert_eq!(walk::skip(&of, &mut input), Err(tired.clone()));
+    let empties = TypeCode::array(&read(&doubling(0, 0)).unwrap(), u32::MAX).unwrap();
+    assert_eq!(walk::skip(&empties, &mut input), Err(tired));
+}
+
+#[test]
+fn a_type_code_has_a_limited_number_of_parts() {
+    let many = written(|out| {
+        named(out, 17, |out| {
+            out.u32(70_000);
+            (0..70_000).try_for_each(|_| out.short_str(""))
+        })
+    });
+    assert_eq!(read(&many), Err(CdrError::Malformed("a type code has too many parts")));
+}
+
+#[test]
+fn anys_in_anys_end_at_the_limit() {
+    let nested = |levels: usize| {
+        written(|out| {
+            (0..levels).for_each(|_| out.u32(11));
+            out.u32(0);
+            Ok(())
+        })
+    };
+    let read = |octets: &[u8]| Any::decode(&mut Decoder::new(octets, wire(ByteOrder::Big))).map(drop);
+    assert_eq!(read(&nested(63)), Ok(()));
+    assert_eq!(read(&nested(64)), Err(CdrError::TooDeep { limit: 64 }));
+    assert_eq!(read(&nested(100_000)), Err(CdrError::TooDeep { limit: 64 }));
+}
+
+/// `valuetype X { X next; }`, and a list of such values.
+fn list(len: usize) -> Vec<u8> {
+    written(|out| {
+        named(out, VALUE, |out| {
+            out.i16(0);
+            out.u32(0);
+            out.u32(1);
+            out.short_str("next")?;
+            out.align(4);
+            indirection(out, 0);
+            out.i16(1);
+            Ok(())
+        })?;
+        (0..len).for_each(|_| out.u32(0x7fff_ff00));
+        out.u32(0);
+        Ok(())
+    })
+}
+
+#[test]
+fn values_in_values_end_at_their_own_limit() {
+    let read = |octets: &[u8]| Any::decode(&mut Decoder::new(octets, wire(ByteOrder::Big)));
+    let most = read(&list(512)).unwrap();
+    let mut out = Encoder::new(wire(ByteOrder::Little));
+    most.encode(&mut out).unwrap();
+    let little = out.to_vec();
+    assert_eq!(Any::decode(&mut Decoder::new(&little, wire(ByteOrder::Little))).unwrap(), most);
+    assert_eq!(read(&list(513)).unwrap_err(), CdrError::TooDeep { limit: 512 });
+}
+
+#[test]
+fn an_indirection_out_of_an_any_is_not_sent_on_elsewhere() {
+    let of = read(&list(0)).unwrap();
+    let octets = written(|out| {
+        out.u32(0x7fff_ff00);
+        indirection(out, 0);
+        out.u32(0x7fff_ff00);
+        indirection(out, 0);
+        Ok(())
+    });
+    let mut input = Decoder::new(&octets, wire(ByteOrder::Big));
+    let circle = Any::read(of.clone(), &mut input).unwrap();
+    let astray = Any::read(of, &mut input).unwrap();
+    let send = |any: &Any| {
+        let mut out = Encoder::new(wire(ByteOrder::Little));
+        walk::copy(any.type_code(), &mut any.value(), &mut out)
+    };
+    assert_eq!(send(&circle), Ok(()));
+    assert!(matches!(send(&astray), Err(CdrError::Malformed(_))));
+}
+
+/// Reads octets as an any; what is understood is written and read as the same again, in both orders.
+fn read_any(octets: &[u8], wire: Wire) {
+    let Ok(any) = Any::decode(&mut Decoder::new(octets, wire)) else { return };
+    let _ = (any.type_code().to_string(), any.type_code().compact());
+    for order in support::ORDERS {
+        let wire = Wire { order, ..wire };
+        let mut out = Encoder::new(wire);
+        // Values of unknown types and characters of other sets cannot be sent on in every way.
+        if any.encode(&mut out).is_err() {
+            continue;
+        }
+        let written = out.to_vec();
+        let again = Any::decode(&mut Decoder::new(&written, wire)).expect("what was written can be read");
+        assert!(again.type_code().equal(any.type_code()));
+    }
+}
+
+proptest! {
+    #![proptest_config(support::config())]
+
+    #[test]
+    fn arbitrary_octets_are_an_any_or_refused(octets in vec(any::<u8>(), 0..200), order in order()) {
+        read_any(&octets, wire(order));
+    }
+
+    #[test]
+    fn believable_octets_are_an_any_or_refused(
+        words in vec(prop_oneof![3 => 0..37_u32, 1 => Just(0xffff_ffff), 1 => 0xffff_ff80..=0xffff_ffff_u32, 1 => Just(0x7fff_ff00)], 1..40),
+        order in order(),
+    ) {
+        let mut out = Encoder::new(wire(order));
+        words.iter().for_each(|word| out.u32(*word));
+        read_any(&out.to_vec(), wire(order));
+    }
+
+    #[test]
+    fn a_damaged_any_is_an_any_or_refused(
+        of in support::types::type_codes(), seed in any::<u64>(), order in order(),
+        at in any::<prop::sample::Index>(), to in any::<u8>(), nesting in 1..64_u16,
+    ) {
+        let given = octets(&of, seed, order, 0);
+        let any = Any::read(of, &mut Decoder::new(&given, wire(order))).unwrap();
+        let mut out = Encoder::new(wire(order));
+        any.encode(&mut out).unwrap();
+        let mut octets = out.to_vec();
+        let at = at.index(octets.len());
+        octets[at] = to;
+        read_any(&octets, wire(order));
+        let limits = Limits { nesting, ..Limits::default() };
+        read_any(&octets, Wire { limits, ..wire(order) });
+        read_any(&octets[..at], wire(order));
+    }
+}
