@@ -8,8 +8,10 @@ use crate::intern::Symbol;
 use crate::model::{FixedValue, ParameterMode, Primitive};
 use crate::source::Span;
 
+mod components;
 mod values;
 
+pub(crate) use components::{Declaration, Port, Reference, Role, UnmappedItem};
 pub(crate) use values::{Bodiless, FactoryItem, ValueItem};
 
 /// A simple name; an escaped identifier has lost its `_`.
@@ -96,6 +98,11 @@ pub(crate) enum Item {
         annotations: Vec<Annotation>,
         items: Vec<Item>,
     },
+    /// A component or its like.
+    Unmapped(UnmappedItem),
+    /// A port of a component or its like.
+    Port(Port),
+    Declaration(Declaration),
     /// A name whose definition was reported, as wrong or as not supported; its uses are let pass.
     Broken {
         name: NewName,

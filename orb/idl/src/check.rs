@@ -14,6 +14,7 @@ use crate::source::{FileId, Span};
 
 mod annotations;
 mod arithmetic;
+mod components;
 mod constants;
 mod decimal;
 mod incomplete;
@@ -22,6 +23,7 @@ mod locals;
 mod names;
 mod operations;
 mod pragmas;
+mod prefixes;
 mod scopes;
 mod shapes;
 mod structs;
@@ -53,6 +55,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         open: vec![ScopeId::GLOBAL],
         open_structs: Vec::new(),
         remember_uses: true,
+        type_prefixes: HashMap::new(),
         inheritance_budget: interfaces::BUDGET,
         waits: 0,
         text_budget: constants::TEXT_BUDGET,
@@ -61,6 +64,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
     };
     checker.items(items);
     checker.undefined_forwards();
+    checker.apply_type_prefixes();
     Checked {
         fixed: checker.facts.iter().map(|it| it.shape.fixed).collect(),
         definitions: checker.definitions,
@@ -82,6 +86,8 @@ struct Checker<'a> {
     open_structs: Vec<DefId>,
     /// Whether resolving a name counts as using it in the scope around.
     remember_uses: bool,
+    /// What `typeprefix` said of scopes, and where.
+    type_prefixes: HashMap<DefId, (String, Span)>,
     inheritance_budget: usize,
     /// How often a struct or union waits for another.
     waits: usize,
@@ -151,6 +157,9 @@ impl Checker<'_> {
             Item::Bodiless(item) => self.bodiless_value(item),
             Item::State { is_public, member } => self.state(*is_public, member),
             Item::Factory(item) => self.factory(item),
+            Item::Unmapped(item) => self.unmapped(item),
+            Item::Port(port) => self.port(port),
+            Item::Declaration(declaration) => self.declaration(declaration),
             Item::Broken { name } => {
                 self.broken(name);
             }

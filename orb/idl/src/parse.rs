@@ -13,6 +13,8 @@ use crate::source::{FileId, SourceMap, Span};
 use crate::token::{Punct, Token, TokenKind};
 
 mod annotations;
+mod components;
+mod declarations;
 mod definitions;
 mod expressions;
 mod interfaces;

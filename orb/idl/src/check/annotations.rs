@@ -288,6 +288,9 @@ fn names(item: &Item) -> Vec<&NewName> {
         | Item::Annotated { .. }
         | Item::Broken { .. }
         | Item::PragmaId { .. }
-        | Item::PragmaVersion { .. } => Vec::new(),
+        | Item::PragmaVersion { .. }
+        | Item::Port(_)
+        | Item::Declaration(_) => Vec::new(),
+        Item::Unmapped(item) => vec![&item.name],
     }
 }

@@ -228,7 +228,11 @@ impl Checker<'_> {
 
 /// "this is the name of a struct", and so on.
 pub(super) fn named(kind: &DefinitionKind) -> String {
-    let word = kind.keyword();
+    format!("this is the name of {}", with_article(kind.keyword()))
+}
+
+/// "a struct", "an interface". A union is "a", too.
+pub(super) fn with_article(word: &str) -> String {
     let article = if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
-    format!("this is the name of {article} {word}")
+    format!("{article} {word}")
 }

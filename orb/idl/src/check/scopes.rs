@@ -99,6 +99,7 @@ impl Checker<'_> {
             }
             Some(DefinitionKind::Union(body)) => body.contents.push(id),
             Some(DefinitionKind::ValueType(body)) => body.contents.push(id),
+            Some(DefinitionKind::Unmapped(body)) => body.contents.push(id),
             Some(_) => {}
         }
         id

@@ -135,6 +135,7 @@ impl Checker<'_> {
             | DefinitionKind::Native => {}
             // An alias of a broken type is broken itself, so this one has a type.
             DefinitionKind::Typedef(_) => {}
+            DefinitionKind::Unmapped(_) if let Some(ty) = self.unmapped_type(id) => return Some(ty),
             _ => {
                 self.not_a_type(name, id);
                 return None;

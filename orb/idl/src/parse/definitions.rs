@@ -86,13 +86,24 @@ impl Parser<'_> {
                 self.value(doc, items)?;
                 "a value type"
             }
-            _ => match self.type_or_constant(doc, items)? {
+            _ => match self.type_or_constant(doc.clone(), items)? {
                 Some(what) => what,
-                None => return self.unsupported_definition(items),
+                None => match self.word_definition(doc, items)? {
+                    Some(what) => what,
+                    None => return self.unsupported_definition(items),
+                },
             },
         };
         self.expect(Punct::Semicolon, what)?;
         Ok(())
+    }
+
+    /// A definition that starts with a word that is reserved nowhere else. `None` if it is something else.
+    fn word_definition(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<Option<&'static str>> {
+        if let Some(what) = self.import(items)? {
+            return Ok(Some(what));
+        }
+        Ok(self.component_or_like(doc, items)?.map(|()| "a definition"))
     }
 
     /// What may stand in interfaces as well as in modules; says what it was. `None` if it is something else.
@@ -131,7 +142,7 @@ impl Parser<'_> {
                 items.push(self.typedef(doc)?);
                 "a typedef"
             }
-            _ => return Ok(None),
+            _ => return self.id_declaration(items),
         };
         Ok(Some(what))
     }

@@ -38,12 +38,7 @@ fn one_mistake_is_one_error() {
 
 #[test]
 fn what_is_not_supported_yet_is_said_to_be_so_and_passed() {
-    let cases = [
-        ("component C { provides I p; }; typedef C T;", "component"),
-        ("import ::M; typedef long T;", "import"),
-        ("typeid M::A \"IDL:A:1.0\"; typedef long T;", "typeid"),
-        ("bitmask B { a, b }; typedef B T;", "bitmask"),
-    ];
+    let cases = [("bitmask B { a, b }; typedef B T;", "bitmask")];
     for (text, what) in cases {
         assert_eq!(messages(text), [format!("not supported yet: {what}")], "{text}");
     }

@@ -9,8 +9,7 @@ use crate::intern::Keyword;
 use crate::token::{Punct, TokenKind};
 
 /// Definitions that start with a word that older IDL may use as an identifier.
-const WORDS: [&str; 10] =
-    ["component", "home", "eventtype", "bitset", "bitmask", "porttype", "connector", "import", "typeid", "typeprefix"];
+const WORDS: [&str; 2] = ["bitset", "bitmask"];
 
 impl Parser<'_> {
     /// Says that what starts here is not supported yet.
@@ -32,7 +31,7 @@ impl Parser<'_> {
         while self.keyword().is_some() {
             self.bump();
         }
-        if self.word().is_some() && !matches!(what, "import" | "typeid" | "typeprefix") {
+        if self.word().is_some() {
             let name = self.new_name("a name")?;
             items.push(Item::Broken { name });
             self.skip_to_body();

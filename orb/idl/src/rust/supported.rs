@@ -26,6 +26,10 @@ pub(super) fn left_out(model: &Model) -> HashSet<DefId> {
 fn is_unsupported(model: &Model, definition: &Definition, left_out: &HashSet<DefId>) -> bool {
     let bad = |ty: &Type| is_unsupported_type(ty, left_out);
     let gone = |id: &DefId| left_out.contains(id);
+    let is_unmapped = |id: &DefId| matches!(model[*id].kind, DefinitionKind::Unmapped(_));
+    if definition.parent.as_ref().is_some_and(|parent| is_unmapped(parent) && gone(parent)) {
+        return true;
+    }
     match &definition.kind {
         DefinitionKind::Unmapped(_) => true,
         DefinitionKind::ValueType(body) => {

@@ -1,0 +1,133 @@
+//! Components and their like (IDL 4.2, 7.4.8 to 7.4.11): their names are checked, and no back end makes anything of them.
+
+use super::Checker;
+use super::names::{named, with_article};
+use crate::ast::{Declaration, Port, Reference, Role, UnmappedItem};
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefinitionKind, Type, Unmapped};
+
+impl Checker<'_> {
+    pub(super) fn unmapped(&mut self, item: &UnmappedItem) {
+        let known = self.declared_before(&item.name).filter(|&id| self.unmapped_keyword(id) == Some(item.keyword));
+        let kind = || DefinitionKind::Unmapped(Unmapped { keyword: item.keyword, contents: Vec::new() });
+        let Some(body) = &item.body else {
+            match known {
+                Some(id) => self.check_same_prefix(id, &item.name),
+                None => {
+                    self.define(&item.name, kind());
+                }
+            }
+            return;
+        };
+        // As in the head of an interface, the new name may be that of a base elsewhere.
+        self.remember_uses = false;
+        let bases = item.bases.iter().filter_map(|reference| self.reference(reference));
+        let bases: Vec<DefId> = bases.collect();
+        for reference in &item.others {
+            self.reference(reference);
+        }
+        self.remember_uses = true;
+        let id = match known.filter(|id| self.facts[id.index()].scope.is_none()) {
+            Some(id) => {
+                self.complete_forward(id, &item.name);
+                id
+            }
+            None => self.define(&item.name, kind()),
+        };
+        let mut inherited = Vec::new();
+        for scope in bases.iter().filter_map(|base| self.facts[base.index()].scope) {
+            let further = self.scope(scope).bases.iter().copied().chain([scope]);
+            let new: Vec<_> = further.filter(|it| !inherited.contains(it)).collect();
+            inherited.extend(new);
+        }
+        let scope = self.enter(id);
+        self.scope_mut(scope).bases = inherited;
+        self.items(body);
+        self.leave();
+        self.facts[id.index()].complete = true;
+        let warning = Diagnostic::warning(format!("no code is generated for the {} `{}`", item.keyword, self[id].name))
+            .at(item.name.name.span, "understood, and left out");
+        self.report(warning);
+    }
+
+    fn unmapped_keyword(&self, id: DefId) -> Option<&'static str> {
+        match &self[id].kind {
+            DefinitionKind::Unmapped(body) => Some(body.keyword),
+            _ => None,
+        }
+    }
+
+    /// The definition that a name means, if it is one of the role that is asked for.
+    fn reference(&mut self, reference: &Reference) -> Option<DefId> {
+        let id = self.resolve(&reference.name)?;
+        let id = self.unaliased(id);
+        let fits = match (reference.role, self.unmapped_keyword(id)) {
+            (Role::Component, keyword) => keyword == Some("component"),
+            (Role::Home, keyword) => keyword == Some("home"),
+            (Role::PortType, keyword) => keyword == Some("porttype"),
+            (Role::Connector, keyword) => keyword == Some("connector"),
+            (Role::Event | Role::Value, Some(keyword)) => keyword == "eventtype",
+            (Role::Value, None) => matches!(self[id].kind, DefinitionKind::ValueType(_)),
+            (Role::Interface, None) => matches!(self[id].kind, DefinitionKind::Interface(_)),
+            (Role::Event, None) | (Role::Interface, Some(_)) => false,
+        };
+        if fits {
+            return Some(id);
+        }
+        let wanted = match reference.role {
+            Role::Component => "component",
+            Role::Home => "home",
+            Role::Interface => "interface",
+            Role::Value => "value type",
+            Role::Event => "event type",
+            Role::PortType => "port type",
+            Role::Connector => "connector",
+        };
+        let definition = &self[id];
+        let error = Diagnostic::error(format!("`{}` cannot stand here", definition.name))
+            .at(reference.name.span, format!("the name of {} is expected", with_article(wanted)))
+            .also(definition.span, named(&definition.kind));
+        self.report(error);
+        None
+    }
+
+    pub(super) fn port(&mut self, port: &Port) {
+        if let Some(target) = &port.target {
+            self.reference(target);
+        }
+        self.enter_name(port.name, None, "port");
+    }
+
+    /// What stands for a component or its like in the place of a type: references to components and homes are references to
+    /// objects (IDL 4.2, 7.4.8.4), and events are values.
+    pub(super) fn unmapped_type(&self, id: DefId) -> Option<Type> {
+        match self.unmapped_keyword(id)? {
+            "component" | "home" => Some(Type::Object),
+            "eventtype" => Some(Type::ValueBase),
+            _ => None,
+        }
+    }
+
+    pub(super) fn declaration(&mut self, declaration: &Declaration) {
+        match declaration {
+            Declaration::TypePrefix { name, prefix } => self.type_prefix(name, prefix),
+            Declaration::Import(name) => {
+                if let Err(not_found) = self.try_resolve(name) {
+                    self.report_not_found(name, &not_found);
+                }
+            }
+            Declaration::ImportId { id, span } => {
+                if !self.definitions.iter().any(|definition| definition.repository_id == *id) {
+                    self.report_import(*span);
+                }
+            }
+        }
+    }
+
+    fn report_import(&mut self, span: crate::source::Span) {
+        let error = Diagnostic::error("what is imported is not known")
+            .at(span, "no file read so far defines it")
+            .help("include the file that defines it before");
+        self.report(error);
+    }
+}

@@ -1,0 +1,59 @@
+//! `typeprefix` (IDL 4.2, 7.4.6.4.2): what the default repository ids of a scope and of all in it start with.
+
+use super::Checker;
+use super::names::named;
+use crate::ast::ScopedName;
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, DefinitionKind};
+
+impl Checker<'_> {
+    pub(super) fn type_prefix(&mut self, name: &ScopedName, prefix: &str) {
+        let Some(target) = self.resolve(name) else {
+            return;
+        };
+        let is_scope = match &self[target].kind {
+            DefinitionKind::Unmapped(body) => body.keyword == "eventtype",
+            kind => {
+                matches!(kind, DefinitionKind::Module(_) | DefinitionKind::Interface(_) | DefinitionKind::ValueType(_))
+            }
+        };
+        let error = if !is_scope {
+            let definition = &self[target];
+            Diagnostic::error(format!("`{}` has no prefix of its own", definition.name))
+                .at(name.span, "the name of a module, interface, value type or event type is expected")
+                .also(definition.span, named(&definition.kind))
+        } else if let Some((_, earlier)) = self.type_prefixes.get(&target) {
+            Diagnostic::error(format!("the prefix of `{}` is set twice", self[target].name))
+                .at(name.span, "here")
+                .also(*earlier, "and here")
+        } else {
+            self.type_prefixes.insert(target, (prefix.to_owned(), name.span));
+            return;
+        };
+        self.report(error);
+    }
+
+    /// Gives the prefixes to all ids that nothing else has set, once all scopes have been seen to their ends.
+    pub(super) fn apply_type_prefixes(&mut self) {
+        if self.type_prefixes.is_empty() {
+            return;
+        }
+        // A definition comes after the one that it is in, so that each finds its parent's answer.
+        let mut inherited: Vec<Option<DefId>> = Vec::with_capacity(self.definitions.len());
+        for index in 0..self.definitions.len() {
+            let definition = &self.definitions[index];
+            let own = self.type_prefixes.contains_key(&definition.id).then_some(definition.id);
+            let of_parent = definition.parent.and_then(|parent| inherited.get(parent.index()).copied().flatten());
+            let from = own.or(of_parent);
+            inherited.push(from);
+            let prefix = from.and_then(|from| self.type_prefixes.get(&from));
+            let Some((prefix, _)) = prefix.filter(|_| self.facts[index].id_set.is_none()) else {
+                continue;
+            };
+            let version = definition.repository_id.rsplit_once(':').map_or("1.0", |(_, version)| version);
+            let body = definition.scoped_name.replace("::", "/");
+            let id = format!("IDL:{}:{version}", crate::parse::join(prefix, &body));
+            self.definitions[index].repository_id = id;
+        }
+    }
+}
