@@ -23,7 +23,7 @@ const CORPUS: &[&str] = &[
     "orb/idl/tests/idl/good",
     "tests/interop/idl",
     "tools/lab/idl",
-    "examples",
+    "examples/bank",
 ];
 
 /// What came of the comparison.
