@@ -1,5 +1,15 @@
 //! Compiles the interfaces of the experiments.
 
+use std::path::PathBuf;
+
+use spandrel_build::configure;
+
 fn main() -> Result<(), spandrel_build::Error> {
-    spandrel_build::configure().compile(&["idl/ttcp.idl", "idl/latency.idl", "idl/marshal.idl"])
+    configure().compile(&["idl/ttcp.idl", "idl/latency.idl", "idl/marshal.idl"])?;
+    // The same types by each other engine, in folders of their own.
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    for engine in ["interpretive", "adaptive"] {
+        configure().marshal(engine).out_dir(out.join(engine)).compile(&["idl/marshal.idl"])?;
+    }
+    configure().pad_all().out_dir(out.join("padded")).compile(&["idl/marshal.idl"])
 }

@@ -22,7 +22,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Who marshals: the ladder's rungs original, inlined, precomputed, split-decoding, split-encoding; compiled; copy [default: all]
+    /// Who marshals: the ladder's rungs original, inlined, precomputed, split-decoding, split-encoding; the ORB's engines interpretive, adaptive, compiled, padded; copy [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     engines: Vec<Contender>,
     /// Element types: short, char, long, octet, double, struct [default: all]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use spandrel_cdr::{Encoder, Wire};
 
-use super::data::Data;
+use super::data::{Data, Engine};
 use super::ladder::{self, Rung};
 use crate::LabError;
 
@@ -21,8 +21,8 @@ pub struct Contender(Way);
 enum Way {
     /// A rung of the ladder.
     Ladder(Rung),
-    /// The straight-line code that the IDL compiler generates.
-    Compiled,
+    /// An engine of the ORB.
+    Engine(Engine),
     /// The user data, copied as it is: what nobody undercuts.
     Copy,
 }
@@ -48,7 +48,8 @@ impl Contender {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let rungs = Rung::ALL.into_iter().map(Way::Ladder);
-        rungs.chain([Way::Compiled, Way::Copy]).map(Self).collect()
+        let engines = [Engine::Interpretive, Engine::Adaptive, Engine::Compiled, Engine::Padded].map(Way::Engine);
+        rungs.chain(engines).chain([Way::Copy]).map(Self).collect()
     }
 
     /// The name that options and tables use.
@@ -56,7 +57,10 @@ impl Contender {
     pub fn name(self) -> &'static str {
         match self.0 {
             Way::Ladder(rung) => rung.name(),
-            Way::Compiled => "compiled",
+            Way::Engine(Engine::Compiled) => "compiled",
+            Way::Engine(Engine::Interpretive) => "interpretive",
+            Way::Engine(Engine::Adaptive) => "adaptive",
+            Way::Engine(Engine::Padded) => "padded",
             Way::Copy => "copy",
         }
     }
@@ -65,7 +69,7 @@ impl Contender {
     pub(super) fn rung(self) -> Option<Rung> {
         match self.0 {
             Way::Ladder(rung) => Some(rung),
-            Way::Compiled | Way::Copy => None,
+            Way::Engine(_) | Way::Copy => None,
         }
     }
 }
@@ -142,7 +146,7 @@ impl<'d> Bench<'d> {
     fn write(&mut self) -> Result<(), LabError> {
         match self.contender.0 {
             Way::Ladder(rung) => ladder::encode(rung, &self.node, black_box(&self.memory), &mut self.octets),
-            Way::Compiled => self.write_compiled()?,
+            Way::Engine(engine) => self.write_by(engine)?,
             Way::Copy => {
                 self.octets.clear();
                 self.octets.extend_from_slice(black_box(&self.memory));
@@ -152,9 +156,9 @@ impl<'d> Bench<'d> {
         Ok(())
     }
 
-    fn write_compiled(&mut self) -> Result<(), LabError> {
+    fn write_by(&mut self, engine: Engine) -> Result<(), LabError> {
         let mut out = Encoder::reusing(std::mem::take(&mut self.scratch), Wire::default());
-        let written = black_box(self.data).compiled().encode(&mut out);
+        let written = black_box(self.data).encode(engine, &mut out);
         self.octets.clear();
         for part in out.parts() {
             self.octets.extend_from_slice(&part);
@@ -167,7 +171,7 @@ impl<'d> Bench<'d> {
         let octets = black_box(self.octets.as_slice());
         match self.contender.0 {
             Way::Ladder(rung) => drop(black_box(ladder::decode(rung, &self.node, octets)?)),
-            Way::Compiled => self.data.decode_compiled(octets).map_err(unmarshalable)?,
+            Way::Engine(engine) => self.data.decode(engine, octets).map_err(unmarshalable)?,
             Way::Copy => drop(black_box(octets.to_vec())),
         }
         Ok(())

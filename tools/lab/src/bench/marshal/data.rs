@@ -2,14 +2,70 @@
 
 use std::hint::black_box;
 
-use spandrel_cdr::{CdrError, Char, Decode, Decoder, Encode, Wire};
+use spandrel_cdr::engine::{self, Interpreted};
+use spandrel_cdr::{CdrError, Char, Decode, Decoder, Encode, Encoder, Wire};
 
 use super::ladder::Node;
 use crate::workload::{BIN_STRUCT_OCTETS, DataType};
 
+/// The struct by each engine.
+macro_rules! generated {
+    ($($(#[$doc:meta])* $module:ident $path:literal;)*) => {
+        $(
+            $(#[$doc])*
+            mod $module {
+                include!(concat!(env!("OUT_DIR"), $path));
+            }
+
+            impl From<compiled::BinStruct> for $module::BinStruct {
+                #[allow(clippy::needless_update, reason = "one of them has padding")]
+                fn from(it: compiled::BinStruct) -> Self {
+                    Self { s: it.s, c: it.c, l: it.l, o: it.o, d: it.d, ..Default::default() }
+                }
+            }
+        )*
+    };
+}
+
 mod compiled {
     //! Coded by straight-line code.
     spandrel::include_idl!("marshal");
+}
+
+generated! {
+    /// Coded by an interpreter with a table.
+    interpreted "/interpretive/marshal.rs";
+    /// Coded by that one first, and by straight-line code once it has been used often.
+    adaptive "/adaptive/marshal.rs";
+    /// Lies in memory as in messages.
+    padded "/padded/marshal.rs";
+}
+
+/// Who of the ORB's engines codes a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    Compiled,
+    Interpretive,
+    Adaptive,
+    Padded,
+}
+
+/// The struct for each engine.
+#[derive(Clone, Debug)]
+pub(super) struct Structs {
+    compiled: Vec<compiled::BinStruct>,
+    interpreted: Vec<interpreted::BinStruct>,
+    adaptive: Vec<adaptive::BinStruct>,
+    padded: Vec<padded::BinStruct>,
+}
+
+impl Structs {
+    fn new(count: usize) -> Self {
+        fn all<T: From<compiled::BinStruct>>(count: usize) -> Vec<T> {
+            (0..count).map(|n| bin_struct(n).into()).collect()
+        }
+        Self { compiled: all(count), interpreted: all(count), adaptive: all(count), padded: all(count) }
+    }
 }
 
 /// Elements of a sequence.
@@ -20,7 +76,7 @@ pub(super) enum Data {
     Long(Vec<i32>),
     Octet(Vec<u8>),
     Double(Vec<f64>),
-    Struct(Vec<compiled::BinStruct>),
+    Struct(Structs),
 }
 
 impl Data {
@@ -33,7 +89,7 @@ impl Data {
             DataType::Long => Self::Long(count.map(|n| n as i32).collect()),
             DataType::Octet => Self::Octet(count.map(|n| n as u8).collect()),
             DataType::Double => Self::Double(count.map(|n| n as f64).collect()),
-            DataType::Struct => Self::Struct(count.map(bin_struct).collect()),
+            DataType::Struct => Self::Struct(Structs::new(count.len())),
         }
     }
 
@@ -58,34 +114,65 @@ impl Data {
             Self::Long(items) => items.iter().flat_map(|item| item.to_ne_bytes()).collect(),
             Self::Octet(items) => items.clone(),
             Self::Double(items) => items.iter().flat_map(|item| item.to_ne_bytes()).collect(),
-            Self::Struct(items) => items.iter().flat_map(in_memory).collect(),
+            Self::Struct(items) => items.compiled.iter().flat_map(in_memory).collect(),
         }
     }
 
-    /// The sequence as what [`Encode`] writes.
-    pub(super) fn compiled(&self) -> &dyn Encode {
+    /// Writes the sequence.
+    pub(super) fn encode<'a>(&'a self, engine: Engine, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        /// The interpreter knows sequences of primitives too; other engines have the same code for them.
+        fn write<'a, T: Encode + Interpreted>(
+            items: &'a Vec<T>,
+            engine: Engine,
+            out: &mut Encoder<'a>,
+        ) -> Result<(), CdrError> {
+            match engine {
+                Engine::Interpretive => engine::encode(items, out),
+                _ => items.encode(out),
+            }
+        }
         match self {
-            Self::Short(items) => items,
-            Self::Char(items) => items,
-            Self::Long(items) => items,
-            Self::Octet(items) => items,
-            Self::Double(items) => items,
-            Self::Struct(items) => items,
+            Self::Short(items) => write(items, engine, out),
+            Self::Char(items) => write(items, engine, out),
+            Self::Long(items) => write(items, engine, out),
+            Self::Octet(items) => write(items, engine, out),
+            Self::Double(items) => write(items, engine, out),
+            Self::Struct(items) => match engine {
+                Engine::Compiled => items.compiled.encode(out),
+                Engine::Interpretive => engine::encode(&items.interpreted, out),
+                Engine::Adaptive => items.adaptive.encode(out),
+                Engine::Padded => items.padded.encode(out),
+            },
         }
     }
 
     /// Reads such a sequence, and lets it go.
-    pub(super) fn decode_compiled(&self, octets: &[u8]) -> Result<(), CdrError> {
-        fn read<T: Decode>(octets: &[u8], _like: &[T]) -> Result<(), CdrError> {
-            Vec::<T>::decode(&mut Decoder::new(octets, Wire::default())).map(|items| drop(black_box(items)))
+    pub(super) fn decode(&self, engine: Engine, octets: &[u8]) -> Result<(), CdrError> {
+        fn keep<T>(items: T) {
+            drop(black_box(items));
+        }
+        fn read<T: Decode + Interpreted>(octets: &[u8], _like: &[T], engine: Engine) -> Result<(), CdrError> {
+            let input = &mut Decoder::new(octets, Wire::default());
+            match engine {
+                Engine::Interpretive => engine::decode::<Vec<T>>(input).map(keep),
+                _ => Vec::<T>::decode(input).map(keep),
+            }
         }
         match self {
-            Self::Short(items) => read(octets, items),
-            Self::Char(items) => read(octets, items),
-            Self::Long(items) => read(octets, items),
-            Self::Octet(items) => read(octets, items),
-            Self::Double(items) => read(octets, items),
-            Self::Struct(items) => read(octets, items),
+            Self::Short(items) => read(octets, items, engine),
+            Self::Char(items) => read(octets, items, engine),
+            Self::Long(items) => read(octets, items, engine),
+            Self::Octet(items) => read(octets, items, engine),
+            Self::Double(items) => read(octets, items, engine),
+            Self::Struct(items) => {
+                let input = &mut Decoder::new(octets, Wire::default());
+                match engine {
+                    Engine::Compiled => Vec::<compiled::BinStruct>::decode(input).map(keep),
+                    Engine::Interpretive => read(octets, &items.interpreted, engine),
+                    Engine::Adaptive => Vec::<adaptive::BinStruct>::decode(input).map(keep),
+                    Engine::Padded => Vec::<padded::BinStruct>::decode(input).map(keep),
+                }
+            }
         }
     }
 }

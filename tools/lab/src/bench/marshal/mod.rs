@@ -2,7 +2,7 @@
 //! engines of the ORB and a plain copy.
 //!
 //! Every contender writes a sequence into one block of octets and reads it back, in one thread and without a network, so
-//! that what is seen is marshaling and nothing else. (The compiled code lends long sequences of primitives to the
+//! that what is seen is marshaling and nothing else. (The ORB's engines lend long sequences of primitives to the
 //! transport instead of copying them; here they are copied into the block, as the transport would.)
 
 mod contender;

@@ -93,7 +93,7 @@ pub(super) fn calls(rung: Rung, sequence: &Node, memory: &[u8]) -> (Calls, Calls
 mod tests {
     use spandrel_cdr::{Encoder, Wire};
 
-    use super::super::data::Data;
+    use super::super::data::{Data, Engine};
     use super::*;
     use crate::workload::DataType;
 
@@ -103,7 +103,7 @@ mod tests {
             let data = Data::new(data_type, 5_000);
             let (node, memory) = (data.node(), data.memory());
             let mut out = Encoder::new(Wire::default());
-            data.compiled().encode(&mut out).unwrap();
+            data.encode(Engine::Compiled, &mut out).unwrap();
             let expected = out.to_vec();
             for rung in Rung::ALL {
                 let mut octets = vec![0xaa; 7];
