@@ -1,5 +1,7 @@
 //! Models of threads that share a connection.
 
+mod tasks;
+
 use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemExceptionKind};
@@ -19,7 +21,7 @@ type Outcome = (Question, Result<(), CallFailure>);
 
 /// A connection to a pretend server, and what came of the calls over it.
 struct Stage {
-    connection: ClientConnection,
+    connection: Arc<ClientConnection>,
     /// Length of the requests' bodies.
     octets: usize,
     outcomes: Mutex<Vec<Outcome>>,
@@ -28,9 +30,17 @@ struct Stage {
 impl Stage {
     /// Pipes of this capacity, requests of this length.
     fn new(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running) {
+        let (stage, server, _) = Self::with_end(capacity, octets, manners);
+        (stage, server)
+    }
+
+    /// The same, with the connection's own end.
+    fn with_end(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running, pipe::End) {
         let (near, far) = pipe::pair(capacity);
-        let connection = ClientConnection::new("pretend".into(), Arc::new(near), talk::reader());
-        (Arc::new(Self { connection, octets, outcomes: Mutex::default() }), Pretend::start(far, manners))
+        let transport = Arc::new(near.clone());
+        let connection = Arc::new(ClientConnection::new("pretend".into(), transport, talk::reader()));
+        let stage = Arc::new(Self { connection, octets, outcomes: Mutex::default() });
+        (stage, Pretend::start(far, manners), near)
     }
 
     /// Calls from so many threads and waits for them.

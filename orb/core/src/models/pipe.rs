@@ -33,6 +33,7 @@ struct Pipe {
     state: Mutex<State>,
     changed: Condition,
     bell: Mutex<Option<Arc<Bell>>>,
+    room_bell: Mutex<Option<Arc<Bell>>>,
 }
 
 /// Rings when something happens that a reactor would wait for.
@@ -72,8 +73,8 @@ struct State {
 /// The two ends of a connection that holds so many octets in either direction.
 pub(crate) fn pair(capacity: usize) -> (End, End) {
     let pipe = || {
-        let (state, bell) = (Mutex::default(), Mutex::default());
-        Arc::new(Pipe { capacity, state, changed: Condition::new(), bell })
+        let (state, bell, room_bell) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Pipe { capacity, state, changed: Condition::new(), bell, room_bell })
     };
     let (there, back) = (pipe(), pipe());
     let end = |input: &Arc<Pipe>, output: &Arc<Pipe>| End {
@@ -124,13 +125,23 @@ impl Pipe {
         for (place, octet) in room.iter_mut().zip(state.octets.drain(..count)) {
             *place = octet;
         }
+        drop(state);
         self.changed.notify_all();
+        self.tell_of_room();
         Ok(count)
+    }
+
+    fn tell_of_room(&self) {
+        let bell = self.room_bell.lock().clone();
+        if let Some(bell) = bell {
+            bell.ring();
+        }
     }
 
     fn set(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock());
         self.notify();
+        self.tell_of_room();
     }
 
     fn notify(&self) {
@@ -146,6 +157,17 @@ impl End {
     /// Rings when more can be read, or the end.
     pub(crate) fn set_bell(&self, bell: &Arc<Bell>) {
         *self.input.bell.lock() = Some(Arc::clone(bell));
+    }
+
+    /// Rings when more can be written, or nothing any more.
+    pub(crate) fn set_room_bell(&self, bell: &Arc<Bell>) {
+        *self.output.room_bell.lock() = Some(Arc::clone(bell));
+    }
+
+    /// Whether writing would not wait.
+    pub(crate) fn is_writable(&self) -> bool {
+        let state = self.output.state.lock();
+        state.octets.len() < self.output.capacity || state.ended || state.broken
     }
 
     /// Whether reading would not wait.
