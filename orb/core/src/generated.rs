@@ -15,5 +15,6 @@ pub use spandrel_cdr::{engine::Compiled, interpret};
 pub use spandrel_giop::SystemException;
 
 pub use crate::{
-    AsyncReply, Context, Interface, ObjectRef, Replied, Servant, ServerCall, UserException, UserExceptions,
+    AsyncReply, Context, DeferredCall, Interface, ObjectRef, Replied, Servant, ServerCall, UserException,
+    UserExceptions,
 };

@@ -40,6 +40,6 @@ pub use object::{Interface, ObjectRef};
 pub use options::{InitError, OrbBuilder};
 pub use orb::Orb;
 pub use servant::{Replied, Servant};
-pub use server::ServerCall;
+pub use server::{DeferredCall, ServerCall};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};

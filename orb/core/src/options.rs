@@ -3,10 +3,15 @@
 use std::{str::FromStr, time::Duration};
 
 use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Limits};
+use spandrel_sync::Arc;
 
 use crate::{
-    Endpoint, EndpointError, Orb, client::ClientSettings, destination::WireSettings, initial::InitialReferences,
-    orb::Settings, server::ServerSettings,
+    Endpoint, EndpointError, Orb, Spawn,
+    client::ClientSettings,
+    destination::WireSettings,
+    initial::InitialReferences,
+    orb::{Settings, Spawner},
+    server::ServerSettings,
 };
 
 /// Why an ORB was not made.
@@ -55,6 +60,7 @@ impl Default for OrbBuilder {
                 endpoints: Vec::new(),
                 initial: InitialReferences::default(),
                 shutdown_timeout: Duration::from_secs(30),
+                spawner: None,
             },
             client: ClientSettings {
                 connections_per_peer: 5,
@@ -198,6 +204,14 @@ impl OrbBuilder {
     #[must_use]
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
         self.settings.initial.set_default(url.into());
+        self
+    }
+
+    /// Who runs asynchronous servants (default: the threads that serve connections without a thread of their own). A closure will
+    /// do, such as `|task| drop(tokio::spawn(task))`.
+    #[must_use]
+    pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
+        self.settings.spawner = Some(Spawner(Arc::new(spawner)));
         self
     }
 

@@ -14,7 +14,7 @@ use spandrel_sync::{
 };
 
 use crate::{
-    Endpoint, InitError, ObjectAdapter, ObjectRef, OrbBuilder,
+    Endpoint, InitError, ObjectAdapter, ObjectRef, OrbBuilder, Spawn,
     client::{ClientSettings, PeerTable, Station},
     destination::{Destination, WireSettings},
     initial::InitialReferences,
@@ -31,6 +31,18 @@ pub(crate) struct Settings {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) initial: InitialReferences,
     pub(crate) shutdown_timeout: Duration,
+    /// Who runs asynchronous servants; the server's own threads unless set.
+    pub(crate) spawner: Option<Spawner>,
+}
+
+/// Who runs futures.
+#[derive(Clone)]
+pub(crate) struct Spawner(pub(crate) Arc<dyn Spawn>);
+
+impl fmt::Debug for Spawner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Spawner")
+    }
 }
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.

@@ -53,19 +53,21 @@ impl Arguments {
     ) -> Result<(), CallFailure> {
         let template = &destination.template;
         let wanted = template.wire();
-        let sets = if self.is_coded { wanted } else { self.wire };
-        if self.wire != (Wire { char_set: sets.char_set, wchar_set: sets.wchar_set, ..wanted }) {
+        if self.is_coded && self.wire != wanted {
             return Err(CallFailure::new(self.other_wire(wanted)));
         }
         let contexts = destination.contexts(has_said_code_sets);
         let mut body = template.begin(out, request_id, response, operation, contexts);
         if out.position() % 8 != self.at && !self.octets.is_empty() {
-            // Only before GIOP 1.2: there the body follows the header without a gap, and the object's key or the contexts are of
-            // another length.
+            // Only before GIOP 1.2 does this help: there the body follows the header without a gap, and the object's key or the
+            // contexts are of another length.
             out.truncate(0);
             let mut contexts = contexts.to_vec();
             contexts.push(shim());
             body = template.begin(out, request_id, response, operation, &contexts);
+            if out.position() % 8 != self.at {
+                return Err(CallFailure::new(self.other_wire(wanted)));
+            }
         }
         out.lend(&self.octets);
         body.end(out).map_err(|error| CallFailure::new(error.into()))

@@ -2,12 +2,12 @@
 
 use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion};
 use spandrel_giop::{
-    CompletionStatus, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
+    CompletionStatus, Message, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
 };
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
-use super::link::Link;
+use super::{ServerConnection, link::Link};
 use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scratch};
 
 /// What was asked, and in which version it must be answered.
@@ -19,17 +19,46 @@ pub(super) struct Asked<'m> {
     pub(super) is_answered: AtomicBool,
 }
 
+impl<'m> Asked<'m> {
+    pub(super) fn new(header: &'m RequestHeader<'m>, version: GiopVersion) -> Self {
+        Self { header, version, is_answered: AtomicBool::new(false) }
+    }
+}
+
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
 #[derive(Debug)]
 pub struct ServerCall<'m> {
-    link: &'m Link,
+    connection: &'m ServerConnection,
+    message: &'m Message,
     asked: &'m Asked<'m>,
     arguments: Decoder<'m>,
 }
 
 impl<'m> ServerCall<'m> {
-    pub(super) fn new(link: &'m Link, asked: &'m Asked<'m>, arguments: Decoder<'m>) -> Self {
-        Self { link, asked, arguments }
+    pub(super) fn new(
+        connection: &'m ServerConnection,
+        message: &'m Message,
+        asked: &'m Asked<'m>,
+        arguments: Decoder<'m>,
+    ) -> Self {
+        Self { connection, message, asked, arguments }
+    }
+
+    pub(super) fn connection(&self) -> &'m ServerConnection {
+        self.connection
+    }
+
+    pub(super) fn message(&self) -> &'m Message {
+        self.message
+    }
+
+    pub(super) fn request_id(&self) -> u32 {
+        self.asked.header.request_id
+    }
+
+    /// Where the arguments begin, or what has not been read of them.
+    pub(super) fn body(&self) -> usize {
+        self.arguments.position()
     }
 
     /// The name of the operation.
@@ -123,7 +152,7 @@ impl<'m> ServerCall<'m> {
         status: ReplyStatus,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Replied, SystemException> {
-        answer(self.link, self.asked, status, encode)
+        answer(self.connection.link(), self.asked, status, encode)
             .map(|()| Replied(()))
             .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))
     }

@@ -14,7 +14,7 @@ use spandrel_giop::{
 };
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
-    Arc, Condition, Mutex,
+    Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
@@ -24,6 +24,7 @@ pub(super) use seat::{Ready, Seat};
 
 use super::{
     call::{Asked, ServerCall, answer_exception, panicked},
+    deferred::Deferred,
     link::Link,
     threads,
 };
@@ -64,6 +65,8 @@ pub(crate) struct ServerSettings {
 pub(crate) struct ServerConnection {
     orb: Orb,
     link: Link,
+    /// Itself, for what outlives an upcall.
+    me: Weak<Self>,
     settings: Arc<ServerSettings>,
     reader: Mutex<MessageReader>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
@@ -71,6 +74,8 @@ pub(crate) struct ServerConnection {
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     relieved: AtomicU32,
+    /// Requests whose upcalls have ended, and that will be answered later.
+    pub(super) deferred: Mutex<Deferred>,
     /// A thread was started to relieve the reading one, and has not tried yet.
     is_relief_due: AtomicBool,
     /// The end of what the peer sends was read, or it sent what cannot be read.
@@ -109,16 +114,18 @@ impl ServerConnection {
         transport: Box<dyn Transport>,
         settings: Arc<ServerSettings>,
         has_own_thread: bool,
-    ) -> Self {
+    ) -> Arc<Self> {
         let reader = MessageReader::new(settings.max_message, settings.max_unfinished);
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
-        Self {
+        Arc::new_cyclic(|me| Self {
             orb,
             link: Link::new(peer, transport, wire),
+            me: Weak::clone(me),
             settings,
             reader: Mutex::new(reader),
             turn: AtomicU64::new(if has_own_thread { 0 } else { SEATED }),
             relieved: AtomicU32::new(0),
+            deferred: Mutex::default(),
             is_relief_due: AtomicBool::new(false),
             is_read_out: AtomicBool::new(false),
             is_finished: AtomicBool::new(false),
@@ -129,7 +136,20 @@ impl ServerConnection {
             seat: Mutex::new(None),
             is_held_up: AtomicBool::new(false),
             has_own_thread,
-        }
+        })
+    }
+
+    /// Itself, for what outlives an upcall.
+    pub(super) fn shared(&self) -> Arc<Self> {
+        self.me.upgrade().expect("it is shared from its beginning, and used now")
+    }
+
+    pub(super) fn orb(&self) -> &Orb {
+        &self.orb
+    }
+
+    pub(super) fn link(&self) -> &Link {
+        &self.link
     }
 
     pub(super) fn has_own_thread(&self) -> bool {
@@ -176,9 +196,10 @@ impl ServerConnection {
             MessageType::Request => self.request(message),
             MessageType::LocateRequest => self.locate(message),
             MessageType::CancelRequest => {
-                // Advisory (9.4.4): a request that already runs is answered all the same.
+                // Advisory (9.4.4): a request whose upcall runs is answered all the same.
                 let cancelled = CancelRequest::decode(&mut self.decoder(message))?;
                 self.reader.lock().cancel(cancelled.request_id);
+                self.cancel_deferred(Some(cancelled.request_id));
                 Ok(Served::Continue)
             }
             MessageType::CloseConnection => Err(ReadError::EndOfFile),
@@ -190,7 +211,7 @@ impl ServerConnection {
         }
     }
 
-    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+    pub(super) fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
         message.decoder(self.settings.limits).with_binder(&self.orb)
     }
 
@@ -201,8 +222,8 @@ impl ServerConnection {
         // In the order of reading: the next request may be run by another thread.
         let contexts = &request.service_contexts;
         let said = if contexts.is_empty() { Ok(()) } else { self.link.note_code_sets(contexts) };
-        let asked = Asked { header: &request, version: message.header.version, is_answered: AtomicBool::new(false) };
-        Ok(self.take_turn(is_one_way, || self.upcall(&asked, said, arguments)))
+        let asked = Asked::new(&request, message.header.version);
+        Ok(self.take_turn(is_one_way, || self.upcall(message, &asked, said, arguments)))
     }
 
     /// Answers, unless no further request is accepted.
@@ -259,7 +280,13 @@ impl ServerConnection {
     }
 
     /// Runs the servant. No lock is held here.
-    fn upcall(&self, asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
+    fn upcall(
+        &self,
+        message: &Message,
+        asked: &Asked<'_>,
+        said: Result<(), SystemException>,
+        arguments: Decoder<'_>,
+    ) {
         let _scope = UpcallScope::enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let adapter = self.orb.adapter().ok_or_else(no_adapter)?;
@@ -267,7 +294,7 @@ impl ServerConnection {
             said?;
             let code_sets = self.link.code_sets();
             let arguments = arguments.with_code_sets(code_sets.char_set, code_sets.wchar_set);
-            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(&self.link, asked, arguments))
+            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(self, message, asked, arguments))
         }));
         match outcome {
             Ok(Ok(_replied)) => {}
@@ -327,7 +354,7 @@ impl ServerConnection {
 
     /// True while requests of this connection run.
     fn is_busy(&self) -> bool {
-        self.turn() % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0
+        self.turn() % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0 || !self.deferred.lock().is_empty()
     }
 
     /// True if the upcall that keeps the reading thread is a one-way's.

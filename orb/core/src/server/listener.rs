@@ -94,8 +94,7 @@ impl Server {
             let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.max_threaded;
             self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
             let (transport, settings) = (Box::new(stream), Arc::clone(&self.settings));
-            let connection =
-                Arc::new(ServerConnection::new(orb.clone(), addr.to_string(), transport, settings, is_threaded));
+            let connection = ServerConnection::new(orb.clone(), addr.to_string(), transport, settings, is_threaded);
             connections.insert(key(&connection), Arc::clone(&connection));
             connection
         };

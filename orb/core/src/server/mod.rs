@@ -7,6 +7,7 @@
 
 mod call;
 mod connection;
+mod deferred;
 mod link;
 mod listener;
 #[cfg(all(test, shuttle))]
@@ -17,5 +18,6 @@ mod watcher;
 
 pub use call::ServerCall;
 pub(crate) use connection::{ServerConnection, ServerSettings};
+pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
 pub(crate) use watcher::Watcher;

@@ -213,13 +213,8 @@ impl Stage {
             send_queue: None,
             recv_queue: None,
         };
-        let connection = Arc::new(ServerConnection::new(
-            orb.clone(),
-            "pretend".into(),
-            Box::new(transport),
-            Arc::new(settings),
-            !is_pooled,
-        ));
+        let connection =
+            ServerConnection::new(orb.clone(), "pretend".into(), Box::new(transport), Arc::new(settings), !is_pooled);
         Self { orb: orb.clone(), diary, connection, near, readers, client }
     }
 

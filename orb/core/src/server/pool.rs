@@ -9,7 +9,7 @@
 //! watcher says which are kept; since that takes it the longer the more connections there are, it looks at the pool as a whole
 //! besides, whether all threads are stuck.
 
-use std::{io, sync::OnceLock, thread::available_parallelism, time::Duration};
+use std::{io, pin::Pin, sync::OnceLock, task::Poll, thread::available_parallelism, time::Duration};
 
 use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry};
@@ -23,6 +23,7 @@ use super::{
     connection::{Ready, Seat},
     threads,
 };
+use crate::asynchronous::task::{self, Task};
 
 /// Threads that run the reactor, besides one for each processor: a few may be held up for less time than is noticed.
 const SPARE_THREADS: usize = 2;
@@ -76,6 +77,22 @@ impl Drop for Visit<'_> {
     }
 }
 
+/// A future that keeps a thread while it is polled.
+struct Visiting {
+    staff: Arc<Staff>,
+    task: Task,
+}
+
+impl Future for Visiting {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        let staff = Arc::clone(&self.staff);
+        let _visit = Visit::begin(&staff);
+        self.task.as_mut().poll(cx)
+    }
+}
+
 impl Pool {
     pub(super) fn new(max_connections: usize) -> Self {
         let free = available_parallelism().map_or(1, usize::from) + SPARE_THREADS;
@@ -107,6 +124,14 @@ impl Pool {
         self.staff_as_wanted();
         let pooled = Pooled { connection: Arc::clone(connection), staff: Arc::clone(&self.staff) };
         registry.register(pooled, Interest::INPUT).map(drop)
+    }
+
+    /// Runs a future in the reactor's threads.
+    pub(super) fn run(&self, task: Task) -> io::Result<()> {
+        let registry = self.registry()?;
+        self.staff_as_wanted();
+        task::run_in(registry, Box::pin(Visiting { staff: Arc::clone(&self.staff), task }));
+        Ok(())
     }
 
     /// An upcall keeps one of the threads: another has to do its work.

@@ -31,13 +31,29 @@ impl ServerConnection {
     /// Nobody reads any more. Requests that still run may answer before the connection ends.
     pub(super) fn end_reading(&self) {
         self.is_read_out.store(true, Ordering::SeqCst);
-        if self.relieved.load(Ordering::SeqCst) == 0 {
-            self.finish();
-        }
+        // A client that sends nothing more is gone: those who serve it in their own time need not go on.
+        self.cancel_deferred(None);
+        self.finish_when_done();
     }
 
     pub(super) fn one_less_relieved(&self) {
-        if self.relieved.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_read_out.load(Ordering::SeqCst) {
+        if self.relieved.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.finish_when_done();
+        }
+    }
+
+    /// A deferred call has ended.
+    pub(in crate::server) fn after_deferred(&self) {
+        self.finish_when_done();
+        if self.turn() & CLOSING != 0 {
+            self.say_goodbye_when_idle();
+        }
+    }
+
+    /// Whoever comes last of those that read, run and answer finds that the others have ended.
+    fn finish_when_done(&self) {
+        let is_done = self.is_read_out.load(Ordering::SeqCst) && self.relieved.load(Ordering::SeqCst) == 0;
+        if is_done && self.deferred.lock().is_empty() {
             self.finish();
         }
     }
