@@ -12,9 +12,9 @@ pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]
 pub use spandrel_orb::generated;
 pub use spandrel_orb::{
-    ByteOrder, CompletionStatus, Context, Endpoint, EndpointError, GiopVersion, InitError, Interface, Ior, Located,
-    ObjectAdapter, ObjectRef, Orb, OrbBuilder, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
-    UserException, UserExceptions, minor, values,
+    AsyncReply, ByteOrder, CompletionStatus, Context, DeferredCall, Endpoint, EndpointError, GiopVersion, InitError,
+    Interface, Ior, Located, ObjectAdapter, ObjectRef, Orb, OrbBuilder, Replied, Servant, ServerCall, Spawn,
+    SystemException, SystemExceptionKind, Task, UserException, UserExceptions, minor, values,
 };
 pub use spandrel_poa::Poa;
 

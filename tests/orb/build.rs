@@ -1,7 +1,7 @@
 //! Compiles the interfaces that the tests call.
 
 fn main() {
-    if let Err(error) = spandrel_build::compile("idl/probe.idl") {
+    if let Err(error) = spandrel_build::configure().asynchronous_server(true).compile(&["idl/probe.idl"]) {
         eprintln!("{error}");
         std::process::exit(1);
     }

@@ -80,6 +80,18 @@ impl Builder {
         self.choose(|rust| rust.runtime(path))
     }
 
+    /// Whether references have asynchronous methods; see [`Options::asynchronous_client`].
+    #[must_use]
+    pub fn asynchronous_client(self, wanted: bool) -> Self {
+        self.choose(|rust| Ok(rust.asynchronous_client(wanted)))
+    }
+
+    /// Whether there are asynchronous servants; see [`Options::asynchronous_server`].
+    #[must_use]
+    pub fn asynchronous_server(self, wanted: bool) -> Self {
+        self.choose(|rust| Ok(rust.asynchronous_server(wanted)))
+    }
+
     /// Says which Rust type a `native` type is; see [`Options::native`].
     #[must_use]
     pub fn native(self, scoped_name: &str, ty: &str) -> Self {

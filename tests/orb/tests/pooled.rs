@@ -1,6 +1,8 @@
 //! All that the other suites say, over servers whose connections have no thread of their own: the reactor's threads serve them.
 //! (`spandrel_orb_tests::Server` sees from this suite's name that it is so.)
 
+#[path = "asynchronous.rs"]
+mod asynchronous;
 #[path = "calls.rs"]
 mod calls;
 #[path = "code_sets.rs"]

@@ -61,6 +61,12 @@ pub(crate) struct Args {
     /// Make the padding of these structs explicit, so that sequences of them are sent from where they lie; `all` for every struct that allows it
     #[arg(long, value_name = "STRUCT,..", value_delimiter = ',')]
     pad: Vec<String>,
+    /// Leave the asynchronous methods of references out
+    #[arg(long)]
+    no_async_client: bool,
+    /// Add servants whose methods return futures
+    #[arg(long)]
+    async_server: bool,
     /// The engine that marshals: compiled, interpretive or adaptive, for everything or for what is named
     #[arg(long, value_name = "[NAME=]ENGINE")]
     marshal: Vec<String>,
@@ -134,7 +140,8 @@ impl Args {
     fn options(&self) -> anyhow::Result<Options> {
         let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
         let options = self.marshal.iter().try_fold(options, |options, choice| options.marshal(choice));
-        let mut options = options.context("cannot use --marshal")?;
+        let options = options.context("cannot use --marshal")?;
+        let mut options = options.asynchronous_client(!self.no_async_client).asynchronous_server(self.async_server);
         options = if self.pad.iter().any(|name| name == "all") {
             options.pad_all()
         } else {

@@ -280,13 +280,7 @@ impl ServerConnection {
     }
 
     /// Runs the servant. No lock is held here.
-    fn upcall(
-        &self,
-        message: &Message,
-        asked: &Asked<'_>,
-        said: Result<(), SystemException>,
-        arguments: Decoder<'_>,
-    ) {
+    fn upcall(&self, message: &Message, asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
         let _scope = UpcallScope::enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let adapter = self.orb.adapter().ok_or_else(no_adapter)?;

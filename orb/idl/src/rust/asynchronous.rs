@@ -1,5 +1,7 @@
 //! Asynchronous forms of an interface: methods of the reference that return futures.
 
+pub(super) mod servant;
+
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 

@@ -182,7 +182,7 @@ impl<'m> Method<'m> {
     }
 
     /// The type of the result: the return value, then the `out`s; a tuple if they are not one.
-    fn result(&self, scope: Scope<'_, 'm>) -> TokenStream {
+    pub(super) fn result(&self, scope: Scope<'_, 'm>) -> TokenStream {
         let outs = self.outs().map(|parameter| parameter.ty);
         let parts: Vec<TokenStream> = self.result.into_iter().chain(outs).map(|ty| scope.owned(ty)).collect();
         tuple(&parts)

@@ -139,7 +139,8 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
         let server = is_served.then(|| {
             let skeleton = servant::skeleton(scope, definition, body);
             let tie = cx.ties.then(|| tie::tie(scope, definition, body));
-            quote! { #skeleton #tie }
+            let asynchronous = cx.asynchronous.server.then(|| asynchronous::servant::both(scope, definition, body));
+            quote! { #skeleton #tie #asynchronous }
         });
         // Values implement it on either side.
         let is_supported = !body.forward_only && (body.is_abstract || cx.supported.contains(&definition.id));

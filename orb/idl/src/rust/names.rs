@@ -42,6 +42,9 @@ pub(super) struct InterfaceNames {
     /// The servant made of several, and the trait of what the interface adds to its bases.
     pub(super) tie: Ident,
     pub(super) delegate: Ident,
+    /// The asynchronous forms of servant and skeleton; local interfaces have none.
+    pub(super) async_servant: Ident,
+    pub(super) async_skeleton: Ident,
     /// The module with what is declared inside the interface, and its operations' errors.
     pub(super) module: Ident,
 }
@@ -257,7 +260,9 @@ impl Naming<'_> {
             let names = ValueNames { state, factory, state_method, accessors, marshal: None, initializers };
             self.names.values.insert(id, names);
         }
-        let names = InterfaceNames { servant, skeleton, tie, delegate, module: scope.take(&snake(name)) };
+        let module = scope.take(&snake(name));
+        let (async_servant, async_skeleton) = (beside(scope, "AsyncServant"), beside(scope, "AsyncSkeleton"));
+        let names = InterfaceNames { servant, skeleton, tie, delegate, async_servant, async_skeleton, module };
         self.names.interfaces.insert(id, names);
     }
 

@@ -10,7 +10,7 @@ use super::types::{Passing, Scope};
 use crate::model::{DefId, Definition, Interface, ParameterMode};
 
 /// The repository id that every object answers to (CORBA 3.3 Part 1, 8.3.4).
-const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+pub(super) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 /// The servant trait, also for servants that the server keeps a share of.
 pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
@@ -156,16 +156,16 @@ fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
 }
 
 /// Locals of one arm, named so that no parameter hides them.
-struct Locals {
-    call: Ident,
-    input: Ident,
+pub(super) struct Locals {
+    pub(super) call: Ident,
+    pub(super) input: Ident,
     out: Ident,
     result: Ident,
-    error: Ident,
+    pub(super) error: Ident,
 }
 
 impl Locals {
-    fn new(method: &Method<'_>) -> Self {
+    pub(super) fn new(method: &Method<'_>) -> Self {
         let mut scope = method.locals.clone();
         let mut take = |name| scope.take(name);
         Self {
@@ -178,14 +178,14 @@ impl Locals {
     }
 
     /// The pattern for what the servant returns; none for nothing.
-    fn returned(&self, method: &Method<'_>) -> Option<TokenStream> {
+    pub(super) fn returned(&self, method: &Method<'_>) -> Option<TokenStream> {
         let result = method.result.map(|_| &self.result);
         let parts: Vec<&Ident> = result.into_iter().chain(method.outs().map(|out| &out.ident)).collect();
         (!parts.is_empty()).then(|| tuple(&parts))
     }
 }
 
-fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Ident) -> TokenStream {
+pub(super) fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Ident) -> TokenStream {
     let rt = scope.rt();
     let Parameter { ident, mode, ty } = parameter;
     let owned = scope.owned(ty);
@@ -200,7 +200,7 @@ fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Ident) -> Token
     }
 }
 
-fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> TokenStream {
+pub(super) fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> TokenStream {
     match (mode, scope.cx.passing(ty)) {
         (ParameterMode::InOut, _) => quote! { &mut #ident },
         (_, Passing::Value) => quote! { #ident },
@@ -210,7 +210,7 @@ fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> 
 }
 
 /// The return value, then `inout` and `out` parameters in the order of their declaration (CORBA 3.3 Part 2, 9.4.3).
-fn reply(scope: Scope<'_, '_>, method: &Method<'_>, locals: &Locals) -> TokenStream {
+pub(super) fn reply(scope: Scope<'_, '_>, method: &Method<'_>, locals: &Locals) -> TokenStream {
     let rt = scope.rt();
     let Locals { call, out, result, .. } = locals;
     let result = method.result.map(|_| result);
