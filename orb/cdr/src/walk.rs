@@ -53,8 +53,7 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 
     fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        let steps = self.steps.checked_sub(1);
-        self.steps = steps.ok_or(CdrError::Malformed("a type has far more parts than its value has octets"))?;
+        self.step()?;
         match of.resolved() {
             View::Leaf(leaf) => self.leaf(leaf, input),
             node => {
@@ -64,6 +63,12 @@ impl<'o, 'e> Walk<'o, 'e> {
                 Ok(())
             }
         }
+    }
+
+    fn step(&mut self) -> Result<(), CdrError> {
+        let steps = self.steps.checked_sub(1);
+        self.steps = steps.ok_or(CdrError::Malformed("a type has far more parts than its value has octets"))?;
+        Ok(())
     }
 
     /// Bounds what the limit on sequences does not: structs within structs.

@@ -35,6 +35,17 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
             seeds.push(("corbaloc".into(), b"corbaloc:iiop:1.2@host:2809,:[::1]:1/NameService%20x".to_vec()));
             seeds.push(("rir".into(), b"corbaloc:rir:/NameService".to_vec()));
         }
+        "any" => {
+            let anys = fs::read_to_string(place::root().join("orb/cdr/tests/golden/anys.txt"))?;
+            for (number, line) in anys.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+                let Some((order, hex)) = line.split_once(' ').and_then(|(_, rest)| rest.split_once(' ')) else {
+                    continue;
+                };
+                // GIOP 1.2 in this order, at the start.
+                let head = [4 | u8::from(order == "little"), 0];
+                seeds.push((format!("any-{number}"), head.into_iter().chain(hex_lines(hex)).collect()));
+            }
+        }
         "idl" => {
             for folder in ["tests/interop/idl", "tools/lab/idl", "orb/idl/tests", "orb/build/tests", "examples"] {
                 let found = texts(&place::root().join(folder), "idl")?;
@@ -87,6 +98,7 @@ mod tests {
         assert!(seeds.len() > 50, "{}", seeds.len());
         assert!(seeds.iter().all(|(_, octets)| octets.starts_with(b"GIOP")));
         assert!(super::seeds("giop_ior").unwrap().len() > 3);
+        assert!(super::seeds("any").unwrap().len() > 80);
         assert!(!super::seeds("idl").unwrap().is_empty());
     }
 

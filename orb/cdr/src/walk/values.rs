@@ -14,23 +14,53 @@ use crate::{
 impl Walk<'_, '_> {
     /// Walks a value; `of` is what its position says, if it is more than that values stand there.
     pub(super) fn value_type(&mut self, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        match input.meet_value()? {
-            Met::Nil => self.to(|out| {
-                out.copy_nil();
-                Ok(())
-            }),
-            Met::Again(at) => self.value_again(at),
-            Met::New(coming) => {
-                let limit = input.wire().limits.value_nesting;
-                if self.values >= limit {
-                    return Err(CdrError::TooDeep { limit });
-                }
-                self.values += 1;
-                self.new_value(of, &coming, input)?;
-                self.values -= 1;
-                input.leave_value(&coming)
+        let Some((of, coming)) = self.begin_value(of, input)? else { return Ok(()) };
+        self.state(of, input)?;
+        self.end_value(&coming, input)
+    }
+
+    /// What stands before a value's state, which then is to be walked; `None` if there is none, or it has been passed over.
+    fn begin_value<'t>(
+        &mut self,
+        of: Option<View<'t>>,
+        input: &mut Decoder<'_>,
+    ) -> Result<Option<(View<'t>, Coming)>, CdrError> {
+        let coming = match input.meet_value()? {
+            Met::Nil => {
+                self.to(|out| {
+                    out.copy_nil();
+                    Ok(())
+                })?;
+                return Ok(None);
             }
+            Met::Again(at) => return self.value_again(at).map(|()| None),
+            Met::New(coming) => coming,
+        };
+        let limit = input.wire().limits.value_nesting;
+        if self.values >= limit {
+            return Err(CdrError::TooDeep { limit });
         }
+        if self.out.is_none() && coming.is_chunked {
+            input.leave_value(&coming)?;
+            return Ok(None);
+        }
+        let known = of.and_then(|of| known_from(of, &coming).map(|nth| (of, nth)));
+        let Some((of, nth)) = known else {
+            let id = coming.ids.first().map(|id| &**id).or(of.and_then(View::id));
+            return Err(CdrError::UnknownValue { repository_id: id.unwrap_or_default().into() });
+        };
+        if let Some(out) = self.out.as_deref_mut() {
+            let at = out.copy_header(&coming.ids[nth..], coming.is_chunked)?;
+            self.copied.insert(coming.at, at);
+        }
+        self.values += 1;
+        Ok(Some((of, coming)))
+    }
+
+    fn end_value(&mut self, coming: &Coming, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        self.values -= 1;
+        self.to(|out| out.end_copy())?;
+        input.leave_value(coming)
     }
 
     fn value_again(&mut self, at: usize) -> Result<(), CdrError> {
@@ -41,35 +71,18 @@ impl Walk<'_, '_> {
         })
     }
 
-    fn new_value(&mut self, of: Option<View<'_>>, coming: &Coming, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        if self.out.is_none() && coming.is_chunked {
-            return Ok(());
-        }
-        let known = of.and_then(|of| known_from(of, coming).map(|nth| (of, nth)));
-        let Some((of, nth)) = known else {
-            let id = coming.ids.first().map(|id| &**id).or(of.and_then(View::id));
-            return Err(CdrError::UnknownValue { repository_id: id.unwrap_or_default().into() });
-        };
-        if let Some(out) = self.out.as_deref_mut() {
-            let at = out.copy_header(&coming.ids[nth..], coming.is_chunked)?;
-            self.copied.insert(coming.at, at);
-        }
-        match of.content() {
-            Some(content) if of.kind() == TcKind::ValueBox => self.value(content, input)?,
-            _ => self.state(of, input)?,
-        }
-        self.to(|out| out.end_copy())
-    }
-
-    /// What the bases have, then what the type itself has.
+    /// What a value boxes; or what its bases have, and then what its own type has.
     fn state(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if let Some(content) = of.content() {
+            if of.kind() == TcKind::ValueBox {
+                return self.value(content, input);
+            }
+            self.enter(input)?;
+            self.state(content.resolved(), input)?;
+            self.depth -= 1;
+        }
         if of.modifier() == Some(ValueModifier::Custom) {
             return Err(CdrError::Malformed("the state of a custom value type is known to its own code only"));
-        }
-        if let Some(base) = of.content() {
-            self.enter(input)?;
-            self.state(base.resolved(), input)?;
-            self.depth -= 1;
         }
         self.members(of, input)
     }
