@@ -226,7 +226,8 @@ impl Builder {
 
 /// What Cargo should watch, and warnings.
 fn tell_cargo(cargo: &mut dyn Write, file: &Path, sources: &SourceMap, warnings: &Diagnostics) -> io::Result<()> {
-    let read = sources.files().iter().map(|source| source.path.as_path());
+    // Cargo would run the script each time for a path that does not exist.
+    let read = sources.files().iter().filter(|source| !source.built_in).map(|source| source.path.as_path());
     let watched: BTreeSet<&Path> = read.chain([file]).collect();
     for path in watched {
         writeln!(cargo, "cargo:rerun-if-changed={}", path.display())?;

@@ -50,13 +50,16 @@ fn each_file_becomes_rust_under_its_own_name() {
 
 #[test]
 fn cargo_watches_every_file_that_was_read() {
-    let package =
-        Package::new(&[("a.idl", "#include \"b.idl\"\nstruct A { B b; };"), ("b.idl", "struct B { long x; };")]);
+    let package = Package::new(&[
+        ("a.idl", "#include \"b.idl\"\nstruct A { B b; };"),
+        ("b.idl", "#include <orb.idl>\nstruct B { long x; };"),
+    ]);
     let told = package.compile(configure(), &["a.idl"]).expect("correct IDL");
     for name in ["a.idl", "b.idl"] {
         let line = format!("cargo:rerun-if-changed={}\n", package.path(name).display());
         assert_eq!(told.matches(&line).count(), 1, "{told}");
     }
+    assert_eq!(told.matches("rerun-if-changed").count(), 2, "a file that is built in cannot change: {told}");
     assert!(package.output("a.rs").contains("pub struct B"), "included definitions are part of the output");
 }
 

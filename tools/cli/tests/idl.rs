@@ -121,6 +121,7 @@ fn the_model_can_be_printed() {
 fn make_learns_which_files_were_read() {
     let folder = folder_with_bank();
     let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
+    fs::write(include.join("money.idl"), "#include <orb.idl>\ntypedef long long Money;\n").unwrap(); // built in
     let (out, depfile) = (folder.path().join("out"), folder.path().join("bank.d"));
     let output = spandrel(&["idl", text(&bank), "-I", text(&include), "-o", text(&out), "--depfile", text(&depfile)]);
     check_code(&output, 0);

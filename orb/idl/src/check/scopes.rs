@@ -240,10 +240,12 @@ impl Checker<'_> {
             return;
         }
         let folded = self.interner.folded(name.symbol);
-        for (steps, scope) in self.open.clone().into_iter().rev().enumerate() {
+        let innermost = self.open.len().saturating_sub(1);
+        for depth in (0..self.open.len()).rev() {
+            let scope = self.open[depth];
             let owner = self.scope(scope).owner;
             let in_module = owner.is_none_or(|owner| matches!(self[owner].kind, DefinitionKind::Module(_)));
-            if steps > 0 && (in_module || self.scope(scope).names.contains_key(&folded)) {
+            if depth < innermost && (in_module || self.scope(scope).names.contains_key(&folded)) {
                 break;
             }
             self.scope_mut(scope).used.entry(folded).or_insert(name);

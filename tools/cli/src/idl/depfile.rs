@@ -18,7 +18,8 @@ impl Depfile {
     /// Adds `output: source source …`.
     pub(super) fn rule(&mut self, output: &Path, sources: &SourceMap) {
         let mut seen = BTreeSet::new();
-        let names = sources.files().iter().map(|file| (escaped(&file.path), file.included_from.is_some()));
+        let files = sources.files().iter().filter(|file| !file.built_in);
+        let names = files.map(|file| (escaped(&file.path), file.included_from.is_some()));
         _ = write!(self.rules, "{}:", escaped(output));
         for (name, included) in names {
             if seen.insert(name.clone()) {
