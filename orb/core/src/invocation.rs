@@ -90,7 +90,7 @@ impl ObjectRef {
             Some(Ok(raised)) => Err(raised),
             Some(Err(error)) => Err(unreadable(operation, error, CompletionStatus::Yes).into()),
             None => Err(SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
-                .with_detail(format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
+                .with_detail(|| format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
                 .into()),
         }
     }
@@ -237,7 +237,7 @@ impl ObjectRef {
     fn follow(&self, reply: &Reply, attempts: &Attempts) -> Result<(), SystemException> {
         if attempts.forwards > MAX_FORWARDS {
             return Err(SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No)
-                .with_detail(format!("forwarded {MAX_FORWARDS} times in a row without arriving")));
+                .with_detail(|| format!("forwarded {MAX_FORWARDS} times in a row without arriving")));
         }
         let ior = Ior::decode(&mut self.results(reply))
             .map_err(|error| unreadable("LOCATION_FORWARD", error, CompletionStatus::No))?;
@@ -389,5 +389,5 @@ fn full(refused: CallFailure) -> CallFailure {
 pub(crate) fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
     SystemException::from(error)
         .with_completed(completed)
-        .with_detail(format!("the reply to `{operation}` cannot be read"))
+        .with_detail(|| format!("the reply to `{operation}` cannot be read"))
 }

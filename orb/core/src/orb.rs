@@ -214,16 +214,17 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM for a name that is not configured, or whose URL cannot be read.
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
-        let refused =
-            |detail: String| SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail);
+        let refused = |detail: &dyn Fn() -> String| {
+            SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
+        };
         let url = self.0.settings.initial.url(name).ok_or_else(|| {
-            refused(format!("no initial reference `{name}` is configured (`-ORBInitRef {name}=URL` sets one)"))
+            refused(&|| format!("no initial reference `{name}` is configured (`-ORBInitRef {name}=URL` sets one)"))
         })?;
         match parse_url(&url)? {
             Url::Object(ior) => Ok(self.reference(ior)),
             // It could only lead back here.
             Url::Initial(_) => {
-                Err(refused(format!("the initial reference `{name}` is defined by another one, `{url}`")))
+                Err(refused(&|| format!("the initial reference `{name}` is defined by another one, `{url}`")))
             }
         }
     }
@@ -321,7 +322,7 @@ impl Drop for UpcallScope {
 fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
     let endpoints: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
     SystemException::initialize(0, CompletionStatus::No)
-        .with_detail(format!("cannot listen on {}", endpoints.join(", ")))
+        .with_detail(|| format!("cannot listen on {}", endpoints.join(", ")))
         .with_source(error)
 }
 
@@ -349,7 +350,7 @@ fn parse_url(text: &str) -> Result<Url, SystemException> {
 }
 
 fn bad_url(minor: u32, error: impl std::error::Error + Send + Sync + 'static) -> SystemException {
-    let detail = error.to_string();
+    let detail = || error.to_string();
     SystemException::bad_param(minor, CompletionStatus::No).with_detail(detail).with_source(error)
 }
 

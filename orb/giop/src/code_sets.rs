@@ -103,7 +103,7 @@ fn read(data: &[u8]) -> Result<(u32, u32), CdrError> {
 
 fn unknown(what: &str, code_set: u32) -> SystemException {
     SystemException::codeset_incompatible(minor::UNSUPPORTED_CODE_SET, CompletionStatus::No)
-        .with_detail(format!("the client chose the code set {code_set:#010x} for {what}"))
+        .with_detail(|| format!("the client chose the code set {code_set:#010x} for {what}"))
 }
 
 fn id(set: CharSet) -> u32 {

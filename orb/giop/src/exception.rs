@@ -33,7 +33,31 @@ macro_rules! kinds {
             }
         }
 
-        impl SystemException {
+        /// What explains a [`SystemException`].
+pub trait Explanation {
+    /// The explanation.
+    fn text(self) -> String;
+}
+
+impl Explanation for &str {
+    fn text(self) -> String {
+        self.to_owned()
+    }
+}
+
+impl Explanation for String {
+    fn text(self) -> String {
+        self
+    }
+}
+
+impl<F: FnOnce() -> String> Explanation for F {
+    fn text(self) -> String {
+        self()
+    }
+}
+
+impl SystemException {
             $(
                 #[doc = concat!("`", $name, "`: ", $doc, ".")]
                 #[must_use]
@@ -146,17 +170,28 @@ impl SystemException {
         Self { kind, completed, minor, detail: None }
     }
 
-    /// The same with an explanation.
+    /// The same with an explanation: a text, or a closure that makes one. Without the feature `details` there are none, and the
+    /// closure is not called.
     #[must_use]
-    pub fn with_detail(mut self, text: impl Into<String>) -> Self {
-        self.detail.get_or_insert_default().text = Some(text.into());
+    #[inline]
+    pub fn with_detail(self, text: impl Explanation) -> Self {
+        if cfg!(feature = "details") { self.explained(text.text()) } else { self }
+    }
+
+    #[cold]
+    fn explained(mut self, text: String) -> Self {
+        self.detail.get_or_insert_default().text = Some(text);
         self
     }
 
     /// The same with the error that caused it.
+    /// Without the feature `details` it is dropped.
     #[must_use]
+    #[inline]
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
-        self.detail.get_or_insert_default().source = Some(Arc::new(source));
+        if cfg!(feature = "details") {
+            self.detail.get_or_insert_default().source = Some(Arc::new(source));
+        }
         self
     }
 
@@ -216,7 +251,7 @@ impl SystemException {
         };
         Ok(match SystemExceptionKind::from_repository_id(repository_id) {
             Some(kind) => Self::new(kind, minor, completed),
-            None => Self::unknown(minor, completed).with_detail(format!("the peer raised {repository_id}")),
+            None => Self::unknown(minor, completed).with_detail(|| format!("the peer raised {repository_id}")),
         })
     }
 }
@@ -276,7 +311,7 @@ impl From<CdrError> for SystemException {
             CdrError::TooDeep { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TOO_DEEP),
             _ => (SystemExceptionKind::Marshal, ids::MARSHAL_OTHER),
         };
-        Self::new(kind, minor, CompletionStatus::No).with_detail(cause.to_string()).with_source(cause)
+        Self::new(kind, minor, CompletionStatus::No).with_detail(|| cause.to_string()).with_source(cause)
     }
 }
 
@@ -290,7 +325,7 @@ impl From<GiopError> for SystemException {
             GiopError::TooLarge { .. } => (SystemExceptionKind::ImpLimit, ids::IMP_LIMIT_MESSAGE),
             _ => (SystemExceptionKind::CommFailure, ids::COMM_FAILURE_PROTOCOL),
         };
-        Self::new(kind, minor, CompletionStatus::Maybe).with_detail(cause.to_string()).with_source(cause)
+        Self::new(kind, minor, CompletionStatus::Maybe).with_detail(|| cause.to_string()).with_source(cause)
     }
 }
 
@@ -307,6 +342,6 @@ impl From<ReferenceError> for SystemException {
             ReferenceError::NoProfile(_) => minor::BAD_URL_OTHER,
             _ => minor::BAD_SCHEME_SPECIFIC_PART,
         };
-        Self::bad_param(minor, CompletionStatus::No).with_detail(cause.to_string()).with_source(cause)
+        Self::bad_param(minor, CompletionStatus::No).with_detail(|| cause.to_string()).with_source(cause)
     }
 }

@@ -35,7 +35,7 @@ pub use code_sets::{CONTEXT_CODE_SETS, TransmissionCodeSets, code_sets_component
 pub use context::{ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name};
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
 pub use error::{GiopError, Reaction, ReferenceError};
-pub use exception::{CompletionStatus, SystemException, SystemExceptionKind};
+pub use exception::{CompletionStatus, Explanation, SystemException, SystemExceptionKind};
 pub use header::{HEADER_LEN, MessageHeader, MessageType, bare_message};
 pub use ior::{ior_from_string, ior_to_string};
 pub use locate::{

@@ -74,7 +74,7 @@ impl Arguments {
     }
 
     fn other_wire(&self, wanted: Wire) -> SystemException {
-        SystemException::no_implement(0, CompletionStatus::No).with_detail(format!(
+        SystemException::no_implement(0, CompletionStatus::No).with_detail(|| format!(
             "the arguments were marshaled for GIOP {} and {:?}, and the object was forwarded to a server of GIOP {} and {:?}",
             self.wire.version, self.wire.char_set, wanted.version, wanted.char_set
         ))

@@ -399,7 +399,7 @@ impl Limited for Call {
         let exception = match why {
             Ending::TimeUp if !may_have_arrived => not_sent_in_time(),
             Ending::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
-                .with_detail(format!("no reply to `{}` within the time-out", self.operation)),
+                .with_detail(|| format!("no reply to `{}` within the time-out", self.operation)),
             Ending::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
         };
         self.tell(Err(exception));

@@ -113,7 +113,7 @@ impl ObjectRef {
     }
 
     pub(crate) fn is_no<I: Interface>(&self) -> SystemException {
-        let detail = format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
+        let detail = || format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
         SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
     }
 }

@@ -309,14 +309,14 @@ impl ClientConnection {
         self.retire();
         self.fail_unsent();
         if is_timeout(&error) {
-            let detail = format!("the request could not be written to {} within the time-out", self.peer);
+            let detail = || format!("the request could not be written to {} within the time-out", self.peer);
             return CallFailure::new(
                 SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
                     .with_detail(detail)
                     .with_source(error),
             );
         }
-        let detail = format!("writing to {} failed", self.peer);
+        let detail = || format!("writing to {} failed", self.peer);
         CallFailure::stale(
             SystemException::comm_failure(0, CompletionStatus::No).with_detail(detail).with_source(error),
         )
@@ -385,7 +385,7 @@ impl ClientConnection {
         let maybe = CompletionStatus::Maybe;
         match message.header.message_type {
             MessageType::Reply | MessageType::LocateReply => Reply::parse(message).map_err(|error| {
-                let detail = format!("{} sent a reply that cannot be read", self.peer);
+                let detail = || format!("{} sent a reply that cannot be read", self.peer);
                 CallFailure::new(
                     SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
                         .with_detail(detail)
@@ -395,10 +395,10 @@ impl ClientConnection {
             // No request without a reply was or will be processed (9.4.7): safe to send again.
             MessageType::CloseConnection => Err(CallFailure::stale(
                 SystemException::comm_failure(0, CompletionStatus::No)
-                    .with_detail(format!("{} closed the connection in an orderly way", self.peer)),
+                    .with_detail(|| format!("{} closed the connection in an orderly way", self.peer)),
             )),
             MessageType::MessageError => Err(CallFailure {
-                exception: SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(format!(
+                exception: SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(|| format!(
                     "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
                     self.peer
                 )),
@@ -407,7 +407,7 @@ impl ClientConnection {
             }),
             other => Err(CallFailure::new(
                 SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
-                    .with_detail(format!("{} sent a {other}, which only clients may send", self.peer)),
+                    .with_detail(|| format!("{} sent a {other}, which only clients may send", self.peer)),
             )),
         }
     }
@@ -453,13 +453,15 @@ impl ClientConnection {
     fn read_failed(&self, error: ReadError) -> CallFailure {
         if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
             return CallFailure::new(
-                SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::Maybe).with_detail(format!(
-                    "{} sent a reply of {len} octets, more than the limit of {limit} (`-ORBMaxMessageSize`)",
-                    self.peer
-                )),
+                SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::Maybe).with_detail(|| {
+                    format!(
+                        "{} sent a reply of {len} octets, more than the limit of {limit} (`-ORBMaxMessageSize`)",
+                        self.peer
+                    )
+                }),
             );
         }
-        let detail = match &error {
+        let detail = || match &error {
             ReadError::EndOfFile | ReadError::CutOff => {
                 format!("{} closed the connection before it replied", self.peer)
             }
@@ -474,7 +476,7 @@ impl ClientConnection {
     fn reply_timed_out(&self) -> CallFailure {
         CallFailure::new(
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
-                .with_detail(format!("no reply from {} within the time-out", self.peer)),
+                .with_detail(|| format!("no reply from {} within the time-out", self.peer)),
         )
     }
 

@@ -193,7 +193,7 @@ impl Peer {
         let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
         if let Err(error) = started {
             let exception = SystemException::no_resources(0, CompletionStatus::No)
-                .with_detail(format!("no thread to connect to {} in", self.name))
+                .with_detail(|| format!("no thread to connect to {} in", self.name))
                 .with_source(error);
             let failure = CallFailure::new(exception);
             self.settle(&Err(failure.clone()), false, 0);
@@ -311,7 +311,7 @@ impl Peer {
     /// `is_limited`: a time-out may be ours and not the system's.
     fn connect_failed(&self, error: io::Error, is_limited: bool) -> CallFailure {
         let no = CompletionStatus::No;
-        let detail = format!("cannot connect to {}", self.name);
+        let detail = || format!("cannot connect to {}", self.name);
         let exception = if is_limited && error.kind() == io::ErrorKind::TimedOut {
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no)
         } else {

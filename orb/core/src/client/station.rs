@@ -89,7 +89,7 @@ impl Station {
         }
         if calls.waiting.len() >= MAX_CALLS {
             return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
-                .with_detail(format!("{MAX_CALLS} asynchronous calls are under way")));
+                .with_detail(|| format!("{MAX_CALLS} asynchronous calls are under way")));
         }
         let running = self.running(&mut calls).map_err(no_reactor)?;
         let key = calls.next;

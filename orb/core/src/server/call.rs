@@ -141,7 +141,7 @@ impl<'m> ServerCall<'m> {
             "_interface" => Err(SystemException::intf_repos(0, CompletionStatus::No)
                 .with_detail("no interface repository is configured")),
             operation => {
-                let detail = format!("`{}` has no operation `{operation}`", servant.repository_id());
+                let detail = || format!("`{}` has no operation `{operation}`", servant.repository_id());
                 Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No).with_detail(detail))
             }
         }
@@ -199,5 +199,5 @@ pub(super) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> S
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
-        .with_detail(format!("the servant panicked in `{operation}`: {said}"))
+        .with_detail(|| format!("the servant panicked in `{operation}`: {said}"))
 }

@@ -225,7 +225,7 @@ impl ServerConnection {
         let mut deferred = self.deferred.lock();
         if deferred.calls.len() >= MAX_DEFERRED {
             return Err(SystemException::transient(0, CompletionStatus::No)
-                .with_detail(format!("{MAX_DEFERRED} requests of this connection wait for their answers")));
+                .with_detail(|| format!("{MAX_DEFERRED} requests of this connection wait for their answers")));
         }
         let key = deferred.next;
         deferred.next += 1;

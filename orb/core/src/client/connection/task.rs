@@ -379,7 +379,7 @@ impl ClientConnection {
         drop(guard);
         let failure = said.err().unwrap_or_else(|| {
             let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
-            CallFailure::new(exception.with_detail(format!("writing to {} failed", self.peer)).with_source(error))
+            CallFailure::new(exception.with_detail(|| format!("writing to {} failed", self.peer)).with_source(error))
         });
         self.close(failure);
         self.put_back(reader, None, true);
@@ -407,7 +407,7 @@ impl ClientConnection {
         let tasks: Vec<_> = mux.waiters.extract_if(.., unsent).collect();
         drop(mux);
         let exception = SystemException::comm_failure(0, CompletionStatus::No);
-        let failure = exception.with_detail(format!("writing to {} was cut off", self.peer));
+        let failure = exception.with_detail(|| format!("writing to {} was cut off", self.peer));
         self.fail_all(tasks, &CallFailure::stale(failure));
     }
 
@@ -456,12 +456,12 @@ impl ClientConnection {
     /// The reactor ends, or can wait for this connection no longer.
     pub(crate) fn deserted(&self, why: &str) {
         let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
-        let detail = format!("the replies of {} can no longer be waited for: {why}", self.peer);
+        let detail = || format!("the replies of {} can no longer be waited for: {why}", self.peer);
         self.close(CallFailure::new(exception.with_detail(detail)));
     }
 
     fn too_many(&self, limit: usize) -> CallFailure {
-        let detail = format!("{limit} requests to {} wait for their replies (`-ORBPendingRequests`)", self.peer);
+        let detail = || format!("{limit} requests to {} wait for their replies (`-ORBPendingRequests`)", self.peer);
         CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
     }
 }
