@@ -212,7 +212,11 @@ impl<'o, 'e> Walk<'o, 'e> {
     fn sequence(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         let (bound, content) = (of.number(), of.content_or_null().resolved());
         let unit = Unit::of_view(content);
-        let len = input.sequence_len(unit.map_or(1, |unit| unit.size))?;
+        let len = match unit {
+            Some(unit) => input.sequence_len(unit.size)?,
+            // Elements may have no octets; the steps that they take are counted, and nothing is allocated for them.
+            None => input.u32()? as usize,
+        };
         let bound = bound as usize;
         if bound > 0 && len > bound {
             return Err(CdrError::OverBound { len, bound });

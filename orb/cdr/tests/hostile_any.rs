@@ -236,6 +236,20 @@ fn types_without_octets_do_not_keep_anybody_busy() {
 }
 
 #[test]
+fn elements_without_octets_are_as_many_as_are_said_wherever_they_are_sent() {
+    let of = TypeCode::sequence(&read(&doubling(0, 0)).unwrap(), 0).unwrap();
+    // What comes behind the sequence must not matter.
+    for rest in 0..3 {
+        let octets = [&[0, 0, 0, 2][..], &vec![0; rest]].concat();
+        let mut input = Decoder::new(&octets, wire(ByteOrder::Big));
+        assert_eq!(Any::read(of.clone(), &mut input).unwrap().value().rest(), [0, 0, 0, 2]);
+        assert_eq!(input.remaining(), rest);
+    }
+    let mut input = Decoder::new(&[0xff; 4], wire(ByteOrder::Big));
+    assert!(matches!(walk::skip(&of, &mut input), Err(CdrError::Malformed(_))));
+}
+
+#[test]
 fn a_type_code_has_a_limited_number_of_parts() {
     let many = written(|out| {
         named(out, 17, |out| {

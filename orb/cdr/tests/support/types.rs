@@ -8,8 +8,7 @@ use super::Model;
 /// Types of all kinds whose values can stand in a message, recursive ones included.
 pub(crate) fn type_codes() -> impl Strategy<Value = TypeCode> {
     leaves().prop_recursive(4, 24, 4, |inner| {
-        // Not none: IDL has no empty structs.
-        let members = || vec(inner.clone(), 1..4);
+        let members = || vec(inner.clone(), 0..4);
         prop_oneof![
             (inner.clone(), 0..4_u32).prop_map(|(of, bound)| TypeCode::sequence(&of, bound).unwrap()),
             (inner.clone(), 1..4_u32).prop_map(|(of, len)| TypeCode::array(&of, len).unwrap()),
