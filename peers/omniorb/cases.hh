@@ -25,9 +25,11 @@
 
 #define FIXED_STRUCT_CASES(CASE) \
     CASE(binstruct, Interop::BinStruct) CASE(point, Interop::Point) CASE(packed, Interop::Packed) \
-    CASE(segment, Interop::Segment) CASE(scalars, Interop::Scalars) CASE(grid, Interop::Grid)
+    CASE(segment, Interop::Segment) CASE(scalars, Interop::Scalars) CASE(grid, Interop::Grid) \
+    CASE(choice, Interop::Choice)
 #define VARIABLE_STRUCT_CASES(CASE) \
-    CASE(record, Interop::Record) CASE(envelope, Interop::Envelope) CASE(keywords, Interop::Keywords)
+    CASE(record, Interop::Record) CASE(envelope, Interop::Envelope) CASE(keywords, Interop::Keywords) \
+    CASE(wish, Interop::Wish) CASE(tree, Interop::Tree) CASE(kinds, Interop::Kinds)
 
 #define FIXED_ARRAY_CASES(CASE) \
     CASE(digest, Interop::Digest) CASE(row, Interop::Row) CASE(cube, Interop::Cube) \

@@ -107,6 +107,20 @@ void for_seeds(const std::function<void(CORBA::ULong)> &body) {
     }
 }
 
+CORBA::Context_ptr new_context() {
+    int none = 0;
+    CORBA::ORB_var orb = CORBA::ORB_init(none, nullptr); // the one that `main` has made
+    CORBA::Context_var all, mine;
+    orb->get_default_context(all.out());
+    all->create_child("case", mine.out());
+    return mine._retn();
+}
+void set(CORBA::Context_ptr context, const char *name, const char *text) {
+    CORBA::Any value;
+    value <<= text;
+    context->set_one_value(name, value);
+}
+
 /// Until `done`, for as long as the time limit allows; for what one-way calls leave behind.
 void eventually(const char *what, const std::function<bool()> &done) {
     auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(time_limit_ms);
@@ -605,6 +619,16 @@ void hub(Suite &suite, Hub_ptr target) {
         CORBA::Long loop;
         equal("product", target->type(6, 7, loop), 42);
         equal("difference", loop, -1);
+    });
+    suite.run("hub/context", [&] {
+        CORBA::Context_var none = new_context();
+        equal("no surroundings", CORBA::String_var(target->surroundings("", none)).in(), "- - - ");
+        CORBA::Context_var context = new_context();
+        set(context, "user.name", "Grace");
+        set(context, "user.secret", "not sent");
+        equal("surroundings", CORBA::String_var(target->surroundings("again", context)).in(), "- Grace - again");
+        set(context, "locale", "de");
+        equal("surroundings", CORBA::String_var(target->surroundings("", context)).in(), "de Grace - ");
     });
     suite.run("hub/implicit", [&] {
         equal("is a hub", target->_is_a(Hub::_PD_repoId), true);

@@ -36,6 +36,18 @@ template <class R, class S> typename R::_ptr_type activate(S *servant) {
     return R::_narrow(object);
 }
 
+/// The text that a context has under this name; `-` for none.
+std::string property(CORBA::Context_ptr context, const char *name) {
+    try {
+        CORBA::NVList_var values;
+        context->get_values("", 0, name, values.out());
+        const char *text;
+        if (values->count() == 1 && (*values->item(0)->value() >>= text)) return text;
+    } catch (const CORBA::BAD_CONTEXT &) {
+    }
+    return "-";
+}
+
 struct PrimitivesImpl : POA_Interop::Primitives {
 #define CASE(name, T) \
     T rotate_##name(CORBA::ULong seed, T a, T &b, T &c) override { \
@@ -370,6 +382,11 @@ struct HubImpl : POA_Interop::Hub {
     CORBA::Long type(CORBA::Long match, CORBA::Long impl, CORBA::Long &loop) override {
         loop = match - impl;
         return match * impl;
+    }
+    char *surroundings(const char *before, CORBA::Context_ptr context) override {
+        std::string s;
+        for (const char *name : {"locale", "user.name", "user.secret"}) s += property(context, name) + " ";
+        return CORBA::string_dup((s + before).c_str());
     }
 #define OFFER(name, T, Impl) \
     T##_ptr name() override { return T::_duplicate(name##_); } \

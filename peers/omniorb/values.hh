@@ -21,6 +21,8 @@ constexpr std::uint32_t unbounded = 0;
 /// SplitMix64 with three plain seeds in front: 0 least values, 1 most, 2 a count.
 class Fill {
 public:
+    static constexpr bool fills = true;
+
     Fill(std::uint32_t seed, std::uint32_t role)
         : seed_(seed), state_((std::uint64_t(seed) << 32) | role), count_(role * 16) {}
 
@@ -76,6 +78,11 @@ public:
         }
         s.length(static_cast<CORBA::ULong>(len));
         return s.length();
+    }
+    template <CORBA::UShort D, CORBA::UShort S> void decimal(_omni_Fixed<D, S> &x) {
+        CORBA::Long digits;
+        scalar(digits);
+        x = CORBA::Fixed(CORBA::Long(digits % 1000000000)) / CORBA::Fixed(100);
     }
 
 private:
@@ -142,6 +149,8 @@ private:
 
 class Show {
 public:
+    static constexpr bool fills = false;
+
     template <class T> std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>> scalar(T &x) {
         if constexpr (std::is_signed_v<T> && !std::is_same_v<T, char>) {
             out_ << static_cast<long long>(x) << ' ';
@@ -165,6 +174,10 @@ public:
         out_ << '#' << s.length() << ' ';
         return s.length();
     }
+    template <CORBA::UShort D, CORBA::UShort S> void decimal(_omni_Fixed<D, S> &x) {
+        CORBA::String_var s = x.NP_asString();
+        out_ << s.in() << ' ';
+    }
     std::string str() const { return out_.str(); }
 
 private:
@@ -181,6 +194,7 @@ private:
 
 template <class V, class T>
 std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>> each(V &v, T &x) { v.scalar(x); }
+template <class V, CORBA::UShort D, CORBA::UShort S> void each(V &v, _omni_Fixed<D, S> &x) { v.decimal(x); }
 template <class V> void each(V &v, _CORBA_String_member &x) { v.text(x, unbounded); }
 template <class V> void each(V &v, CORBA::String_var &x) { v.text(x, unbounded); }
 template <class V> void each(V &v, _CORBA_String_element x) { v.text(x, unbounded); }
@@ -240,6 +254,88 @@ EACH_SEQ(RecordSeq, unbounded)
 EACH(Envelope, v.scalar(x.stamp); each(v, x.entry); each(v, x.copies); each(v, x.table);)
 EACH(Keywords, v.scalar(x.type); v.scalar(x.fn); v.scalar(x.match); each(v, x.impl); v.scalar(x.self);
      v.scalar(x.interface);)
+
+template <class V> void each(V &v, Choice &x) {
+    Colour hue = red;
+    if constexpr (!V::fills) hue = x._d();
+    v.scalar(hue);
+    if (hue == red) {
+        CORBA::Double number = 0;
+        if constexpr (!V::fills) number = x.number();
+        v.scalar(number);
+        if constexpr (V::fills) x.number(number);
+    } else if (hue == ultra_violet) {
+        if constexpr (V::fills) x._default();
+    } else {
+        Point place = {0, 0};
+        if constexpr (!V::fills) place = x.place();
+        each(v, place);
+        if constexpr (V::fills) {
+            x.place(place);
+            x._d(hue);
+        }
+    }
+}
+template <class V> void each(V &v, Wish &x) {
+    if constexpr (V::fills) {
+        CORBA::Octet which, rest;
+        CORBA::String_var word;
+        StringSeq words;
+        v.scalar(which);
+        switch (which & 3) {
+        case 0:
+            each(v, word);
+            x.word(word._retn());
+            break;
+        case 3:
+            v.scalar(rest);
+            x.rest(rest);
+            x._d(1000);
+            break;
+        default:
+            each(v, words);
+            x.words(words);
+            x._d((which & 3) + 1);
+        }
+    } else {
+        CORBA::Long which = x._d();
+        v.scalar(which);
+        if (which == -1) {
+            v.text(x.word(), unbounded);
+        } else if (which == 2 || which == 3) {
+            each(v, x.words());
+        } else {
+            CORBA::Octet rest = x.rest();
+            v.scalar(rest);
+        }
+    }
+}
+template <class V> void each(V &v, Tree &x) {
+    if constexpr (V::fills) {
+        CORBA::Octet shape;
+        v.scalar(shape);
+        auto leaf = [&](Tree &tree) {
+            CORBA::String_var text;
+            each(v, text);
+            tree.leaf(text._retn());
+        };
+        if (shape & 1) return leaf(x);
+        Forest leaves, both;
+        leaves.length(shape >> 1 & 3);
+        for (CORBA::ULong i = 0; i < leaves.length(); ++i) leaf(leaves[i]);
+        both.length(2);
+        both[0].below(leaves);
+        leaf(both[1]);
+        x.below(both);
+    } else {
+        CORBA::Boolean is_leaf = x._d();
+        v.scalar(is_leaf);
+        if (is_leaf) v.text(x.leaf(), unbounded);
+        else each_in(v, x.below(), unbounded);
+    }
+}
+EACH(Kinds, v.scalar(x.lead); each(v, x.first); each(v, x.cost); each(v, x.second); each(v, x.third);
+     each(v, x.costs);)
 #undef EACH_SEQ
 #undef EACH
 } // namespace Interop

@@ -80,6 +80,10 @@ macro_rules! struct_cases {
             rotate_grid "grid" RotateGridError (&Grid) Grid;
             rotate_record "record" RotateRecordError (&Record) Record;
             rotate_envelope "envelope" RotateEnvelopeError (&Envelope) Envelope;
+            rotate_choice "choice" RotateChoiceError (&Choice) Choice;
+            rotate_wish "wish" RotateWishError (&Wish) Wish;
+            rotate_tree "tree" RotateTreeError (&Tree) Tree;
+            rotate_kinds "kinds" RotateKindsError (&Kinds) Kinds;
             rotate_keywords "keywords" RotateKeywordsError (&Keywords) Keywords;
         }
     };

@@ -4,7 +4,10 @@ use std::fmt;
 
 use spandrel::{BoundedString, BoundedVec, Char, LongDouble};
 
-use crate::idl::{BinStruct, Colour, Envelope, Grid, Keywords, Packed, Point, Record, Rich, Scalars, Segment};
+use crate::idl::{
+    BinStruct, Choice, Colour, Envelope, Grid, Keywords, Kinds, Packed, Point, Price, Record, Rich, Scalars, Segment,
+    Tree, Wish,
+};
 
 /// Makes one value after the other: plain ones for the seeds 0 to 2, random ones (SplitMix64) for all others.
 #[derive(Clone, Debug)]
@@ -312,7 +315,72 @@ structs! {
     Record { who tall nickname hue blob stretch remarks aliases few tail }
     Envelope { stamp entry copies table }
     Keywords { r#type r#fn r#match r#impl self_ interface }
+    Kinds { lead first cost second third costs }
     Rich { lead entry numbers hue }
+}
+
+impl Value for Price {
+    fn make(generator: &mut Generator) -> Self {
+        Self::from_unscaled((i32::make(generator) % 1_000_000_000).into())
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+impl Value for Choice {
+    fn make(generator: &mut Generator) -> Self {
+        match Colour::make(generator) {
+            Colour::Red => Self::Number(Value::make(generator)),
+            discriminator @ (Colour::Green | Colour::Blue) => {
+                Self::Place { discriminator, value: Value::make(generator) }
+            }
+            other => Self::Unlisted(other),
+        }
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(one), Self::Number(other)) => one.same(other),
+            (Self::Place { value: one, .. }, Self::Place { value: two, .. }) => {
+                self.discriminator() == other.discriminator() && one.same(two)
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl Value for Wish {
+    fn make(generator: &mut Generator) -> Self {
+        match u8::make(generator) & 3 {
+            0 => Self::Word(Value::make(generator)),
+            1 => Self::Words { discriminator: 2, value: Value::make(generator) },
+            2 => Self::Words { discriminator: 3, value: Value::make(generator) },
+            _ => Self::Rest { discriminator: 1000, value: Value::make(generator) },
+        }
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+/// One leaf, or two levels of at most three.
+impl Value for Tree {
+    fn make(generator: &mut Generator) -> Self {
+        let leaf = |generator: &mut Generator| Self::Leaf(Value::make(generator));
+        let shape = u8::make(generator);
+        if shape & 1 == 1 {
+            return leaf(generator);
+        }
+        let leaves = (0..shape >> 1 & 3).map(|_| leaf(generator)).collect();
+        Self::Below(vec![Self::Below(leaves), leaf(generator)])
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The hub itself: nothing, constants, mixed parameters, names that are keywords, implicit operations.
 
-use spandrel::Interface;
+use spandrel::{Context, Interface};
 
 use super::{Suite, check, equal, is_as_asked, raises};
 use crate::idl::*;
@@ -35,6 +35,14 @@ pub(super) fn run(suite: &mut Suite<'_>, hub: &Hub) {
         check("entry", &entry, 7, 2) // untouched
     });
     suite.case("hub/keywords", || equal("product and difference", hub.r#type(6, 7)?, (42, -1)));
+    suite.case("hub/context", || {
+        let mut context = Context::new();
+        context.set("user.name", "Grace").set("user.secret", "not sent");
+        equal("surroundings", hub.surroundings("again", &context)?, "- Grace - again")?;
+        context.set("locale", "de");
+        equal("surroundings", hub.surroundings("", &context)?, "de Grace - ")?;
+        equal("no surroundings", hub.surroundings("", &Context::new())?, "- - - ")
+    });
     suite.case("hub/implicit", || {
         let object = hub.as_object();
         equal("is a hub", object.is_a(Hub::REPOSITORY_ID)?, true)?;

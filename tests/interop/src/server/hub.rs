@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel::{Context, ObjectRef, Orb, Poa, SystemException};
 
 use super::bulk::Carrier;
 use super::check;
@@ -85,6 +85,11 @@ macro_rules! hub {
 
             fn r#type(&self, r#match: i32, r#impl: i32) -> Result<(i32, i32), SystemException> {
                 Ok((r#match * r#impl, r#match - r#impl))
+            }
+
+            fn surroundings(&self, before: &str, context: &Context) -> Result<String, SystemException> {
+                let value = |name: &str| context.get(name).unwrap_or("-").to_owned();
+                Ok([value("locale"), value("user.name"), value("user.secret"), before.to_owned()].join(" "))
             }
 
             fn shutdown(&self) -> Result<(), SystemException> {
