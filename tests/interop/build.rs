@@ -1,5 +1,5 @@
 //! Compiles the suite's IDL.
 
 fn main() -> Result<(), spandrel_build::Error> {
-    spandrel_build::compile("idl/interop.idl")
+    spandrel_build::configure().compile(&["idl/interop.idl", "idl/values.idl", "idl/more_values.idl"])
 }

@@ -11,10 +11,25 @@ pub mod client;
 pub mod patterns;
 pub mod server;
 pub mod values;
+pub mod valuetypes;
 
 /// What the IDL compiler made of `idl/interop.idl`.
 #[allow(missing_docs)]
 pub mod idl {
     spandrel::include_idl!("interop");
     pub use interop::*;
+}
+
+/// What the IDL compiler made of `idl/values.idl`.
+#[allow(missing_docs)]
+pub mod values_idl {
+    spandrel::include_idl!("values");
+    pub use values::*;
+}
+
+/// What the IDL compiler made of `idl/more_values.idl`.
+#[allow(missing_docs)]
+pub mod more_values_idl {
+    spandrel::include_idl!("more_values");
+    pub use values::*;
 }

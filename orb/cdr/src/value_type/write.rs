@@ -23,6 +23,8 @@ pub(crate) struct WrittenValues<'a> {
     level: i32,
     /// The open chunk: its size, and where its content begins.
     chunk: Option<(Hole, usize)>,
+    /// The position behind the last end tag.
+    ended: Option<usize>,
 }
 
 impl WrittenValues<'_> {
@@ -35,6 +37,7 @@ impl WrittenValues<'_> {
             self.graphs.clear();
             (self.level, self.chunk) = (0, None);
         }
+        self.ended = None;
     }
 }
 
@@ -186,10 +189,18 @@ impl<'a> Encoder<'a> {
     }
 
     /// Ends the innermost value in chunks; the value around it goes on in a new one.
+    ///
+    /// Where several end at the same place, one tag ends them all (9.3.4.6). omniORB 4.2.5 does not understand several.
     fn end_tag(&mut self) -> Result<(), CdrError> {
         self.close_chunk()?;
+        let position = self.position();
+        if self.written().ended == Some(position) {
+            self.take_back(position - 4);
+        }
         let level = self.written().level;
         self.i32(-level);
+        let position = self.position();
+        self.written().ended = Some(position);
         self.written().level -= 1;
         if level > 1 {
             self.open_chunk();
