@@ -1,4 +1,5 @@
-//! `cargo xtask golden`: records once more the GIOP messages that orb/giop is tested with, and the anys that orb/cdr is.
+//! `cargo xtask golden`: records once more the GIOP messages that orb/giop is tested with, the anys that
+//! orb/cdr is, and the values that tests/interop is.
 
 use std::process::Command;
 
@@ -14,14 +15,16 @@ pub(crate) fn run() -> Result<()> {
     let mut command = Command::new("python3");
     command.arg("-B").arg(place::root().join("peers/omniorb/record.py")).arg("--peers").arg(place::omniorb());
     place::run(&mut command)?;
-    record_anys()
+    record("anys", "orb/cdr/tests/golden/anys.txt")?;
+    record("valuetypes", "tests/interop/golden/values.txt")
 }
 
 /// Replaces the vectors; the comment above them stays.
-fn record_anys() -> Result<()> {
-    let output = Command::new(place::omniorb().join("anys")).output().context("the peer `anys` does not start")?;
-    ensure!(output.status.success(), "the peer `anys` failed");
-    let path = place::root().join("orb/cdr/tests/golden/anys.txt");
+fn record(peer: &str, file: &str) -> Result<()> {
+    let output = Command::new(place::omniorb().join(peer)).output();
+    let output = output.with_context(|| format!("the peer `{peer}` does not start"))?;
+    ensure!(output.status.success(), "the peer `{peer}` failed");
+    let path = place::root().join(file);
     let before = std::fs::read_to_string(&path)?;
     let mut text: String = before.split_inclusive('\n').take_while(|line| line.starts_with('#')).collect();
     text += std::str::from_utf8(&output.stdout)?;

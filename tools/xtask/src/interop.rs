@@ -29,18 +29,27 @@ pub(crate) fn run(only: &str) -> Result<()> {
     packages::require(packages::OMNIORB)?;
     build_omniorb()?;
     place::cargo(&["build", "--quiet", "--package", "spandrel-interop"])?;
+    let types = run_all(pairings(), only);
+    let values = only.is_empty().then(|| run_all(value_pairings(), only));
+    let is_good = [Some(types), values].iter().flatten().all(|matrix| {
+        println!("\n{matrix}");
+        matrix.is_good()
+    });
+    let idl = idl::run();
+    if !is_good {
+        bail!("interoperability is broken: see above");
+    }
+    idl
+}
+
+fn run_all(pairings: Vec<Pairing>, only: &str) -> Matrix {
     let mut matrix = Matrix::default();
-    for pairing in pairings() {
+    for pairing in pairings {
         let started = Instant::now();
         matrix.add(&pairing.title(), pairing.run(only));
         println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
     }
-    println!("\n{matrix}");
-    let idl = idl::run();
-    if !matrix.is_good() {
-        bail!("interoperability is broken: see above");
-    }
-    idl
+    matrix
 }
 
 /// Builds the C++ programs, or finds them up to date.
@@ -127,28 +136,75 @@ impl Side {
 struct Pairing {
     client: Side,
     server: Side,
+    suite: Suite,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug)]
+enum Suite {
+    /// `idl/interop.idl`
+    Types,
+    /// `idl/values.idl`
+    Values,
+}
+
+impl Suite {
+    fn server(self, side: Side) -> Command {
+        match self {
+            Self::Types => side.command("server"),
+            Self::Values => {
+                let mut command = side.command("valuetypes");
+                command.arg("--serve");
+                command
+            }
+        }
+    }
+
+    fn client(self, side: Side, reference: &str) -> Command {
+        let mut command = side.command(match self {
+            Self::Types => "client",
+            Self::Values => "valuetypes",
+        });
+        if matches!(self, Self::Values) {
+            command.arg("--call");
+        }
+        command.arg(reference);
+        command
+    }
+}
+
+/// Values came with GIOP 1.2.
+fn value_pairings() -> Vec<Pairing> {
+    let omni = Side::OmniOrb { version: "1.2", habit: Habit::Usual };
+    let both = |order| {
+        let ours = Side::Ours { version: "1.2", order };
+        [(ours, omni), (omni, ours)].map(|(client, server)| Pairing { client, server, suite: Suite::Values })
+    };
+    ORDERS.into_iter().flat_map(both).collect()
 }
 
 /// All that are worth running: both directions, and ours against itself.
 fn pairings() -> Vec<Pairing> {
+    let suite = Suite::Types;
     let mut all = Vec::new();
     for version in VERSIONS {
         let omni = Side::OmniOrb { version, habit: Habit::Usual };
         for order in ORDERS {
             let ours = Side::Ours { version, order };
-            all.push(Pairing { client: ours, server: omni });
-            all.push(Pairing { client: omni, server: ours });
-            all.push(Pairing { client: ours, server: Side::Ours { version, order: "little" } });
+            all.push(Pairing { client: ours, server: omni, suite });
+            all.push(Pairing { client: omni, server: ours, suite });
+            all.push(Pairing { client: ours, server: Side::Ours { version, order: "little" }, suite });
         }
     }
     let server = Side::Ours { version: "1.2", order: "little" };
-    all.extend(Habit::OTHERS.map(|habit| Pairing { client: Side::OmniOrb { version: "1.2", habit }, server }));
+    all.extend(Habit::OTHERS.map(|habit| Pairing { client: Side::OmniOrb { version: "1.2", habit }, server, suite }));
     all
 }
 
 impl Pairing {
     fn title(self) -> String {
-        format!("{} -> {}", self.client.title(), self.server.title())
+        let values = if matches!(self.suite, Suite::Values) { ", values" } else { "" };
+        format!("{} -> {}{values}", self.client.title(), self.server.title())
     }
 
     fn run(self, only: &str) -> Vec<Outcome> {
@@ -156,12 +212,11 @@ impl Pairing {
     }
 
     fn try_run(self, only: &str) -> Result<Vec<Outcome>> {
-        let server = Bounded::start("the server", &mut self.server.command("server"))?;
+        let server = Bounded::start("the server", &mut self.suite.server(self.server))?;
         let Some(reference) = server.line(Instant::now() + START_LIMIT)? else {
             bail!("the server ended at once: {}", server.complaints());
         };
-        let mut command = self.client.command("client");
-        command.arg(&reference);
+        let mut command = self.suite.client(self.client, &reference);
         if !only.is_empty() {
             command.args(["--only", only]);
         }
