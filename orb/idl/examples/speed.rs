@@ -111,9 +111,14 @@ fn types(group: usize) -> String {
          \x20     sequence<Record{group}> children;\n\
          \x20     Matrix{group} rotation;\n\
          \x20   }};\n\n\
+         \x20   union Choice{group} switch (State{group}) {{\n\
+         \x20     case idle{group}: any nothing;\n\
+         \x20     case running{group}: case failed{group}: Header{group} head; // one of two\n\
+         \x20   }};\n\n\
          \x20   valuetype Node{group} {{\n\
          \x20     public Header{group} head;\n\
          \x20     private Node{group} next;\n\
+         \x20     public Choice{group} what;\n\
          \x20     factory create(in Label{group} name);\n\
          \x20   }};\n\n\
          \x20   exception Refused{group} {{ string why; State{group} state; long code; }};\n\n"

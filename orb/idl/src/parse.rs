@@ -19,6 +19,7 @@ mod definitions;
 mod expressions;
 mod interfaces;
 mod prefix;
+mod templates;
 mod types;
 mod unions;
 mod unsupported;
@@ -26,6 +27,7 @@ mod values;
 
 use prefix::Prefixes;
 pub(crate) use prefix::join;
+use templates::Templates;
 
 /// How deep modules, types and parentheses may nest together.
 const DEEPEST: usize = 64;
@@ -46,6 +48,7 @@ pub(crate) fn parse(input: Preprocessed, context: Context<'_>) -> Vec<Item> {
         events: input.events.into_iter().peekable(),
         docs: input.docs,
         prefixes: Prefixes::new(),
+        templates: Templates::default(),
         pending: Vec::new(),
         in_angles: false,
         depth: 0,
@@ -63,6 +66,7 @@ struct Parser<'a> {
     events: std::iter::Peekable<std::vec::IntoIter<Event>>,
     docs: Vec<(usize, Vec<String>)>,
     prefixes: Prefixes,
+    templates: Templates,
     /// Items for the scope that is open: pragmas that have been passed, and names of definitions that broke off.
     pending: Vec<Item>,
     depth: usize,

@@ -34,6 +34,18 @@ fn walk(model: &Model) {
 
 /// Pieces of IDL, and pieces that do not belong.
 const WORDS: &[&str] = &[
+    "component",
+    "home",
+    "eventtype",
+    "manages",
+    "provides",
+    "uses",
+    "typeprefix",
+    "typeid A",
+    "import",
+    "module T<typename X> {",
+    "module T<long> A",
+    "alias T<A> B",
     "module",
     "interface",
     "struct",
@@ -140,6 +152,9 @@ const WORDS: &[&str] = &[
 
 /// Real files, to be damaged.
 const FILES: &[&str] = &[
+    include_str!("idl/good/components.idl"),
+    include_str!("idl/good/identities.idl"),
+    include_str!("idl/good/templates.idl"),
     include_str!("idl/good/annotations.idl"),
     include_str!("idl/good/bank.idl"),
     include_str!("idl/good/corba.idl"),
@@ -216,6 +231,12 @@ fn names_and_types_without_measure_are_errors() {
     let many = "@a(1) ".repeat(10_000);
     swallow(format!("interface I {{ {many} attribute long a{}; }};", ", a".repeat(10_000)).as_bytes());
     swallow(format!("const wstring W = L\"{long}\"; {}", "const wstring V = W; ".repeat(5000)).as_bytes());
+    let instances: String = (1..100).map(|n| format!("alias T{n}<X> N{n};")).collect();
+    let templates: String = (1..100).map(|n| format!("module T{n}<typename X> {{ {instances} }};")).collect();
+    swallow(format!("{templates} module T1<long> A;").as_bytes());
+    swallow(
+        format!("module T<typename X> {{ const string A = X; }}; module T<{}> B;", "\"a\"".repeat(50_000)).as_bytes(),
+    );
     let names = ", a".repeat(10_000);
     swallow(format!("interface I {{ /* {long} */ attribute long a{names}; }};").as_bytes());
     let bases: String = (1..2000).map(|n| format!("interface I{n} : I{} {{}};\n", n - 1)).collect();

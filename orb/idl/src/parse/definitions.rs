@@ -30,7 +30,7 @@ impl Parser<'_> {
         items
     }
 
-    fn definition_or_recover(&mut self, items: &mut Vec<Item>) {
+    pub(super) fn definition_or_recover(&mut self, items: &mut Vec<Item>) {
         self.obey_events();
         items.append(&mut self.pending);
         let before = self.next;
@@ -103,6 +103,10 @@ impl Parser<'_> {
         if let Some(what) = self.import(items)? {
             return Ok(Some(what));
         }
+        if let Some(instance) = self.template_alias(doc.clone())? {
+            items.push(instance);
+            return Ok(Some("a module"));
+        }
         Ok(self.component_or_like(doc, items)?.map(|()| "a definition"))
     }
 
@@ -150,6 +154,9 @@ impl Parser<'_> {
     fn module(&mut self, doc: Vec<String>) -> Parsed<Item> {
         self.bump();
         let name = self.new_name_documented("the name of a module", doc)?;
+        if self.at(Punct::Less) || self.at(Punct::Scope) {
+            return self.template(name);
+        }
         let open = self.expect(Punct::OpenBrace, "the name of a module")?;
         let mut body = Vec::new();
         self.scope(&name, |parser| {

@@ -1,0 +1,252 @@
+//! Template modules (IDL 4.2, 7.4.12): an instance is the module that its template becomes once each parameter is replaced by
+//! what was written for it.
+//!
+//! The replacing is done with tokens. So a name that is an argument has the meaning that it has inside of the instance, which is
+//! the same as outside unless the template defines that name itself. Templates are known by their simple names.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::{Parsed, Parser, Reported};
+use crate::ast::{Item, Name, NewName, UnmappedItem};
+use crate::diagnostic::Diagnostic;
+use crate::intern::{Keyword, Symbol};
+use crate::token::{Punct, Token, TokenKind};
+
+/// How many tokens all instances of a run may have together: templates may make instances of each other.
+const MOST_TOKENS: usize = 1 << 20;
+
+/// The templates known so far.
+#[derive(Debug, Default)]
+pub(super) struct Templates {
+    known: HashMap<Symbol, Rc<Template>>,
+    tokens: usize,
+    /// Those of which instances are being made, each inside of the one before.
+    open: Vec<Symbol>,
+}
+
+#[derive(Debug)]
+struct Template {
+    parameters: Vec<Parameter>,
+    body: Vec<Token>,
+    /// Comments, by the positions in `body` that they stand before.
+    docs: Vec<(usize, Vec<String>)>,
+}
+
+#[derive(Debug)]
+struct Parameter {
+    symbol: Symbol,
+    is_const: bool,
+}
+
+impl Parser<'_> {
+    /// What follows `module name` if that is not `{`: `<parameters> { … }`, or `<arguments> name`, which may have more
+    /// parts of the template's name before it.
+    pub(super) fn template(&mut self, first: NewName) -> Parsed<Item> {
+        let mut template = first.name;
+        while self.accept(Punct::Scope).is_some() {
+            template = self.identifier("the name of a template module")?;
+        }
+        let groups = self.angled()?;
+        if self.at(Punct::OpenBrace) {
+            return self.template_definition(first, &groups);
+        }
+        let name = self.new_name_documented("`{`, or the name of the new module,", first.doc)?;
+        self.instance(template, &groups, name)
+    }
+
+    /// `alias template<arguments> name`, inside of a template.
+    pub(super) fn template_alias(&mut self, doc: Vec<String>) -> Parsed<Option<Item>> {
+        let follows = self.peek_second().map(|it| it.kind);
+        if self.word().as_deref() != Some("alias")
+            || !matches!(follows, Some(TokenKind::Identifier | TokenKind::Punct(Punct::Scope)))
+        {
+            return Ok(None);
+        }
+        self.bump();
+        let template = self.scoped_name("the name of a template module")?.parts.pop().ok_or(Reported)?;
+        let groups = self.angled()?;
+        let name = self.new_name_documented("the name of a module", doc)?;
+        self.instance(template, &groups, name).map(Some)
+    }
+
+    /// `<a, b<c, d>>`: what stands between the commas that are not inside of something else.
+    fn angled(&mut self) -> Parsed<Vec<Vec<Token>>> {
+        let open = self.expect(Punct::Less, "the name of a template module")?;
+        let (mut groups, mut group, mut depth) = (Vec::new(), Vec::new(), 0usize);
+        loop {
+            if depth == 0 && self.at(Punct::ShiftRight) {
+                break; // one `>` too many
+            }
+            if depth == 1 && self.at(Punct::ShiftRight) {
+                self.close_angle("an argument")?;
+                let token = self.peek().ok_or(Reported)?;
+                group.push(token);
+                depth = 0;
+                continue;
+            }
+            let Some(token) = self.peek() else { break };
+            match token.kind {
+                TokenKind::Punct(Punct::Greater) if depth == 0 => {
+                    self.bump();
+                    groups.push(group);
+                    return Ok(groups);
+                }
+                TokenKind::Punct(Punct::Comma) if depth == 0 => groups.push(std::mem::take(&mut group)),
+                TokenKind::Punct(Punct::OpenBrace | Punct::CloseBrace | Punct::Semicolon) => break,
+                kind => {
+                    match kind {
+                        TokenKind::Punct(Punct::Less | Punct::OpenParen) => depth += 1,
+                        TokenKind::Punct(Punct::ShiftRight) => depth = depth.saturating_sub(2),
+                        TokenKind::Punct(Punct::Greater | Punct::CloseParen) => depth = depth.saturating_sub(1),
+                        _ => {}
+                    }
+                    group.push(token);
+                }
+            }
+            self.bump();
+        }
+        let error = Diagnostic::error("a list of parameters or arguments is not closed")
+            .at(self.here(), format!("expected `>`, {}", self.found()))
+            .also(open, "opened here");
+        self.report(error);
+        Err(Reported)
+    }
+
+    fn template_definition(&mut self, name: NewName, groups: &[Vec<Token>]) -> Parsed<Item> {
+        let mut parameters = Vec::with_capacity(groups.len());
+        for group in groups {
+            // `typename T`, `const long N`, `sequence<T> S`, …: the name comes last.
+            let Some(last) = group.last().filter(|it| group.len() > 1 && it.kind == TokenKind::Identifier) else {
+                let error = Diagnostic::error("a parameter of a template module has a kind and a name")
+                    .at(group.first().map_or(name.name.span, |it| it.span), "as in `typename T` or `const long N`");
+                self.report(error);
+                self.broken(&name);
+                return Err(Reported);
+            };
+            let is_const = group.first().and_then(|it| Keyword::of(it.symbol)) == Some(Keyword::Const);
+            parameters.push(Parameter { symbol: last.symbol, is_const });
+        }
+        let open = self.expect(Punct::OpenBrace, "the parameters of a template module")?;
+        let start = self.next;
+        self.skip_to_close();
+        let end = self.next.saturating_sub(1);
+        let closed = self.tokens.get(end).is_some_and(|it| it.kind == TokenKind::Punct(Punct::CloseBrace));
+        if !closed || end < start {
+            let error = Diagnostic::error("the body of a template module is not closed").at(open, "opened here");
+            self.report(error);
+            return Err(Reported);
+        }
+        let inside = self.docs.iter().filter(|(at, _)| (start..end).contains(at));
+        let docs = inside.map(|(at, doc)| (at - start, doc.clone())).collect();
+        let template = Template { parameters, body: self.tokens[start..end].to_vec(), docs };
+        self.templates.known.insert(name.name.symbol, Rc::new(template));
+        let (bases, others) = (Vec::new(), Vec::new());
+        Ok(Item::Unmapped(UnmappedItem { keyword: "template module", name, bases, others, body: Some(Vec::new()) }))
+    }
+
+    /// The module that a template becomes.
+    fn instance(&mut self, template: Name, arguments: &[Vec<Token>], name: NewName) -> Parsed<Item> {
+        let text = self.interner.text(template.symbol);
+        let Some(known) = self.templates.known.get(&template.symbol).cloned() else {
+            let error = Diagnostic::error(format!("there is no template module `{text}`"))
+                .at(template.span, "none of this name is defined before");
+            self.report(error);
+            self.broken(&name);
+            return Err(Reported);
+        };
+        if self.templates.open.contains(&template.symbol) {
+            let error = Diagnostic::error(format!("the template module `{text}` contains an instance of itself"))
+                .at(template.span, "it would never end");
+            self.report(error);
+            self.broken(&name);
+            return Err(Reported);
+        }
+        let (wanted, given) = (known.parameters.len(), arguments.len());
+        if wanted != given || arguments.iter().any(Vec::is_empty) {
+            let error = Diagnostic::error(format!("the template module `{text}` has {wanted} parameters"))
+                .at(template.span, format!("{given} arguments are given, and none may be empty"));
+            self.report(error);
+            self.broken(&name);
+            return Err(Reported);
+        }
+        let Some((tokens, docs)) = self.replaced(&known, arguments) else {
+            let error = Diagnostic::error("the instances of template modules are too large")
+                .at(template.span, "here the limit is passed")
+                .note(format!("they may have {MOST_TOKENS} tokens together"));
+            self.report(error);
+            self.broken(&name);
+            return Err(Reported);
+        };
+        self.templates.open.push(template.symbol);
+        let body = self.nested(|parser| parser.within(tokens, docs, &name));
+        self.templates.open.pop();
+        let body = body?;
+        Ok(Item::Module { name, body })
+    }
+
+    /// The body of a template with arguments for its parameters; `None` if that is too much.
+    #[expect(clippy::type_complexity, reason = "the same pair as in the parser, once")]
+    fn replaced(
+        &mut self,
+        template: &Template,
+        arguments: &[Vec<Token>],
+    ) -> Option<(Vec<Token>, Vec<(usize, Vec<String>)>)> {
+        let mut tokens: Vec<Token> = Vec::new();
+        let mut docs = Vec::new();
+        let mut pending = template.docs.iter().peekable();
+        let punct = |punct: Punct, at: Token, symbol| Token { kind: TokenKind::Punct(punct), symbol, ..at };
+        let (open, close) = (self.interner.intern("("), self.interner.intern(")"));
+        for (position, &token) in template.body.iter().enumerate() {
+            while let Some((_, doc)) = pending.next_if(|(at, _)| *at == position) {
+                docs.push((tokens.len(), doc.clone()));
+            }
+            let behind_scope = tokens.last().is_some_and(|it| it.kind == TokenKind::Punct(Punct::Scope));
+            let is_name = token.kind == TokenKind::Identifier && !behind_scope;
+            let parameter = template.parameters.iter().position(|it| is_name && it.symbol == token.symbol);
+            let before = tokens.len();
+            match parameter {
+                None => tokens.push(token),
+                // An expression stays one.
+                Some(index) if template.parameters[index].is_const && arguments[index].len() > 1 => {
+                    tokens.push(punct(Punct::OpenParen, token, open));
+                    tokens.extend(&arguments[index]);
+                    tokens.push(punct(Punct::CloseParen, token, close));
+                }
+                Some(index) => tokens.extend(&arguments[index]),
+            }
+            self.templates.tokens += tokens.len() - before;
+            if self.templates.tokens > MOST_TOKENS {
+                return None;
+            }
+        }
+        Some((tokens, docs))
+    }
+
+    /// Parses the definitions of a module from other tokens than those of the input.
+    fn within(&mut self, tokens: Vec<Token>, docs: Vec<(usize, Vec<String>)>, name: &NewName) -> Parsed<Vec<Item>> {
+        let outer_tokens = std::mem::replace(&mut self.tokens, tokens);
+        let outer_docs = std::mem::replace(&mut self.docs, docs);
+        let outer_events = std::mem::replace(&mut self.events, Vec::new().into_iter().peekable());
+        let outer_pending = std::mem::take(&mut self.pending);
+        let outer_next = std::mem::replace(&mut self.next, 0);
+        let mut body = Vec::new();
+        let result = self.scope(name, |parser| {
+            while parser.peek().is_some() {
+                if let Some(brace) = parser.accept(Punct::CloseBrace) {
+                    parser.report(Diagnostic::error("this `}` closes nothing").at(brace, "no `{` is open here"));
+                    continue;
+                }
+                parser.definition_or_recover(&mut body);
+            }
+            body.append(&mut parser.pending);
+            Ok(())
+        });
+        self.tokens = outer_tokens;
+        self.docs = outer_docs;
+        self.events = outer_events;
+        self.pending = outer_pending;
+        self.next = outer_next;
+        result.map(|()| body)
+    }
+}
