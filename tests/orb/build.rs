@@ -1,8 +1,20 @@
 //! Compiles the interfaces that the tests call.
 
+use std::{env, fs, path::Path};
+
 fn main() {
-    if let Err(error) = spandrel_build::configure().asynchronous_server(true).compile(&["idl/probe.idl"]) {
+    if let Err(error) = compile() {
         eprintln!("{error}");
         std::process::exit(1);
     }
+}
+
+fn compile() -> Result<(), spandrel_build::Error> {
+    spandrel_build::configure().asynchronous_server(true).compile(&["idl/probe.idl"])?;
+    for engine in ["compiled", "interpretive", "adaptive"] {
+        let folder = Path::new(&env::var_os("OUT_DIR").expect("Cargo sets it")).join(engine);
+        fs::create_dir_all(&folder).expect("the folder is ours");
+        spandrel_build::configure().marshal(engine).out_dir(folder).compile(&["idl/engines.idl"])?;
+    }
+    Ok(())
 }

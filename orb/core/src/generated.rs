@@ -11,9 +11,13 @@ pub use spandrel_cdr::{
     FixedSize, FromBound, Ior, Label, LongDouble, Pad, Reference, TypeCode, Typed, ValueModifier, Visibility, WString,
     Wide, decode_fixed_vec, encode_fixed_slice, encode_padded_slice, lend_padded, zerocopy,
 };
-pub use spandrel_cdr::{engine::Compiled, interpret};
+pub use spandrel_cdr::{
+    engine::{Compiled, Value},
+    interpret,
+};
 pub use spandrel_giop::SystemException;
 
+pub use crate::interpreted;
 pub use crate::{
     AsyncReply, Context, DeferredCall, Interface, ObjectRef, Replied, Servant, ServerCall, UserException,
     UserExceptions,

@@ -23,6 +23,9 @@ const MAX_FORWARDS: u32 = 16;
 /// Writes the arguments; called again for each attempt.
 type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
 
+/// Keeps the members of the exception with this repository id, if it is one that the operation raises.
+pub(crate) type Raise<'f> = &'f mut dyn FnMut(&str, &mut Decoder<'_>) -> Option<Result<(), CdrError>>;
+
 /// What is being asked of the object.
 #[derive(Clone, Copy)]
 enum Question<'f, 'a> {
@@ -89,10 +92,31 @@ impl ObjectRef {
         match E::decode(&repository_id, &mut input) {
             Some(Ok(raised)) => Err(raised),
             Some(Err(error)) => Err(unreadable(operation, error, CompletionStatus::Yes).into()),
-            None => Err(SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
-                .with_detail(|| format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
-                .into()),
+            None => Err(unlisted(operation, &repository_id).into()),
         }
+    }
+
+    /// [`ObjectRef::invoke`] without the operation's types: `results` and `raised` keep what they read, the latter if the
+    /// operation raises the exception with this repository id. Then the error says nothing.
+    pub(crate) fn invoke_erased(
+        &self,
+        operation: &'static str,
+        encode: Marshal<'_, '_>,
+        results: &mut dyn FnMut(&mut Decoder<'_>) -> Result<(), CdrError>,
+        raised: Raise<'_>,
+    ) -> Result<(), SystemException> {
+        let reply = self.call(operation, encode)?;
+        let mut input = self.results(&reply);
+        let unreadable = |error| unreadable(operation, error, CompletionStatus::Yes);
+        if reply.kind == ReplyKind::Reply(ReplyStatus::NoException) {
+            return results(&mut input).map_err(unreadable);
+        }
+        let repository_id = input.str().map_err(unreadable)?;
+        Err(match raised(&repository_id, &mut input) {
+            Some(Ok(())) => SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes),
+            Some(Err(error)) => unreadable(error),
+            None => unlisted(operation, &repository_id),
+        })
     }
 
     /// Invokes a one-way operation: returns once the transport has taken the request (sync scope WITH_TRANSPORT).
@@ -383,6 +407,12 @@ fn full(refused: CallFailure) -> CallFailure {
         .with_detail("the server accepts no more connections")
         .with_source(refused.exception);
     CallFailure::new(exception)
+}
+
+/// UNKNOWN for an exception that the operation does not raise.
+fn unlisted(operation: &str, repository_id: &str) -> SystemException {
+    SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
+        .with_detail(|| format!("`{operation}` raised `{repository_id}`, which its IDL does not list"))
 }
 
 /// MARSHAL for a reply that is not what it should be.

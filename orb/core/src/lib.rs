@@ -18,6 +18,8 @@ mod exceptions;
 #[doc(hidden)]
 pub mod generated;
 mod initial;
+#[doc(hidden)]
+pub mod interpreted;
 mod invocation;
 #[cfg(all(test, shuttle))]
 mod models;

@@ -15,6 +15,7 @@
 mod adaptive;
 mod assemble;
 mod bulk;
+mod erased;
 mod macros;
 mod program;
 mod read;
@@ -27,6 +28,7 @@ use std::mem::MaybeUninit;
 
 pub use adaptive::{Adaptive, Compiled, SWITCH_AFTER, Switch, switch_after};
 pub use assemble::{Field, Ops, assemble, most_ops, structure};
+pub use erased::{Arguments, Filled, Held, Place, Received, Results, Value, receive, with_arguments};
 pub use program::{EnumTable, Op, Program};
 pub use types::{CodesItself, Table, opaque_program};
 

@@ -22,10 +22,17 @@ struct Partial<'p> {
 
 impl Drop for Partial<'_> {
     fn drop(&mut self) {
-        for op in self.done.iter().filter(|op| op.owns()) {
-            // SAFETY: the part is there, and nobody will use it any more.
-            unsafe { drop_part(op, self.base) };
-        }
+        // SAFETY: they are there, and nobody will use them any more.
+        unsafe { drop_parts(self.done, self.base) };
+    }
+}
+
+/// # Safety
+/// The parts are there, and used no more.
+pub(super) unsafe fn drop_parts(ops: &[Op], base: *mut u8) {
+    for op in ops.iter().filter(|op| op.owns()) {
+        // SAFETY: as above.
+        unsafe { drop_part(op, base) };
     }
 }
 
@@ -53,10 +60,8 @@ unsafe fn drop_part(op: &Op, base: *mut u8) {
 unsafe fn drop_elements(program: &Program, elements: *mut u8, len: usize) {
     if program.ops.iter().any(|op| op.owns()) {
         for nth in 0..len {
-            for op in program.ops {
-                // SAFETY: as above.
-                unsafe { drop_part(op, elements.add(nth * program.memory as usize)) };
-            }
+            // SAFETY: as above.
+            unsafe { drop_parts(program.ops, elements.add(nth * program.memory as usize)) };
         }
     }
 }
@@ -152,6 +157,7 @@ unsafe fn part(op: &Op, base: *mut u8, input: &mut Decoder<'_>) -> Result<(), Cd
                     Ok(())
                 })?;
             }
+            Op::Array { at, table } if table.count == 1 => value((table.element)().ops, base.add(at as usize), input)?,
             Op::Array { at, table } => {
                 elements((table.element)(), base.add(at as usize), table.count as usize, input)?;
             }

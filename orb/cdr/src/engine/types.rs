@@ -8,7 +8,8 @@ use super::{
     program::{ArrayTable, Op, OpaqueTable, Program, SequenceTable},
 };
 use crate::{
-    BoundedString, BoundedVec, CdrError, Char, Decode, Decoder, Encode, Encoder, FromBound, LongDouble, Reference,
+    Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, Decode, Decoder, Encode, Encoder, Fixed, FromBound,
+    LongDouble, Reference, TypeCode, WString,
 };
 
 /// The table of a type.
@@ -132,6 +133,18 @@ macro_rules! opaque {
 opaque!(
     /// Sixteen octets that are aligned to eight.
     [] LongDouble,
+    /// Of a width that the agreement says.
+    [] char,
+    /// As those.
+    [] WString,
+    /// As those.
+    [const N: usize] BoundedWString<N>,
+    /// Digits, packed.
+    [const D: u16, const S: u16] Fixed<D, S>,
+    /// Says itself what it is.
+    [] TypeCode,
+    /// As that.
+    [] Any,
     /// Bound as it is read.
     [R: Reference + FromBound + 'static] Option<R>,
 );

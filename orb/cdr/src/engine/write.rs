@@ -40,6 +40,9 @@ pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a
                     out.len(len)?;
                     slice((table.element)(), elements, len, out)?;
                 }
+                Op::Array { at, table } if table.count == 1 => {
+                    value((table.element)().ops, base.add(at as usize), out)?;
+                }
                 Op::Array { at, table } => {
                     slice((table.element)(), base.add(at as usize), table.count as usize, out)?;
                 }

@@ -82,6 +82,17 @@ impl<'m> ServerCall<'m> {
         Ok(self.arguments.clone())
     }
 
+    /// The arguments, not yet read.
+    pub(crate) fn unread(&self) -> &Decoder<'m> {
+        &self.arguments
+    }
+
+    /// The same call, for one who answers it in place of this one; nothing of the arguments is left to read.
+    pub(crate) fn again(&self) -> ServerCall<'m> {
+        let arguments = Decoder::new(&[], self.arguments.wire());
+        ServerCall { arguments, ..*self }
+    }
+
     /// Answers with results.
     ///
     /// # Errors
@@ -122,6 +133,7 @@ impl<'m> ServerCall<'m> {
     ///
     /// # Errors
     /// BAD_OPERATION for an operation that nobody knows; MARSHAL for unreadable arguments.
+    #[inline(never)]
     pub fn implicit<S: Servant + ?Sized>(mut self, servant: &S) -> Result<Replied, SystemException> {
         match self.operation() {
             "_is_a" => {

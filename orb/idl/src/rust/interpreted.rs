@@ -8,7 +8,9 @@ use quote::quote;
 
 use super::types::Scope;
 use super::{BadOption, names};
-use crate::model::{DefId, Definition, Struct};
+use crate::model::{DefId, Definition, DefinitionKind, Struct, Type};
+
+pub(super) mod operations;
 
 /// A marshaling engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +81,20 @@ pub(super) fn engine(scope: Scope<'_, '_>, id: DefId) -> Engine {
         return Engine::Compiled;
     }
     scope.cx.engines.of(&scope.cx.model[id].scoped_name)
+}
+
+/// Whether the runtime knows a table for the type: for its own and Rust's, and for those that are not compiled.
+fn has_table(scope: Scope<'_, '_>, ty: &Type) -> bool {
+    match scope.cx.model.resolve(ty) {
+        Type::Sequence { element, .. } | Type::Array { element, .. } => has_table(scope, element),
+        Type::Named(id) => match &scope.cx.model[*id].kind {
+            DefinitionKind::Enum(_) | DefinitionKind::Struct(_) => engine(scope, *id) != Engine::Compiled,
+            DefinitionKind::Interface(body) => !body.is_abstract,
+            _ => false,
+        },
+        Type::ValueBase | Type::AbstractBase => false,
+        _ => true,
+    }
 }
 
 /// Keeps members in CDR's order, so that the engine can move them in blocks.

@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::interpreted::operations;
 use super::method::{self, Context, Method, Parameter, tuple};
 use super::scope;
 use super::structs::sequence;
@@ -106,6 +107,9 @@ fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
 }
 
 fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    if operations::goes_by_tables(scope, method) {
+        return operations::stub(scope, method);
+    }
     let operation = &method.operation;
     let (wide, encode) = (wide(scope, method), encode(scope, method, false));
     if method.oneway {

@@ -4,6 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::docs;
+use super::interpreted::operations;
 use super::method::{self, Method, Parameter, tuple};
 use super::structs::sequence;
 use super::types::{Passing, Scope};
@@ -89,14 +90,14 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
     }
 }
 
-fn servant_path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
+pub(super) fn servant_path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
     scope.beside(interface, &scope.cx.names.interface(interface).servant)
 }
 
 fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let rt = scope.rt();
     let methods = method::flattened(scope.cx, definition.id);
-    let reads = methods.iter().any(Method::sends);
+    let reads = methods.iter().any(|method| method.sends() && !operations::goes_by_tables(scope, method));
     let mutable = reads.then(|| quote! { mut });
     let operation = super::names::own(if methods.is_empty() { "_operation" } else { "operation" });
     let body = if methods.is_empty() {
@@ -118,6 +119,9 @@ fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
 
 /// One operation: read the arguments, call the servant, write what it returns.
 fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    if operations::goes_by_tables(scope, method) {
+        return operations::arm(scope, method);
+    }
     let rt = scope.rt();
     let operation = &method.operation;
     let (ident, servant) = (&method.ident, servant_path(scope, method.owner));

@@ -22,7 +22,7 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
     }
     if interpreted::engine(scope, definition.id) == Engine::Interpretive {
         let table = interpreted::structure(scope, definition, body);
-        return quote! { #declared #table };
+        return quote! { #declared #table #typed };
     }
     let layout = fixed::layout_of_struct(scope, definition.id);
     let codec = codec(scope, definition, body, layout.is_some());

@@ -1,0 +1,64 @@
+//! Values without their types, there and back.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::Wire;
+
+fn octets(values: &[Value<'_>]) -> Vec<u8> {
+    let mut out = Encoder::new(Wire::default());
+    values.iter().try_for_each(|value| value.encode(&mut out)).unwrap();
+    out.to_vec()
+}
+
+#[test]
+fn arguments_are_lent_where_they_were_read() {
+    let (number, texts) = (7u16, vec!["a".to_owned(), "b".to_owned()]);
+    let message = octets(&[
+        Value::of(&number),
+        Value::text("text"),
+        Value::sequence(&[1u8, 2, 3]),
+        Value::sequence(&texts),
+        Value::coded(&Some(1.5f64).unwrap()),
+    ]);
+    let input = Decoder::new(&message, Wire::default());
+    type All<'m> = (u16, Cow<'m, str>, Cow<'m, [u8]>, Vec<String>, f64);
+    let kept = with_arguments(&input, |(number, text, octets, texts, real): &mut All<'_>| {
+        assert!(matches!(text, Cow::Borrowed("text")));
+        assert!(matches!(octets, Cow::Borrowed([1, 2, 3])));
+        texts.push(format!("{number} {real}"));
+        Ok::<_, CdrError>(std::mem::take(texts))
+    });
+    assert_eq!(kept, Ok(vec!["a".into(), "b".into(), "7 1.5".into()]));
+    for len in 0..message.len() {
+        let input = Decoder::new(&message[..len], Wire::default());
+        let refused = with_arguments(&input, |_: &mut All<'_>| -> Result<(), CdrError> { panic!("it was cut off") });
+        assert!(refused.is_err());
+    }
+}
+
+#[test]
+fn results_are_what_a_place_was_filled_with() {
+    let message = octets(&[Value::text("text"), Value::of(&[1i32, 2])]);
+    let received: Result<(String, [i32; 2]), CdrError> =
+        receive(|place| place.fill(&mut Decoder::new(&message, Wire::default())));
+    assert_eq!(received, Ok(("text".into(), [1, 2])));
+    let refused: Result<(String, [i32; 2]), &str> = receive(|place| {
+        place.fill(&mut Decoder::new(&message, Wire::default())).unwrap();
+        Err("all the same")
+    });
+    assert_eq!(refused, Err("all the same"));
+    let cut: Result<(String, [i32; 2]), CdrError> =
+        receive(|place| place.fill(&mut Decoder::new(&message[..10], Wire::default())));
+    assert!(cut.is_err());
+}
+
+#[test]
+fn what_is_held_is_dropped_once() {
+    let counted = std::rc::Rc::new(());
+    let held = Held::new(Some(counted.clone()));
+    assert!(held.is_some());
+    assert_eq!(std::rc::Rc::strong_count(&counted), 2);
+    drop(held);
+    assert_eq!(std::rc::Rc::strong_count(&counted), 1);
+}

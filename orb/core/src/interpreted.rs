@@ -1,0 +1,112 @@
+//! Stubs and skeletons of the interpretive engine: what is left of an operation is the list of its values and one call.
+//!
+//! All that does not depend on the operation's types exists once, here; [`call`] and [`serve`] add what the compiler must
+//! know of them: room for what is received. The tables behind the values belong to `spandrel-cdr`.
+
+use spandrel_cdr::{
+    CdrError, Decoder, Encoder,
+    engine::{self, Arguments, Filled, Held, Place, Results, Value},
+};
+use spandrel_giop::SystemException;
+
+use crate::{ObjectRef, Replied, ServerCall, UserExceptions, invocation::Raise};
+
+/// Invokes a two-way operation: returns what it returns, then its `inout` and `out` parameters.
+///
+/// # Errors
+/// What the operation raises, or the system exception that ended the call.
+#[inline]
+pub fn call<R: Results, E: UserExceptions>(
+    object: &ObjectRef,
+    operation: &'static str,
+    arguments: &[Value<'_>],
+) -> Result<R, E> {
+    engine::receive(|place| ask(object, operation, arguments, place))
+}
+
+/// One for all operations that raise the same.
+#[inline(never)]
+fn ask<'p, E: UserExceptions>(
+    object: &ObjectRef,
+    operation: &'static str,
+    arguments: &[Value<'_>],
+    place: &mut Place<'p>,
+) -> Result<Filled<'p>, E> {
+    let mut exception = None;
+    let raised = &mut |id: &str, input: &mut Decoder<'_>| {
+        E::decode(id, input).map(|read| read.map(|raised| exception = Some(raised)))
+    };
+    match ask_for_all(object, operation, arguments, place, raised) {
+        Ok(filled) => Ok(filled),
+        Err(system) => Err(exception.unwrap_or_else(|| system.into())),
+    }
+}
+
+/// One for all operations. If `raised` kept an exception, the error is not to be looked at.
+fn ask_for_all<'p>(
+    object: &ObjectRef,
+    operation: &'static str,
+    arguments: &[Value<'_>],
+    place: &mut Place<'p>,
+    raised: Raise<'_>,
+) -> Result<Filled<'p>, SystemException> {
+    let mut filled = None;
+    let results = &mut |input: &mut Decoder<'_>| place.fill(input).map(|proof| filled = Some(proof));
+    object.invoke_erased(operation, &|out| encode(arguments, out), results, raised)?;
+    Ok(filled.expect("results were read"))
+}
+
+fn encode<'a>(values: &[Value<'a>], out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    values.iter().try_for_each(|value| value.encode(out))
+}
+
+/// Invokes a one-way operation.
+///
+/// # Errors
+/// The system exception that kept it from being sent; COMPLETED_NO.
+pub fn send_oneway(
+    object: &ObjectRef,
+    operation: &'static str,
+    arguments: &[Value<'_>],
+) -> Result<(), SystemException> {
+    object.send_oneway(operation, |out| encode(arguments, out))
+}
+
+/// Serves a two-way operation: reads the arguments, runs `upcall`, answers with the values that `results` names.
+///
+/// # Errors
+/// The system exception to answer with instead.
+#[inline]
+pub fn serve<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
+    call: &ServerCall<'m>,
+    upcall: impl FnOnce(&mut A) -> Result<R, E>,
+    results: impl for<'r> FnOnce(&'r R, &'r A) -> [Value<'r>; N],
+) -> Result<Replied, SystemException> {
+    engine::with_arguments(call.unread(), |arguments| match &*Held::new(upcall(arguments)) {
+        Ok(returned) => reply(call, &results(returned, arguments)),
+        Err(error) => raise(call, error),
+    })
+}
+
+#[inline(never)]
+fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, SystemException> {
+    call.again().reply(|out| encode(results, out))
+}
+
+#[inline(never)]
+fn raise<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
+    error.raise(call.again())
+}
+
+/// Serves a one-way operation.
+///
+/// # Errors
+/// If the arguments cannot be read, or what the servant failed with; nobody is told.
+#[inline]
+pub fn serve_oneway<'m, A: Arguments<'m>>(
+    call: &ServerCall<'m>,
+    upcall: impl FnOnce(&mut A) -> Result<(), SystemException>,
+) -> Result<Replied, SystemException> {
+    engine::with_arguments(call.unread(), upcall)?;
+    Ok(call.again().finish_oneway())
+}

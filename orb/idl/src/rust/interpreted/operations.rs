@@ -1,0 +1,148 @@
+//! Stubs and skeletons of operations whose values all have tables: a list of values and a call.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::{Engine, has_table};
+use crate::model::{ParameterMode, Type};
+use crate::rust::method::{Method, Parameter, tuple};
+use crate::rust::types::{Passing, Scope};
+use crate::rust::{reference, scope, servant};
+
+/// The runtime has tuples of up to so many values.
+const MOST_VALUES: usize = 8;
+
+/// Whether the operation goes by tables: its interface was chosen to, and all that is received has one.
+pub(in crate::rust) fn goes_by_tables(scope: Scope<'_, '_>, method: &Method<'_>) -> bool {
+    let owner = &scope.cx.model[method.owner].scoped_name;
+    let sent = method.parameters.iter().filter(|parameter| parameter.is_sent());
+    let results = method.result.iter().count() + method.parameters.iter().filter(|one| one.is_returned()).count();
+    let lent = |parameter: &&Parameter<'_>| {
+        parameter.mode == ParameterMode::In && matches!(scope.cx.passing(parameter.ty), Passing::Text | Passing::Slice)
+    };
+    scope.cx.engines.of(owner) == Engine::Interpretive
+        && method.context.is_none()
+        && sent.clone().count() <= MOST_VALUES
+        && results <= MOST_VALUES
+        && sent.filter(|parameter| !lent(parameter)).all(|parameter| has_table(scope, parameter.ty))
+        && method.outs().all(|out| has_table(scope, out.ty))
+        && method.result.is_none_or(|ty| has_table(scope, ty))
+}
+
+/// The body of a stub.
+pub(in crate::rust) fn stub(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let rt = scope.rt();
+    let operation = &method.operation;
+    let wide = reference::wide(scope, method);
+    let sent = method.parameters.iter().filter(|parameter| parameter.is_sent());
+    let values = sent.map(|parameter| value(scope, parameter));
+    if method.oneway {
+        return quote! { #wide #rt::interpreted::send_oneway(&self.0, #operation, &[ #( #values ),* ]) };
+    }
+    let store = store(method);
+    quote! { #wide #rt::interpreted::call(&self.0, #operation, &[ #( #values ),* ]) #store }
+}
+
+/// An argument as it is sent.
+fn value(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> TokenStream {
+    let rt = scope.rt();
+    match (mode, scope.cx.passing(ty)) {
+        (ParameterMode::InOut, _) => quote! { #rt::Value::of(&*#ident) },
+        (_, Passing::Value) => quote! { #rt::Value::of(&#ident) },
+        (_, Passing::Borrowed) => quote! { #rt::Value::of(#ident) },
+        (_, Passing::Text) => quote! { #rt::Value::text(#ident) },
+        (_, Passing::Slice) if has_table(scope, ty) => quote! { #rt::Value::sequence(#ident) },
+        (_, Passing::Slice | Passing::Reference | Passing::WideText) => quote! { #rt::Value::coded(&#ident) },
+    }
+}
+
+/// What follows the call: the results without their tuple, and `inout` parameters receive their values.
+fn store(method: &Method<'_>) -> Option<TokenStream> {
+    let mut locals = method.locals.clone();
+    let mut received: Vec<Ident> = method.result.iter().map(|_| locals.take("result")).collect();
+    let mut kept = received.clone();
+    let mut stores = Vec::new();
+    for parameter in method.parameters.iter().filter(|parameter| parameter.is_returned()) {
+        let ident = &parameter.ident;
+        if parameter.mode == ParameterMode::Out {
+            received.push(ident.clone());
+            kept.push(ident.clone());
+        } else {
+            let value = locals.take(&format!("new_{}", scope::plain(ident)));
+            stores.push(quote! { *#ident = #value; });
+            received.push(value);
+        }
+    }
+    if stores.is_empty() && received.len() != 1 {
+        return None; // they are what is returned, just as they are
+    }
+    let kept = (!kept.is_empty()).then(|| tuple(&kept));
+    Some(quote! { .map(|( #( #received, )* )| { #( #stores )* #kept }) })
+}
+
+/// The arm of a skeleton. Arguments stay where they were read to: the servant is given references.
+pub(in crate::rust) fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let rt = scope.rt();
+    let operation = &method.operation;
+    let (ident, servant) = (&method.ident, servant::servant_path(scope, method.owner));
+    let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
+    let names = sent.iter().map(|parameter| &parameter.ident);
+    let types = sent.iter().map(|parameter| received(scope, parameter));
+    let passed = sent.iter().map(|parameter| pass(scope, parameter));
+    let upcall = quote! {
+        |( #( #names, )* ): &mut ( #( #types, )* )| #servant::#ident(&self.0, #( #passed ),*)
+    };
+    if method.oneway {
+        return quote! { #operation => #rt::interpreted::serve_oneway(&call, #upcall), };
+    }
+    let results = results(scope, method, &sent);
+    quote! { #operation => #rt::interpreted::serve(&call, #upcall, #results), }
+}
+
+/// The closure that names what is sent back, in the order in which it is.
+fn results(scope: Scope<'_, '_>, method: &Method<'_>, sent: &[&Parameter<'_>]) -> TokenStream {
+    let rt = scope.rt();
+    let result: Vec<Ident> = method.result.iter().map(|_| method.local("result")).collect();
+    let outs: Vec<&Ident> = result.iter().chain(method.outs().map(|out| &out.ident)).collect();
+    let kept = sent.iter().map(|Parameter { ident, mode, .. }| match mode {
+        ParameterMode::InOut => quote! { #ident },
+        _ => quote! { _ },
+    });
+    let returned = method.parameters.iter().filter(|parameter| parameter.is_returned());
+    let replied = result.iter().chain(returned.map(|parameter| &parameter.ident));
+    let outs = if outs.is_empty() {
+        quote! { () }
+    } else {
+        tuple(&outs)
+    };
+    quote! { |#outs, ( #( #kept, )* )| [ #( #rt::Value::of(#replied) ),* ] }
+}
+
+/// How the servant is given an argument, from a reference to it.
+fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> TokenStream {
+    match (mode, scope.cx.passing(ty)) {
+        (ParameterMode::In, Passing::Value) => quote! { *#ident },
+        (ParameterMode::In, Passing::Reference) => quote! { #ident.as_ref() },
+        _ => quote! { #ident },
+    }
+}
+
+/// Whether a sequence is one of primitives.
+fn is_number(scope: Scope<'_, '_>, sequence: &Type) -> bool {
+    let model = scope.cx.model;
+    matches!(model.resolve(sequence), Type::Sequence { element, .. } if matches!(model.resolve(element), Type::Primitive(_)))
+}
+
+/// The type of a parameter as the skeleton receives it.
+fn received(scope: Scope<'_, '_>, Parameter { mode, ty, .. }: &Parameter<'_>) -> TokenStream {
+    let rt = scope.rt();
+    match (mode, scope.cx.passing(ty)) {
+        (ParameterMode::In, Passing::Text) => quote! { #rt::Cow<'_, str> },
+        // Nothing but numbers is lent from a message, and structs that are their own encoding.
+        (ParameterMode::In, Passing::Slice) if !has_table(scope, ty) || is_number(scope, ty) => {
+            let element = scope.element(ty);
+            quote! { #rt::Cow<'_, [#element]> }
+        }
+        _ => scope.owned(ty),
+    }
+}

@@ -1,0 +1,209 @@
+//! The engines say the same: each calls, and is called by, every other one.
+#![forbid(unsafe_code)]
+
+use std::sync::{Arc, Mutex};
+
+use spandrel::{ByteOrder, ObjectRef, Orb, Poa};
+
+/// The servant and the calls, once for each engine.
+macro_rules! engine {
+    ($engine:ident, $file:literal) => {
+        mod $engine {
+            include!(concat!(env!("OUT_DIR"), "/", $file, "/engines.rs"));
+
+            use std::fmt::{Debug, Write as _};
+
+            use engines::*;
+            use spandrel::{Any, ObjectRef, SystemException};
+
+            use super::Notes;
+
+            struct Keeper {
+                shade: std::sync::Mutex<Colour>,
+                notes: std::sync::Arc<Notes>,
+            }
+
+            impl Keeper {
+                fn new(notes: std::sync::Arc<Notes>) -> Self {
+                    Self { shade: std::sync::Mutex::new(Colour::Red), notes }
+                }
+            }
+
+            impl BaseServant for Keeper {
+                fn name(&self) -> Result<String, SystemException> {
+                    Ok("keeper".into())
+                }
+
+                fn shade(&self) -> Result<Colour, SystemException> {
+                    Ok(*self.shade.lock().unwrap())
+                }
+
+                fn set_shade(&self, value: Colour) -> Result<(), SystemException> {
+                    *self.shade.lock().unwrap() = value;
+                    Ok(())
+                }
+            }
+
+            impl ShopServant for Keeper {
+                fn nothing(&self) -> Result<(), SystemException> {
+                    Ok(())
+                }
+
+                fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+                    Ok(a + b)
+                }
+
+                fn greet(&self, name: &str, log: &mut String) -> Result<(String, String), SystemException> {
+                    log.push_str(name);
+                    Ok((format!("hello {name}"), name.chars().rev().collect()))
+                }
+
+                fn change(&self, one: &Entry, two: &mut Entry) -> Result<(Entry, Entry), SystemException> {
+                    let old = std::mem::replace(two, one.clone());
+                    Ok((Entry { shade: Colour::Blue, ..one.clone() }, old))
+                }
+
+                fn list(&self, some: &[Entry], more: &mut Entries) -> Result<(Entries, Entries), SystemException> {
+                    let all = [some, more].concat();
+                    more.reverse();
+                    Ok((some.to_vec(), all))
+                }
+
+                fn numbers(&self, some: &[f64], flags: &[u8], plots: &mut Points) -> Result<Doubles, SystemException> {
+                    plots.extend(flags.iter().map(|&flag| Point { x: flag.into(), y: flag.into() }));
+                    Ok(some.iter().map(|number| number * 2.0).collect())
+                }
+
+                fn grow(&self, tree: &Node) -> Result<Node, SystemException> {
+                    Ok(Node { id: tree.id + 1, kids: vec![tree.clone(), tree.clone()] })
+                }
+
+                fn choose(&self, one: &Choice) -> Result<Choice, SystemException> {
+                    Ok(match one {
+                        Choice::Number(number) => Choice::Text(number.to_string()),
+                        Choice::Text(_) => Choice::Unlisted(Colour::Blue),
+                        other => other.clone(),
+                    })
+                }
+
+                fn wrap(&self, value: &Any, text: &str) -> Result<(Any, char), SystemException> {
+                    Ok((value.clone(), text.chars().last().unwrap_or('-')))
+                }
+
+                fn other(&self, one: Option<&Shop>, two: Option<&ObjectRef>) -> Result<Option<Shop>, SystemException> {
+                    Ok(one.cloned().or_else(|| two.map(Shop::unchecked_narrow)))
+                }
+
+                fn fail(&self, how: i32) -> Result<i32, shop::FailError> {
+                    match how {
+                        0 => Ok(42),
+                        1 => Err(Refused { why: "so".into(), r#where: Point { x: 1, y: 2.5 } }.into()),
+                        2 => Err(Empty {}.into()),
+                        3 => panic!("as asked"),
+                        _ => Err(SystemException::bad_param(how as u32, spandrel::CompletionStatus::No).into()),
+                    }
+                }
+
+                fn note(&self, text: &str, one: &Entry) -> Result<(), SystemException> {
+                    self.notes.0.lock().unwrap().push(format!("{text} {one:?}"));
+                    Ok(())
+                }
+
+                fn bounded(&self, one: &Brief, some: &Few) -> Result<Brief, SystemException> {
+                    Ok(format!("{}{}", &one[..1], some.len()).try_into().unwrap())
+                }
+            }
+
+            fn entry(n: u8) -> Entry {
+                Entry {
+                    name: format!("entry {n}"),
+                    shade: if n % 2 == 0 { Colour::Green } else { Colour::Blue },
+                    place: Point { x: -i16::from(n), y: f64::from(n) / 3.0 },
+                    good: n > 1,
+                    data: (0..n).collect(),
+                }
+            }
+
+            /// Calls everything; what came back, as text.
+            pub(super) fn call(object: &ObjectRef) -> String {
+                let shop = Shop::narrow(object).unwrap();
+                let mut said = String::new();
+                let mut say = |value: &dyn Debug| writeln!(said, "{value:?}").unwrap();
+                shop.nothing().unwrap();
+                say(&shop.add(20, 22).unwrap());
+                say(&shop.name().unwrap());
+                shop.set_shade(Colour::Green).unwrap();
+                say(&shop.shade().unwrap());
+                let mut log = "log: ".to_owned();
+                say(&(shop.greet("Straße", &mut log).unwrap(), log));
+                let mut two = entry(2);
+                say(&(shop.change(&entry(1), &mut two).unwrap(), two));
+                let mut more: Vec<Entry> = (5..9).map(entry).collect();
+                say(&(shop.list(&[entry(3), entry(4)], &mut more).unwrap(), more));
+                let (octets, mut plots) = (vec![7; 3000], vec![Point { x: 1, y: -1.0 }; 90]);
+                say(&(shop.numbers(&vec![0.5; 600], &octets, &mut plots).unwrap(), plots));
+                let tree = Node { id: 1, kids: vec![Node { id: 2, kids: vec![] }; 3] };
+                say(&shop.grow(&tree).unwrap());
+                for choice in [Choice::Number(7), Choice::Text("text".into()), Choice::Unlisted(Colour::Blue)] {
+                    say(&shop.choose(&choice).unwrap());
+                }
+                let (any, last) = shop.wrap(&Any::new(&entry(9)).unwrap(), "gruß €").unwrap();
+                say(&(any.extract::<Entry>().unwrap(), last));
+                say(&(shop.other(Some(&shop), None).unwrap() == Some(shop.clone())));
+                say(&shop.other(None, Some(object)).unwrap().is_some());
+                say(&shop.other(None, None).unwrap().is_some());
+                for how in 0..5 {
+                    say(&shop.fail(how).map_err(|error| error.to_string()));
+                }
+                shop.note("a note", &entry(1)).unwrap();
+                shop.nothing().unwrap();
+                say(&shop.bounded(&"abcde".try_into().unwrap(), &vec![1, 2].try_into().unwrap()).unwrap());
+                said
+            }
+
+            pub(super) fn serve(poa: &spandrel::Poa, notes: &std::sync::Arc<Notes>) -> ObjectRef {
+                poa.activate(ShopSkeleton::new(Keeper::new(std::sync::Arc::clone(notes)))).unwrap()
+            }
+        }
+    };
+}
+
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+engine!(compiled, "compiled");
+engine!(interpretive, "interpretive");
+engine!(adaptive, "adaptive");
+
+type Serve = fn(&Poa, &Arc<Notes>) -> ObjectRef;
+type Call = fn(&ObjectRef) -> String;
+
+const SERVERS: [Serve; 3] = [compiled::serve, interpretive::serve, adaptive::serve];
+const CLIENTS: [Call; 3] = [compiled::call, interpretive::call, adaptive::call];
+
+#[test]
+fn every_engine_understands_every_other() {
+    let mut all = Vec::new();
+    let notes = Arc::new(Notes::default());
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        for serve in SERVERS {
+            let server = Orb::builder().byte_order(order).build();
+            let poa = Poa::root(&server).unwrap();
+            let object = serve(&poa, &notes).to_string();
+            for (order, call) in
+                CLIENTS.into_iter().flat_map(|call| [(ByteOrder::Big, call), (ByteOrder::Little, call)])
+            {
+                let client = Orb::builder().byte_order(order).build();
+                all.push(call(&client.string_to_object(&object).unwrap()));
+            }
+            server.shutdown(true).unwrap();
+        }
+    }
+    assert!(all[0].contains("hello Straße") && all[0].contains("Refused"), "{}", all[0]);
+    for said in &all {
+        assert_eq!(said, &all[0]);
+    }
+    let notes = notes.0.lock().unwrap();
+    assert_eq!(notes.len(), all.len());
+    assert!(notes.iter().all(|note| note.starts_with("a note Entry { name: \"entry 1\"")), "{notes:?}");
+}
