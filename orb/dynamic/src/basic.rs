@@ -1,0 +1,363 @@
+//! Values of basic types, and the operations that insert and get them (16.2.3.8).
+//!
+//! They act on the value itself if its type has no components, and otherwise on its current component.
+
+use spandrel_cdr::{Any, Char, Decimal, Ior, LongDouble, TcKind, TypeCode, WString};
+
+use crate::{
+    DynAny, DynAnyError,
+    dyn_any::{Value, has_components},
+};
+
+/// A value without components.
+#[derive(Clone, Debug)]
+pub(crate) enum Leaf {
+    Boolean(bool),
+    Octet(u8),
+    Char(Char),
+    WChar(char),
+    Short(i16),
+    UShort(u16),
+    Long(i32),
+    ULong(u32),
+    LongLong(i64),
+    ULongLong(u64),
+    Float(f32),
+    Double(f64),
+    LongDouble(LongDouble),
+    String(String),
+    WString(WString),
+    Any(Any),
+    TypeCode(TypeCode),
+    Reference(Ior),
+    Enum(u32),
+    Fixed(Decimal),
+}
+
+impl Leaf {
+    /// The default value of a type that has no components (16.2.2); `None` for types without dynamic values.
+    pub(crate) fn default_of(of: &TypeCode) -> Option<Self> {
+        Some(match of.kind() {
+            TcKind::Boolean => Self::Boolean(false),
+            TcKind::Octet => Self::Octet(0),
+            TcKind::Char => Self::Char(Char(0)),
+            TcKind::WChar => Self::WChar('\0'),
+            TcKind::Short => Self::Short(0),
+            TcKind::UShort => Self::UShort(0),
+            TcKind::Long => Self::Long(0),
+            TcKind::ULong => Self::ULong(0),
+            TcKind::LongLong => Self::LongLong(0),
+            TcKind::ULongLong => Self::ULongLong(0),
+            TcKind::Float => Self::Float(0.0),
+            TcKind::Double => Self::Double(0.0),
+            TcKind::LongDouble => Self::LongDouble(LongDouble::default()),
+            TcKind::String => Self::String(String::new()),
+            TcKind::WString => Self::WString(WString::new()),
+            TcKind::Any => Self::Any(Any::default()),
+            TcKind::TypeCode => Self::TypeCode(TypeCode::NULL),
+            TcKind::ObjRef | TcKind::Component | TcKind::Home => Self::Reference(Ior::default()),
+            TcKind::Enum => Self::Enum(0),
+            TcKind::Fixed => Self::Fixed(Decimal::ZERO),
+            _ => return None,
+        })
+    }
+}
+
+impl PartialEq for Leaf {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Boolean(a), Self::Boolean(b)) => a == b,
+            (Self::Octet(a), Self::Octet(b)) => a == b,
+            (Self::Char(a), Self::Char(b)) => a == b,
+            (Self::WChar(a), Self::WChar(b)) => a == b,
+            (Self::Short(a), Self::Short(b)) => a == b,
+            (Self::UShort(a), Self::UShort(b)) => a == b,
+            (Self::Long(a), Self::Long(b)) => a == b,
+            (Self::ULong(a), Self::ULong(b)) | (Self::Enum(a), Self::Enum(b)) => a == b,
+            (Self::LongLong(a), Self::LongLong(b)) => a == b,
+            (Self::ULongLong(a), Self::ULongLong(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Double(a), Self::Double(b)) => a.to_bits() == b.to_bits(),
+            (Self::LongDouble(a), Self::LongDouble(b)) => a == b,
+            (Self::String(a), Self::String(b)) => a == b,
+            (Self::WString(a), Self::WString(b)) => a == b,
+            (Self::Any(a), Self::Any(b)) => a == b,
+            (Self::TypeCode(a), Self::TypeCode(b)) => a.equivalent(b),
+            (Self::Reference(a), Self::Reference(b)) => a == b,
+            (Self::Fixed(a), Self::Fixed(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl DynAny {
+    /// What inserting and getting acts on.
+    fn slot(&self) -> Result<&Self, DynAnyError> {
+        if !has_components(self.kind()) {
+            return Ok(self);
+        }
+        let at = self.at.ok_or(NO_CURRENT)?;
+        self.components().get(at).filter(|component| !has_components(component.kind())).ok_or(DynAnyError::TypeMismatch)
+    }
+
+    fn leaf(&self) -> Result<&Leaf, DynAnyError> {
+        match &self.slot()?.value {
+            Value::Leaf(leaf) => Ok(leaf),
+            _ => Err(DynAnyError::TypeMismatch),
+        }
+    }
+
+    /// Puts `leaf` in its place, if `fits` accepts what stands there and its type.
+    pub(crate) fn put(
+        &mut self,
+        leaf: Leaf,
+        fits: impl FnOnce(&Leaf, &TypeCode) -> Result<(), DynAnyError>,
+    ) -> Result<(), DynAnyError> {
+        let slot = self.slot()?;
+        fits(self.leaf()?, &slot.resolved())?;
+        if self.kind() == TcKind::Union && self.at == Some(0) {
+            // The member depends on it.
+            let discriminator = Self::made_of(slot.type_code(), Value::Leaf(leaf));
+            let mut union = self.as_union()?;
+            union.set_discriminator(&discriminator)?;
+            self.at = Some(0);
+            return Ok(());
+        }
+        match self.at.filter(|_| has_components(self.kind())) {
+            Some(at) => self.components_mut()[at].value = Value::Leaf(leaf),
+            None => self.value = Value::Leaf(leaf),
+        }
+        Ok(())
+    }
+}
+
+pub(crate) const NO_CURRENT: DynAnyError = DynAnyError::InvalidValue("there is no current component");
+
+macro_rules! basic {
+    ($($variant:ident: $insert:ident, $get:ident, $type:ty, $idl:literal;)*) => {
+        /// Values of basic types. Each is for this type only: [`DynAnyError::TypeMismatch`] for others, and for components that
+        /// have components themselves; [`DynAnyError::InvalidValue`] if there are components, and none is the current one.
+        impl DynAny {
+            $(
+                #[doc = concat!("Inserts a value of IDL type `", $idl, "`.")]
+                ///
+                /// # Errors
+                /// As for all basic types; strings beyond their bound are [`DynAnyError::InvalidValue`].
+                pub fn $insert(&mut self, value: $type) -> Result<(), DynAnyError> {
+                    self.put(Leaf::$variant(value), |old, _| match old {
+                        Leaf::$variant(_) => Ok(()),
+                        _ => Err(DynAnyError::TypeMismatch),
+                    })
+                }
+
+                #[doc = concat!("Gets a value of IDL type `", $idl, "`.")]
+                ///
+                /// # Errors
+                /// As for all basic types.
+                pub fn $get(&self) -> Result<$type, DynAnyError> {
+                    match self.leaf()? {
+                        Leaf::$variant(value) => Ok(value.clone()),
+                        _ => Err(DynAnyError::TypeMismatch),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+basic! {
+    Boolean: insert_boolean, boolean, bool, "boolean";
+    Octet: insert_octet, octet, u8, "octet";
+    Char: insert_char, char, Char, "char";
+    WChar: insert_wchar, wchar, char, "wchar";
+    Short: insert_short, short, i16, "short";
+    UShort: insert_ushort, ushort, u16, "unsigned short";
+    Long: insert_long, long, i32, "long";
+    ULong: insert_ulong, ulong, u32, "unsigned long";
+    LongLong: insert_longlong, longlong, i64, "long long";
+    ULongLong: insert_ulonglong, ulonglong, u64, "unsigned long long";
+    Float: insert_float, float, f32, "float";
+    Double: insert_double, double, f64, "double";
+    LongDouble: insert_longdouble, longdouble, LongDouble, "long double";
+    Any: insert_any, any, Any, "any";
+    TypeCode: insert_typecode, typecode, TypeCode, "CORBA::TypeCode";
+}
+
+/// Texts, references and dynamic values in an `any`; with the errors of the other basic types.
+impl DynAny {
+    /// Inserts a `string`.
+    ///
+    /// # Errors
+    /// As for all basic types; [`DynAnyError::InvalidValue`] beyond the type's bound.
+    pub fn insert_string(&mut self, value: &str) -> Result<(), DynAnyError> {
+        self.put(Leaf::String(value.to_owned()), |old, of| match old {
+            Leaf::String(_) => check_bound(value, of),
+            _ => Err(DynAnyError::TypeMismatch),
+        })
+    }
+
+    /// Gets a `string`.
+    ///
+    /// # Errors
+    /// As for all basic types.
+    pub fn string(&self) -> Result<&str, DynAnyError> {
+        match self.leaf()? {
+            Leaf::String(value) => Ok(value),
+            _ => Err(DynAnyError::TypeMismatch),
+        }
+    }
+
+    /// Inserts a `wstring`.
+    ///
+    /// # Errors
+    /// As for all basic types; [`DynAnyError::InvalidValue`] beyond the type's bound.
+    pub fn insert_wstring(&mut self, value: &str) -> Result<(), DynAnyError> {
+        self.put(Leaf::WString(value.into()), |old, of| match old {
+            Leaf::WString(_) => check_bound(value, of),
+            _ => Err(DynAnyError::TypeMismatch),
+        })
+    }
+
+    /// Gets a `wstring`.
+    ///
+    /// # Errors
+    /// As for all basic types.
+    pub fn wstring(&self) -> Result<&str, DynAnyError> {
+        match self.leaf()? {
+            Leaf::WString(value) => Ok(value),
+            _ => Err(DynAnyError::TypeMismatch),
+        }
+    }
+
+    /// Inserts an object reference; the default one is nil.
+    ///
+    /// # Errors
+    /// As for all basic types.
+    pub fn insert_reference(&mut self, value: &Ior) -> Result<(), DynAnyError> {
+        self.put(Leaf::Reference(value.clone()), |old, _| match old {
+            Leaf::Reference(_) => Ok(()),
+            _ => Err(DynAnyError::TypeMismatch),
+        })
+    }
+
+    /// Gets an object reference.
+    ///
+    /// # Errors
+    /// As for all basic types.
+    pub fn reference(&self) -> Result<&Ior, DynAnyError> {
+        match self.leaf()? {
+            Leaf::Reference(value) => Ok(value),
+            _ => Err(DynAnyError::TypeMismatch),
+        }
+    }
+
+    /// Inserts a value into an `any`.
+    ///
+    /// # Errors
+    /// As for all basic types; a value that has no CDR form.
+    pub fn insert_dyn_any(&mut self, value: &Self) -> Result<(), DynAnyError> {
+        self.insert_any(value.to_any()?)
+    }
+
+    /// Takes the value in an `any` apart.
+    ///
+    /// # Errors
+    /// As for all basic types; those of [`DynAny::new`].
+    pub fn dyn_any(&self) -> Result<Self, DynAnyError> {
+        Self::new(&self.any()?)
+    }
+}
+
+fn check_bound(text: &str, of: &TypeCode) -> Result<(), DynAnyError> {
+    let bound = of.length()? as usize;
+    if bound > 0 && text.chars().count() > bound {
+        return Err(DynAnyError::InvalidValue("the string is longer than its type allows"));
+    }
+    Ok(())
+}
+
+/// The sequence or array that the operations for many values of a basic type act on: the value itself, or its current
+/// component.
+impl DynAny {
+    fn many(&self) -> Result<&Self, DynAnyError> {
+        let is_many = |it: &&Self| matches!(it.kind(), TcKind::Sequence | TcKind::Array);
+        if let Some(own) = Some(self).filter(is_many)
+            && own.resolved().content_type().is_ok_and(|of| !has_components(of.without_aliases().kind()))
+        {
+            return Ok(own);
+        }
+        if !has_components(self.kind()) {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        let at = self.at.ok_or(NO_CURRENT)?;
+        self.components().get(at).filter(is_many).ok_or(DynAnyError::TypeMismatch)
+    }
+
+    fn put_many(&mut self, leaves: Vec<Leaf>, kind: TcKind) -> Result<(), DynAnyError> {
+        let many = self.many()?;
+        let is_own = std::ptr::eq(many, self);
+        let resolved = many.resolved();
+        let element = resolved.content_type()?;
+        if element.without_aliases().kind() != kind {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        crate::sequence::check_len(&resolved, leaves.len())?;
+        let parts = leaves.into_iter().map(|leaf| Self::made_of(&element, Value::Leaf(leaf))).collect();
+        let at = self.at;
+        match at.filter(|_| !is_own) {
+            Some(at) => self.components_mut()[at].set_parts(parts),
+            None => self.set_parts(parts),
+        }
+        Ok(())
+    }
+}
+
+macro_rules! many {
+    ($($variant:ident: $insert:ident, $get:ident, $type:ty, $idl:literal;)*) => {
+        /// Sequences and arrays of basic types at once. [`DynAnyError::TypeMismatch`] if neither the value nor its current
+        /// component is one of this type; [`DynAnyError::InvalidValue`] for a number of elements that the type does not allow.
+        impl DynAny {
+            $(
+                #[doc = concat!("Inserts all elements of a sequence or array of `", $idl, "`.")]
+                ///
+                /// # Errors
+                /// As for all sequences of basic types.
+                pub fn $insert(&mut self, values: &[$type]) -> Result<(), DynAnyError> {
+                    self.put_many(values.iter().copied().map(Leaf::$variant).collect(), TcKind::$variant)
+                }
+
+                #[doc = concat!("Gets all elements of a sequence or array of `", $idl, "`.")]
+                ///
+                /// # Errors
+                /// As for all sequences of basic types.
+                pub fn $get(&self) -> Result<Vec<$type>, DynAnyError> {
+                    let many = self.many()?;
+                    if many.resolved().content_type()?.without_aliases().kind() != TcKind::$variant {
+                        return Err(DynAnyError::TypeMismatch);
+                    }
+                    let element = |part: &DynAny| match part.value {
+                        Value::Leaf(Leaf::$variant(value)) => Ok(value),
+                        _ => Err(DynAnyError::TypeMismatch),
+                    };
+                    many.components().iter().map(element).collect()
+                }
+            )*
+        }
+    };
+}
+
+many! {
+    Boolean: insert_boolean_seq, boolean_seq, bool, "boolean";
+    Octet: insert_octet_seq, octet_seq, u8, "octet";
+    Char: insert_char_seq, char_seq, Char, "char";
+    WChar: insert_wchar_seq, wchar_seq, char, "wchar";
+    Short: insert_short_seq, short_seq, i16, "short";
+    UShort: insert_ushort_seq, ushort_seq, u16, "unsigned short";
+    Long: insert_long_seq, long_seq, i32, "long";
+    ULong: insert_ulong_seq, ulong_seq, u32, "unsigned long";
+    LongLong: insert_longlong_seq, longlong_seq, i64, "long long";
+    ULongLong: insert_ulonglong_seq, ulonglong_seq, u64, "unsigned long long";
+    Float: insert_float_seq, float_seq, f32, "float";
+    Double: insert_double_seq, double_seq, f64, "double";
+    LongDouble: insert_longdouble_seq, longdouble_seq, LongDouble, "long double";
+}

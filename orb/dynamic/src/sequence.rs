@@ -1,0 +1,127 @@
+//! What only sequences and arrays can do (16.2.8, 16.2.9).
+
+use spandrel_cdr::{Any, TcKind, TypeCode};
+
+use crate::{DynAny, DynAnyError, octets::Meter};
+
+/// A sequence: IDL `DynSequence`.
+#[derive(Debug)]
+pub struct DynSequence<'d>(&'d mut DynAny);
+
+/// An array, one dimension of it: IDL `DynArray`.
+#[derive(Debug)]
+pub struct DynArray<'d>(&'d mut DynAny);
+
+impl DynAny {
+    /// The value as a sequence.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is none.
+    pub fn as_sequence(&mut self) -> Result<DynSequence<'_>, DynAnyError> {
+        if self.kind() == TcKind::Sequence { Ok(DynSequence(self)) } else { Err(DynAnyError::TypeMismatch) }
+    }
+
+    /// The value as an array.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is none.
+    pub fn as_array(&mut self) -> Result<DynArray<'_>, DynAnyError> {
+        if self.kind() == TcKind::Array { Ok(DynArray(self)) } else { Err(DynAnyError::TypeMismatch) }
+    }
+}
+
+/// Refuses a number of elements that a sequence's bound or an array's length does not allow.
+pub(crate) fn check_len(of: &TypeCode, len: usize) -> Result<(), DynAnyError> {
+    let said = of.length()? as usize;
+    let fits = match of.kind() {
+        TcKind::Array => len == said,
+        _ => said == 0 || len <= said,
+    };
+    if fits { Ok(()) } else { Err(DynAnyError::InvalidValue("the type does not allow so many elements")) }
+}
+
+impl DynSequence<'_> {
+    /// How many elements there are (`get_length`).
+    #[must_use]
+    pub fn length(&self) -> u32 {
+        u32::try_from(self.0.component_count()).unwrap_or(u32::MAX)
+    }
+
+    /// Cuts off elements, or adds such of default value. If elements were added and none was current, the first of them
+    /// is; if the current one was cut off, none is.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] beyond the bound; [`DynAnyError::TooLarge`] for more than [`DynAny::COMPONENTS`].
+    pub fn set_length(&mut self, len: u32) -> Result<(), DynAnyError> {
+        let resolved = self.0.resolved();
+        let len = len as usize;
+        check_len(&resolved, len)?;
+        let element = resolved.content_type()?;
+        let old = self.0.component_count();
+        let mut meter = Meter::new(DynAny::COMPONENTS);
+        let more = (old..len).map(|_| DynAny::default_of(&element, &mut meter)).collect::<Result<Vec<_>, _>>()?;
+        let mut parts = self.0.components().to_vec();
+        parts.truncate(len);
+        parts.extend(more);
+        let at = self.0.at.or((len > old).then_some(old));
+        self.0.set_parts(parts);
+        self.0.at = at.filter(|at| *at < len);
+        Ok(())
+    }
+}
+
+/// Both have elements, of one type.
+macro_rules! elements {
+    ($($view:ident)*) => {$(
+        impl $view<'_> {
+            /// The elements (`get_elements`).
+            ///
+            /// # Errors
+            /// As [`DynAny::to_any`].
+            pub fn elements(&self) -> Result<Vec<Any>, DynAnyError> {
+                self.0.components().iter().map(DynAny::to_any).collect()
+            }
+
+            /// Replaces all elements; the first becomes the current one.
+            ///
+            /// # Errors
+            /// [`DynAnyError::TypeMismatch`] if one is of another type; [`DynAnyError::InvalidValue`] for a number of them that
+            /// the type does not allow.
+            pub fn set_elements(&mut self, elements: &[Any]) -> Result<(), DynAnyError> {
+                let elements = elements.iter().map(DynAny::new).collect::<Result<Vec<_>, _>>()?;
+                self.set_elements_as_dyn_any(&elements)
+            }
+
+            /// The elements, taken apart (`get_elements_as_dyn_any`).
+            #[must_use]
+            pub fn elements_as_dyn_any(&self) -> &[DynAny] {
+                self.0.components()
+            }
+
+            /// Replaces all elements; the first becomes the current one.
+            ///
+            /// # Errors
+            /// As for [`Any`]s.
+            pub fn set_elements_as_dyn_any(&mut self, elements: &[DynAny]) -> Result<(), DynAnyError> {
+                let resolved = self.0.resolved();
+                check_len(&resolved, elements.len())?;
+                let of = resolved.content_type()?;
+                let parts = elements.iter().map(|element| element.retyped(&of));
+                self.0.set_parts(parts.collect::<Result<_, _>>()?);
+                Ok(())
+            }
+        }
+    )*};
+}
+
+elements!(DynSequence DynArray);
+
+impl DynAny {
+    /// A copy that says it is of this type.
+    pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
+        if !self.type_code().equivalent(of) {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        Ok(Self::made_of(of, self.value.clone()))
+    }
+}

@@ -1,0 +1,135 @@
+//! What only decimals and enums can do (16.2.4, 16.2.5).
+
+use spandrel_cdr::{Decimal, FixedError, TcKind, TypeCode};
+
+use crate::{DynAny, DynAnyError, basic::Leaf, dyn_any::Value, octets::digits_and_scale};
+
+/// A value of a `fixed` type: IDL `DynFixed`.
+#[derive(Debug)]
+pub struct DynFixed<'d>(&'d mut DynAny);
+
+/// A value of an enum: IDL `DynEnum`.
+#[derive(Debug)]
+pub struct DynEnum<'d>(&'d mut DynAny);
+
+impl DynAny {
+    /// The value as one of a `fixed` type.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is none.
+    pub fn as_fixed(&mut self) -> Result<DynFixed<'_>, DynAnyError> {
+        if self.kind() == TcKind::Fixed { Ok(DynFixed(self)) } else { Err(DynAnyError::TypeMismatch) }
+    }
+
+    /// The value as one of an enum.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is none.
+    pub fn as_enum(&mut self) -> Result<DynEnum<'_>, DynAnyError> {
+        if self.kind() == TcKind::Enum { Ok(DynEnum(self)) } else { Err(DynAnyError::TypeMismatch) }
+    }
+}
+
+impl DynFixed<'_> {
+    /// The number.
+    #[must_use]
+    pub fn decimal(&self) -> Decimal {
+        match &self.0.value {
+            Value::Leaf(Leaf::Fixed(value)) => *value,
+            _ => Decimal::ZERO,
+        }
+    }
+
+    /// The number as text, as IDL writes it (`get_value`).
+    #[must_use]
+    pub fn value(&self) -> String {
+        self.decimal().to_string()
+    }
+
+    /// Sets the number from text, as IDL writes it. False if digits after the point were cut off, for which the type has no
+    /// room.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for a text that is no number; [`DynAnyError::InvalidValue`] if the type has too few digits
+    /// before the point. The value is left as it was.
+    pub fn set_value(&mut self, text: &str) -> Result<bool, DynAnyError> {
+        let text = text.trim();
+        match text.parse() {
+            Ok(value) => self.set_decimal(value),
+            Err(FixedError::NotANumber) => Err(DynAnyError::TypeMismatch),
+            Err(_) => self.set_long(text),
+        }
+    }
+
+    /// A text of more than 31 digits: those after the point are cut off.
+    fn set_long(&mut self, text: &str) -> Result<bool, DynAnyError> {
+        let scale = usize::from(digits_and_scale(&self.0.resolved())?.1);
+        let point = text.find('.').ok_or(TOO_MANY_DIGITS)?;
+        let kept = &text[..text.len().min(point + 1 + scale)];
+        self.set_decimal(kept.parse().map_err(|_| TOO_MANY_DIGITS)?).map(|_| false)
+    }
+
+    /// Sets the number; as [`DynFixed::set_value`].
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] if the type has too few digits before the point.
+    pub fn set_decimal(&mut self, value: Decimal) -> Result<bool, DynAnyError> {
+        let (digits, scale) = digits_and_scale(&self.0.resolved())?;
+        let kept = value.truncate(scale);
+        if kept.digits().saturating_sub(kept.scale()) > digits - scale {
+            return Err(TOO_MANY_DIGITS);
+        }
+        self.0.value = Value::Leaf(Leaf::Fixed(kept));
+        Ok(kept == value)
+    }
+}
+
+const TOO_MANY_DIGITS: DynAnyError = DynAnyError::InvalidValue("the number has too many digits before the point");
+
+impl DynEnum<'_> {
+    /// The place of the enumerator (`get_as_ulong`).
+    #[must_use]
+    pub fn as_ulong(&self) -> u32 {
+        match &self.0.value {
+            Value::Leaf(Leaf::Enum(value)) => *value,
+            _ => 0,
+        }
+    }
+
+    /// The name of the enumerator (`get_as_string`); empty if the type code does not say the names.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] for an enum without enumerators, which only a hostile type code has.
+    pub fn as_string(&self) -> Result<String, DynAnyError> {
+        let resolved = self.0.resolved();
+        resolved.member_name(self.as_ulong() as usize).map(str::to_owned).map_err(|_| NO_ENUMERATOR)
+    }
+
+    /// Sets the enumerator by its place.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] if there is no such.
+    pub fn set_as_ulong(&mut self, value: u32) -> Result<(), DynAnyError> {
+        if value as usize >= self.0.resolved().member_count()? {
+            return Err(NO_ENUMERATOR);
+        }
+        self.0.value = Value::Leaf(Leaf::Enum(value));
+        Ok(())
+    }
+
+    /// Sets the enumerator by its name.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] if there is no such.
+    pub fn set_as_string(&mut self, name: &str) -> Result<(), DynAnyError> {
+        let found = enumerators(&self.0.resolved())?.iter().position(|enumerator| enumerator == name);
+        let value = found.and_then(|found| u32::try_from(found).ok()).ok_or(NO_ENUMERATOR)?;
+        self.set_as_ulong(value)
+    }
+}
+
+const NO_ENUMERATOR: DynAnyError = DynAnyError::InvalidValue("the enum has no such enumerator");
+
+fn enumerators(of: &TypeCode) -> Result<Vec<String>, DynAnyError> {
+    (0..of.member_count()?).map(|index| Ok(of.member_name(index)?.to_owned())).collect()
+}

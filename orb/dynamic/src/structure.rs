@@ -1,0 +1,141 @@
+//! What only structs and exceptions can do (16.2.6).
+
+use spandrel_cdr::{Any, TcKind, TypeCode};
+
+use crate::{DynAny, DynAnyError, basic::NO_CURRENT};
+
+/// A struct or an exception: IDL `DynStruct`.
+#[derive(Debug)]
+pub struct DynStruct<'d>(&'d mut DynAny);
+
+/// A member and its value: IDL `DynamicAny::NameValuePair`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NameValuePair {
+    /// The member's name, or empty.
+    pub id: String,
+    /// Its value.
+    pub value: Any,
+}
+
+/// A member and its value, taken apart: IDL `DynamicAny::NameDynAnyPair`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynNamePair {
+    /// The member's name, or empty.
+    pub id: String,
+    /// Its value.
+    pub value: DynAny,
+}
+
+impl DynAny {
+    /// The value as a struct or exception.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is neither.
+    pub fn as_struct(&mut self) -> Result<DynStruct<'_>, DynAnyError> {
+        match self.kind() {
+            TcKind::Struct | TcKind::Except => Ok(DynStruct(self)),
+            _ => Err(DynAnyError::TypeMismatch),
+        }
+    }
+}
+
+/// The members of a struct, exception or value type: inherited ones first.
+pub(crate) fn members_of(of: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAnyError> {
+    let mut members = match of.concrete_base_type() {
+        Ok(Some(base)) => members_of(&base.without_aliases())?,
+        _ => Vec::new(),
+    };
+    for index in 0..of.member_count()? {
+        members.push((of.member_name(index)?.to_owned(), of.member_type(index)?));
+    }
+    Ok(members)
+}
+
+/// The member at the current position.
+pub(crate) fn current(of: &DynAny) -> Result<(String, TypeCode), DynAnyError> {
+    let members = members_of(&of.resolved())?;
+    if members.is_empty() {
+        return Err(DynAnyError::TypeMismatch);
+    }
+    members.into_iter().nth(of.at.ok_or(NO_CURRENT)?).ok_or(NO_CURRENT)
+}
+
+pub(crate) fn pairs(of: &DynAny) -> Result<Vec<DynNamePair>, DynAnyError> {
+    let members = members_of(&of.resolved())?.into_iter().zip(of.components());
+    Ok(members.map(|((id, _), value)| DynNamePair { id, value: value.clone() }).collect())
+}
+
+/// Replaces all members. Names must be those of the type, but either side may leave them out.
+pub(crate) fn set_pairs(of: &mut DynAny, given: &[DynNamePair]) -> Result<(), DynAnyError> {
+    let members = members_of(&of.resolved())?;
+    if members.len() != given.len() {
+        return Err(DynAnyError::InvalidValue("the type has another number of members"));
+    }
+    let parts = members.iter().zip(given).map(|((name, of), pair)| {
+        if !name.is_empty() && !pair.id.is_empty() && *name != pair.id {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        pair.value.retyped(of)
+    });
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    of.set_parts(parts);
+    Ok(())
+}
+
+pub(crate) fn to_any_pairs(pairs: Vec<DynNamePair>) -> Result<Vec<NameValuePair>, DynAnyError> {
+    pairs.into_iter().map(|pair| Ok(NameValuePair { id: pair.id, value: pair.value.to_any()? })).collect()
+}
+
+pub(crate) fn from_any_pairs(pairs: &[NameValuePair]) -> Result<Vec<DynNamePair>, DynAnyError> {
+    pairs.iter().map(|pair| Ok(DynNamePair { id: pair.id.clone(), value: DynAny::new(&pair.value)? })).collect()
+}
+
+impl DynStruct<'_> {
+    /// The name of the member at the current position.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for an exception without members; [`DynAnyError::InvalidValue`] if none is current.
+    pub fn current_member_name(&self) -> Result<String, DynAnyError> {
+        current(self.0).map(|(name, _)| name)
+    }
+
+    /// The kind of the member at the current position.
+    ///
+    /// # Errors
+    /// As [`DynStruct::current_member_name`].
+    pub fn current_member_kind(&self) -> Result<TcKind, DynAnyError> {
+        current(self.0).map(|(_, of)| of.kind())
+    }
+
+    /// All members (`get_members`).
+    ///
+    /// # Errors
+    /// As [`DynAny::to_any`].
+    pub fn members(&self) -> Result<Vec<NameValuePair>, DynAnyError> {
+        to_any_pairs(pairs(self.0)?)
+    }
+
+    /// Replaces all members; the first becomes the current one. Names may be left out.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another number of members.
+    pub fn set_members(&mut self, members: &[NameValuePair]) -> Result<(), DynAnyError> {
+        set_pairs(self.0, &from_any_pairs(members)?)
+    }
+
+    /// All members, taken apart (`get_members_as_dyn_any`).
+    ///
+    /// # Errors
+    /// None for type codes that IDL allows.
+    pub fn members_as_dyn_any(&self) -> Result<Vec<DynNamePair>, DynAnyError> {
+        pairs(self.0)
+    }
+
+    /// Replaces all members; as [`DynStruct::set_members`].
+    ///
+    /// # Errors
+    /// As [`DynStruct::set_members`].
+    pub fn set_members_as_dyn_any(&mut self, members: &[DynNamePair]) -> Result<(), DynAnyError> {
+        set_pairs(self.0, members)
+    }
+}

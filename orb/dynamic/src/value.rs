@@ -1,0 +1,232 @@
+//! What only values of value types can do (16.2.10 to 16.2.12): they may be null.
+//!
+//! A value taken apart is a tree: one that is reached twice in a graph becomes two, and one that contains itself is refused.
+
+use spandrel_cdr::{Any, CdrError, Decoder, Encoder, MetValue, TcKind, TypeCode};
+
+use crate::{
+    DynAny, DynAnyError, DynNamePair, NameValuePair,
+    dyn_any::Value,
+    octets::Meter,
+    structure::{current, from_any_pairs, members_of, pairs, set_pairs, to_any_pairs},
+};
+
+/// A value of a value type: IDL `DynValue`. Its components are its state, what is inherited first.
+#[derive(Debug)]
+pub struct DynValue<'d>(&'d mut DynAny);
+
+/// A boxed value: IDL `DynValueBox`. Its component is what the box holds.
+#[derive(Debug)]
+pub struct DynValueBox<'d>(&'d mut DynAny);
+
+impl DynAny {
+    /// The value as one of a value type.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is none.
+    pub fn as_value(&mut self) -> Result<DynValue<'_>, DynAnyError> {
+        match self.kind() {
+            TcKind::Value | TcKind::Event => Ok(DynValue(self)),
+            _ => Err(DynAnyError::TypeMismatch),
+        }
+    }
+
+    /// The value as a boxed one.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is none.
+    pub fn as_value_box(&mut self) -> Result<DynValueBox<'_>, DynAnyError> {
+        if self.kind() == TcKind::ValueBox { Ok(DynValueBox(self)) } else { Err(DynAnyError::TypeMismatch) }
+    }
+}
+
+/// The tag of a value with one repository id and no chunks (CORBA 3.3 Part 2, 9.3.4.2).
+const SINGLE_ID_TAG: u32 = 0x7fff_ff02;
+
+/// Reads up to the state of a value, which `read` reads; null has none.
+fn read_state(
+    of: &TypeCode,
+    input: &mut Decoder<'_>,
+    meter: &mut Meter,
+    read: impl FnOnce(&mut Decoder<'_>, &mut Meter) -> Result<Vec<DynAny>, DynAnyError>,
+) -> Result<Value, DynAnyError> {
+    let coming = match input.meet_value()? {
+        MetValue::Nil => return Ok(Value::Nothing),
+        MetValue::Again(_) => {
+            return Err(CdrError::Malformed("a value that is shared cannot be taken apart").into());
+        }
+        MetValue::New(coming) => coming,
+    };
+    let id = of.id()?;
+    if !coming.ids().is_empty() && !coming.ids().iter().any(|known| **known == *id) {
+        return Err(CdrError::Malformed("a value is not of the type that its type code says").into());
+    }
+    // A derived value is cut to what the type knows, which only chunks allow (9.3.4.3).
+    let is_derived = coming.ids().first().is_some_and(|first| **first != *id);
+    if is_derived && !coming.is_chunked() {
+        return Err(CdrError::Malformed("a derived value cannot be cut to its base").into());
+    }
+    let state = read(input, meter)?;
+    input.leave_value(&coming)?;
+    Ok(Value::Parts(state))
+}
+
+pub(crate) fn read_value(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
+    read_state(of, input, meter, |input, meter| {
+        members_of(of)?.iter().map(|(_, member)| DynAny::read(member, input, meter)).collect()
+    })
+}
+
+pub(crate) fn read_box(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
+    read_state(of, input, meter, |input, meter| Ok(vec![DynAny::read(&of.content_type()?, input, meter)?]))
+}
+
+pub(crate) fn write_value<'a>(value: &'a Value, of: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    let Value::Parts(state) = value else {
+        out.u32(0);
+        return Ok(());
+    };
+    out.u32(SINGLE_ID_TAG);
+    out.short_str(of.id().unwrap_or_default())?;
+    state.iter().try_for_each(|part| part.write(out))
+}
+
+/// Both may be null (16.2.10, `DynValueCommon`).
+macro_rules! common {
+    ($($view:ident)*) => {$(
+        impl $view<'_> {
+            /// True for the null value.
+            #[must_use]
+            pub fn is_null(&self) -> bool {
+                matches!(self.0.value, Value::Nothing)
+            }
+
+            /// Makes the value null.
+            pub fn set_to_null(&mut self) {
+                self.0.value = Value::Nothing;
+                self.0.at = None;
+            }
+
+            fn check_not_null(&self) -> Result<(), DynAnyError> {
+                if self.is_null() { Err(DynAnyError::InvalidValue("the value is null")) } else { Ok(()) }
+            }
+        }
+    )*};
+}
+
+common!(DynValue DynValueBox);
+
+impl DynValue<'_> {
+    /// Gives a null value a state of default values; another one keeps its own.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InconsistentTypeCode`] for members that have no default; [`DynAnyError::TooLarge`].
+    pub fn set_to_value(&mut self) -> Result<(), DynAnyError> {
+        if self.is_null() {
+            let mut meter = Meter::new(DynAny::COMPONENTS);
+            let members = members_of(&self.0.resolved())?;
+            let state = members.iter().map(|(_, of)| DynAny::default_of(of, &mut meter));
+            let state = state.collect::<Result<_, _>>()?;
+            self.0.set_parts(state);
+        }
+        Ok(())
+    }
+
+    /// The name of the member at the current position.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for a type without members; [`DynAnyError::InvalidValue`] if none is current.
+    pub fn current_member_name(&self) -> Result<String, DynAnyError> {
+        current(self.0).map(|(name, _)| name)
+    }
+
+    /// The kind of the member at the current position.
+    ///
+    /// # Errors
+    /// As [`DynValue::current_member_name`].
+    pub fn current_member_kind(&self) -> Result<TcKind, DynAnyError> {
+        current(self.0).map(|(_, of)| of.kind())
+    }
+
+    /// All members (`get_members`).
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] for null; those of [`DynAny::to_any`].
+    pub fn members(&self) -> Result<Vec<NameValuePair>, DynAnyError> {
+        to_any_pairs(self.members_as_dyn_any()?)
+    }
+
+    /// Replaces all members; null becomes a value. The first member becomes the current one. Names may be left out.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another number of members.
+    pub fn set_members(&mut self, members: &[NameValuePair]) -> Result<(), DynAnyError> {
+        set_pairs(self.0, &from_any_pairs(members)?)
+    }
+
+    /// All members, taken apart (`get_members_as_dyn_any`).
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] for null.
+    pub fn members_as_dyn_any(&self) -> Result<Vec<DynNamePair>, DynAnyError> {
+        self.check_not_null()?;
+        pairs(self.0)
+    }
+
+    /// Replaces all members; as [`DynValue::set_members`].
+    ///
+    /// # Errors
+    /// As [`DynValue::set_members`].
+    pub fn set_members_as_dyn_any(&mut self, members: &[DynNamePair]) -> Result<(), DynAnyError> {
+        set_pairs(self.0, members)
+    }
+}
+
+impl DynValueBox<'_> {
+    /// Puts a default value into an empty box; a full one stays as it is.
+    ///
+    /// # Errors
+    /// As [`DynValue::set_to_value`].
+    pub fn set_to_value(&mut self) -> Result<(), DynAnyError> {
+        if self.is_null() {
+            let content = DynAny::of_type(&self.0.resolved().content_type()?)?;
+            self.0.set_parts(vec![content]);
+        }
+        Ok(())
+    }
+
+    /// What the box holds (`get_boxed_value`).
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] for null; those of [`DynAny::to_any`].
+    pub fn boxed_value(&self) -> Result<Any, DynAnyError> {
+        self.boxed_value_as_dyn_any()?.to_any()
+    }
+
+    /// Replaces what the box holds; null becomes a value.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for another type.
+    pub fn set_boxed_value(&mut self, value: &Any) -> Result<(), DynAnyError> {
+        self.set_boxed_value_as_dyn_any(&DynAny::new(value)?)
+    }
+
+    /// What the box holds, taken apart (`get_boxed_value_as_dyn_any`).
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] for null.
+    pub fn boxed_value_as_dyn_any(&self) -> Result<&DynAny, DynAnyError> {
+        self.check_not_null()?;
+        self.0.components().first().ok_or(DynAnyError::TypeMismatch)
+    }
+
+    /// Replaces what the box holds; null becomes a value.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for another type.
+    pub fn set_boxed_value_as_dyn_any(&mut self, value: &DynAny) -> Result<(), DynAnyError> {
+        let content = value.retyped(&self.0.resolved().content_type()?)?;
+        self.0.set_parts(vec![content]);
+        Ok(())
+    }
+}
