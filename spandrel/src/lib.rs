@@ -8,6 +8,8 @@ pub use spandrel_cdr::{
     Any, BoundedString, BoundedVec, BoundedWString, Char, CharSet, Decimal, ExtractError, Fixed, FixedError,
     LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, WString,
 };
+/// Values whose types are known only at run time.
+pub use spandrel_dynamic as dynamic;
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]
 pub use spandrel_orb::generated;

@@ -51,6 +51,7 @@ pub use value_type::{
     AbstractRef, Cast, ConcreteValue, Entry, GraphBuilder, GraphError, ImplementedBy, IsA, Linked, PlainFactory,
     SkipState, ValueBase, ValueFactory, ValueRef, ValueType, custom_factory, value_factory,
 };
+pub use value_type::{Coming as ComingValue, Met as MetValue};
 pub use wide::{BoundedWString, WString, Wide};
 pub use wire::{ByteOrder, CharSet, GiopVersion, Limits, WcharSet, Wire};
 /// The derives by which types say that their memory is their encoding; see [`Pad`].

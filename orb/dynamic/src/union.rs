@@ -4,12 +4,7 @@ use std::ops::RangeInclusive;
 
 use spandrel_cdr::{Char, Label, TcKind, TypeCode};
 
-use crate::{
-    DynAny, DynAnyError,
-    basic::Leaf,
-    dyn_any::Value,
-    octets::Meter,
-};
+use crate::{DynAny, DynAnyError, basic::Leaf, dyn_any::Value, octets::Meter};
 
 /// A union: IDL `DynUnion`. Its first component is the discriminator, the second the active member, if there is one.
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use crate::{CdrError, Decoder, Encoder};
 
 /// What stands where a value may.
 #[derive(Debug)]
-pub(crate) enum Met {
+pub enum Met {
+    /// Null.
     Nil,
     /// The value whose tag is at this position.
     Again(usize),
@@ -18,7 +19,7 @@ pub(crate) enum Met {
 
 /// A value whose state follows.
 #[derive(Debug)]
-pub(crate) struct Coming {
+pub struct Coming {
     /// Where its tag is.
     pub(crate) at: usize,
     /// Its repository ids, most derived first; none if it is of the type that its position has.
@@ -27,9 +28,26 @@ pub(crate) struct Coming {
     pub(crate) is_chunked: bool,
 }
 
+impl Coming {
+    /// Its repository ids, most derived first; none if it is of the type that its position has.
+    #[must_use]
+    pub fn ids(&self) -> &[Arc<str>] {
+        &self.ids
+    }
+
+    /// True if its state is in chunks: [`Decoder::leave_value`] then passes over what was not read of it.
+    #[must_use]
+    pub fn is_chunked(&self) -> bool {
+        self.is_chunked
+    }
+}
+
 impl Decoder<'_> {
-    /// Reads up to the state of a value.
-    pub(crate) fn meet_value(&mut self) -> Result<Met, CdrError> {
+    /// Reads up to the state of a value, for those who know its type from elsewhere; [`Decoder::leave_value`] ends it.
+    ///
+    /// # Errors
+    /// Octets that are no value.
+    pub fn meet_value(&mut self) -> Result<Met, CdrError> {
         match self.value_tag()? {
             0 => Ok(Met::Nil),
             INDIRECTION => self.indirection_target().map(Met::Again),
@@ -44,7 +62,10 @@ impl Decoder<'_> {
     }
 
     /// Reads what follows a value's state; what is left of that is passed over.
-    pub(crate) fn leave_value(&mut self, coming: &Coming) -> Result<(), CdrError> {
+    ///
+    /// # Errors
+    /// Chunks that do not end.
+    pub fn leave_value(&mut self, coming: &Coming) -> Result<(), CdrError> {
         if coming.is_chunked { self.end_state() } else { Ok(()) }
     }
 }

@@ -29,7 +29,7 @@ pub use kind::{Cast, ConcreteValue, Entry, ImplementedBy, IsA, ValueBase, ValueT
 pub use reference::{Linked, ValueRef};
 pub use skip::SkipState;
 
-pub(crate) use copy::{Coming, Met};
+pub use copy::{Coming, Met};
 pub(crate) use read::ReadValues;
 pub(crate) use write::WrittenValues;
 
