@@ -308,7 +308,7 @@ impl Unit {
 pub(crate) fn exception_id<'m>(of: View<'_>, input: &Decoder<'m>) -> Option<Decoder<'m>> {
     let mut behind = input.clone();
     let id = behind.str().ok()?;
-    (of.id() == Some(&*id)).then_some(behind)
+    (!id.is_empty() && of.id() == Some(&*id)).then_some(behind)
 }
 
 fn check_bound(text: &str, bound: u32) -> Result<(), CdrError> {
