@@ -16,7 +16,7 @@ pub use spandrel_orb::generated;
 pub use spandrel_orb::{
     AsyncReply, ByteOrder, CompletionStatus, Context, DeferredCall, Endpoint, EndpointError, GiopVersion, InitError,
     Interface, Ior, Located, ObjectAdapter, ObjectRef, Orb, OrbBuilder, Replied, Servant, ServerCall, Spawn,
-    SystemException, SystemExceptionKind, Task, UserException, UserExceptions, minor, values,
+    SystemException, SystemExceptionKind, Task, UserException, UserExceptions, messaging, minor, values,
 };
 pub use spandrel_poa::Poa;
 

@@ -86,6 +86,12 @@ impl Builder {
         self.choose(|rust| Ok(rust.asynchronous_client(wanted)))
     }
 
+    /// Whether there are reply handlers and pollers; see [`Options::ami`].
+    #[must_use]
+    pub fn ami(self, wanted: bool) -> Self {
+        self.choose(|rust| Ok(rust.ami(wanted)))
+    }
+
     /// Whether there are asynchronous servants; see [`Options::asynchronous_server`].
     #[must_use]
     pub fn asynchronous_server(self, wanted: bool) -> Self {

@@ -18,6 +18,7 @@ pub use spandrel_cdr::{
 pub use spandrel_giop::SystemException;
 
 pub use crate::interpreted;
+pub use crate::messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler};
 pub use crate::{
     AsyncReply, Context, DeferredCall, Interface, ObjectRef, Replied, Servant, ServerCall, UserException,
     UserExceptions,

@@ -21,6 +21,7 @@ mod initial;
 #[doc(hidden)]
 pub mod interpreted;
 mod invocation;
+pub mod messaging;
 #[cfg(all(test, shuttle))]
 mod models;
 mod object;

@@ -292,7 +292,7 @@ fn the_table_of_those_who_wait_is_bounded() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1).pending_requests(3));
     let held: Vec<_> = (0..3).map(|_| target.hold_async(1)).collect();
-    server.probe.await_held(1);
+    server.probe.await_held(3);
     let error = block_on(target.ping_async()).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
     server.probe.open(1);

@@ -64,6 +64,9 @@ pub(crate) struct Args {
     /// Leave the asynchronous methods of references out
     #[arg(long)]
     no_async_client: bool,
+    /// Add the standard callback and polling operations (sendc_, sendp_), reply handlers and pollers
+    #[arg(long)]
+    ami: bool,
     /// Add servants whose methods return futures
     #[arg(long)]
     async_server: bool,
@@ -141,7 +144,8 @@ impl Args {
         let options = Options::new().runtime(&self.runtime).context("cannot use --runtime")?;
         let options = self.marshal.iter().try_fold(options, |options, choice| options.marshal(choice));
         let options = options.context("cannot use --marshal")?;
-        let mut options = options.asynchronous_client(!self.no_async_client).asynchronous_server(self.async_server);
+        let mut options =
+            options.asynchronous_client(!self.no_async_client).asynchronous_server(self.async_server).ami(self.ami);
         options = if self.pad.iter().any(|name| name == "all") {
             options.pad_all()
         } else {

@@ -17,11 +17,12 @@ use crate::model::{ParameterMode, Type};
 pub(super) struct Asynchronous {
     pub(super) client: bool,
     pub(super) server: bool,
+    pub(super) ami: bool,
 }
 
 impl Default for Asynchronous {
     fn default() -> Self {
-        Self { client: true, server: false }
+        Self { client: true, server: false, ami: false }
     }
 }
 
@@ -65,21 +66,25 @@ pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], tak
 
 fn form(scope: Scope<'_, '_>, method: &Method<'_>, synchronous: &Ident, ident: &Ident) -> TokenStream {
     let rt = scope.rt();
-    let operation = &method.operation;
     let parameters = method.parameters_as(scope, |owned| quote! { &#owned });
     let (result, error) = (everything(scope, method), method.error(scope));
-    let (wide, encode) = (wide(scope, method), encode(scope, method, true));
     let doc = docs(method, synchronous);
-    let body = if method.oneway {
-        quote! { #wide self.0.send_oneway_async(#operation, #encode) }
-    } else {
-        let decode = decode(scope, method);
-        quote! { #wide self.0.invoke_async(#operation, #encode, #decode) }
-    };
+    let body = invocation(scope, method);
     quote! {
         #doc
         pub fn #ident(&self, #( #parameters ),*) -> #rt::AsyncReply<#result, #error> { #body }
     }
+}
+
+/// Sends the request: an `AsyncReply`. Arguments are called as the parameters, `inout` ones being shared references.
+pub(super) fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let operation = &method.operation;
+    let (wide, encode) = (wide(scope, method), encode(scope, method, true));
+    if method.oneway {
+        return quote! { #wide self.0.send_oneway_async(#operation, #encode) };
+    }
+    let decode = decode(scope, method);
+    quote! { #wide self.0.invoke_async(#operation, #encode, #decode) }
 }
 
 fn docs(method: &Method<'_>, synchronous: &Ident) -> TokenStream {

@@ -6,6 +6,7 @@
 //!
 //! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
 
+mod ami;
 mod asynchronous;
 mod attributes;
 mod consts;
@@ -146,7 +147,9 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
         let is_supported = !body.forward_only && (body.is_abstract || cx.supported.contains(&definition.id));
         let servant = (is_served || is_supported).then(|| servant::servant(scope, definition, body));
         let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
-        quote! { #reference #servant #server #value }
+        let has_ami = cx.asynchronous.ami && !body.forward_only && cx.sides != Sides::Server;
+        let ami = has_ami.then(|| ami::beside(scope, definition, body));
+        quote! { #reference #servant #server #value #ami }
     });
     let path = cx.names.interface_module(definition.id);
     let inside = Scope { cx, module: &path };

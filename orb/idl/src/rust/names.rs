@@ -45,6 +45,9 @@ pub(super) struct InterfaceNames {
     /// The asynchronous forms of servant and skeleton; local interfaces have none.
     pub(super) async_servant: Ident,
     pub(super) async_skeleton: Ident,
+    /// What is told how requests have ended, and what is asked.
+    pub(super) ami_handler: Ident,
+    pub(super) ami_poller: Ident,
     /// The module with what is declared inside the interface, and its operations' errors.
     pub(super) module: Ident,
 }
@@ -262,7 +265,19 @@ impl Naming<'_> {
         }
         let module = scope.take(&snake(name));
         let (async_servant, async_skeleton) = (beside(scope, "AsyncServant"), beside(scope, "AsyncSkeleton"));
-        let names = InterfaceNames { servant, skeleton, tie, delegate, async_servant, async_skeleton, module };
+        let mut implied = |what: &str| scope.take(&format!("Ami{}{what}", pascal(name)));
+        let (ami_handler, ami_poller) = (implied("Handler"), implied("Poller"));
+        let names = InterfaceNames {
+            servant,
+            skeleton,
+            tie,
+            delegate,
+            async_servant,
+            async_skeleton,
+            ami_handler,
+            ami_poller,
+            module,
+        };
         self.names.interfaces.insert(id, names);
     }
 

@@ -8,7 +8,7 @@ use super::method::{self, Context, Method, Parameter, tuple};
 use super::scope;
 use super::structs::sequence;
 use super::types::{Passing, Scope};
-use super::{Sides, asynchronous, docs, typed};
+use super::{Sides, ami, asynchronous, docs, typed};
 use crate::model::{Definition, Interface, ParameterMode};
 
 /// The reference type of an interface.
@@ -103,7 +103,8 @@ fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     });
     let methods: TokenStream = methods.collect();
     let asynchronous = scope.cx.asynchronous.client.then(|| asynchronous::methods(scope, &named, &mut taken));
-    quote! { #methods #asynchronous }
+    let ami = scope.cx.asynchronous.ami.then(|| ami::senders(scope, definition.id, &named, &mut taken));
+    quote! { #methods #asynchronous #ami }
 }
 
 fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {

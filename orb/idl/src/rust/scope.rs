@@ -35,6 +35,11 @@ impl Scope {
         self.take(&plain(ident))
     }
 
+    /// Whether a name is taken.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.used.contains(name)
+    }
+
     /// Keeps the name of an identifier from another scope from being given here.
     pub(super) fn reserve(&mut self, ident: &Ident) {
         self.used.insert(plain(ident));

@@ -1,0 +1,249 @@
+//! The implied IDL of the Messaging specification (CORBA 3.3 Part 1, clause 17): `sendc_` and `sendp_` operations, reply handlers
+//! and pollers.
+//!
+//! Handlers are local: traits that the program implements, and that the ORB calls. Pollers are plain objects and no values, since
+//! they never leave the process. One-way operations have neither.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::Options;
+use super::asynchronous::{everything, invocation};
+use super::method::{self, Method, tuple};
+use super::scope;
+use super::types::Scope;
+use crate::model::{DefId, Definition, Interface, Type};
+
+impl Options {
+    /// Whether references have `sendc_` and `sendp_` operations, and interfaces reply handlers and pollers (default: no).
+    #[must_use]
+    pub fn ami(mut self, wanted: bool) -> Self {
+        self.asynchronous.ami = wanted;
+        self
+    }
+}
+
+/// The operations of a reference; `taken` has the names of the others.
+pub(super) fn senders(
+    scope: Scope<'_, '_>,
+    id: DefId,
+    methods: &[(Ident, Method<'_>)],
+    taken: &mut scope::Scope,
+) -> TokenStream {
+    let forms = methods.iter().filter(|(_, method)| !method.oneway).map(|(synchronous, method)| {
+        let stem = stem(synchronous, method);
+        let callback = callback(scope, method, &taken.take(&unique(taken, "sendc_", &stem)));
+        let polling = polling(scope, id, method, &taken.take(&unique(taken, "sendp_", &stem)));
+        quote! { #callback #polling }
+    });
+    forms.collect()
+}
+
+/// The operation's name in implied IDL: that of an attribute says what is done to it.
+fn stem(synchronous: &Ident, method: &Method<'_>) -> String {
+    let name = scope::plain(synchronous);
+    match () {
+        () if method.operation.starts_with("_get_") => format!("get_{name}"),
+        // The setter's Rust name begins with `set_` already.
+        () => name,
+    }
+}
+
+/// Where the interface has such an operation already, `ami_` goes between (17.6.1).
+fn unique(taken: &scope::Scope, prefix: &str, stem: &str) -> String {
+    let mut name = format!("{prefix}{stem}");
+    let mut between = String::new();
+    while taken.has(&name) {
+        between.push_str("ami_");
+        name = format!("{prefix}{between}{stem}");
+    }
+    name
+}
+
+fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenStream {
+    let rt = scope.rt();
+    let (handler, parameters) = (path(scope, method.owner, Which::Handler), parameters(scope, method));
+    let mut locals = method.locals.clone();
+    let (ami_handler, reply) = (locals.take("ami_handler"), locals.take("reply"));
+    let invoked = invocation(scope, method);
+    let (result, error) = (everything(scope, method), method.error(scope));
+    let received = Received::new(scope, method);
+    let (pattern, names) = (received.pattern(), received.names());
+    let (success, failure) = handler_names(scope, method);
+    let doc = format!(" Invokes `{}`, and has the handler told of its end.", method.operation);
+    quote! {
+        #[doc = #doc]
+        pub fn #ident(
+            &self,
+            #ami_handler: Option<#rt::Arc<dyn #handler>>,
+            #( #parameters ),*
+        ) -> Result<(), #rt::SystemException> {
+            let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
+            #rt::send_to_handler(&self.0, #reply, #ami_handler, |handler, outcome| match outcome {
+                Ok(#pattern) => <dyn #handler>::#success(handler, #( #names ),*),
+                Err(error) => <dyn #handler>::#failure(handler, #rt::ExceptionHolder::new(error)),
+            })
+        }
+    }
+}
+
+fn polling(scope: Scope<'_, '_>, id: DefId, method: &Method<'_>, ident: &Ident) -> TokenStream {
+    let rt = scope.rt();
+    let (poller, parameters) = (path(scope, id, Which::Poller), parameters(scope, method));
+    let reply = method.local("reply");
+    let (operation, invoked) = (&method.operation, invocation(scope, method));
+    let (result, error) = (everything(scope, method), method.error(scope));
+    let doc = format!(" Invokes `{operation}`; its end is asked of the poller.");
+    quote! {
+        #[doc = #doc]
+        pub fn #ident(&self, #( #parameters ),*) -> #poller {
+            let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
+            #poller(#rt::Poller::new(&self.0, #operation, #reply))
+        }
+    }
+}
+
+/// What the caller hands over: `inout` arguments are read only.
+fn parameters(scope: Scope<'_, '_>, method: &Method<'_>) -> Vec<TokenStream> {
+    method.parameters_as(scope, |owned| quote! { &#owned })
+}
+
+/// The reply handler and the poller.
+pub(super) fn beside(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
+    let (handler, poller) = (handler(scope, definition, body), poller(scope, definition));
+    quote! { #handler #poller }
+}
+
+fn handler(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
+    let rt = scope.rt();
+    let ident = &scope.cx.names.interface(definition.id).ami_handler;
+    let doc = format!(
+        " Is told how requests to a `{}` have ended (`AMI_{}Handler`).",
+        definition.scoped_name, definition.name
+    );
+    let bases: Vec<TokenStream> = if body.bases.is_empty() {
+        vec![quote! { #rt::ReplyHandler }]
+    } else {
+        body.bases.iter().map(|&base| path(scope, base, Which::Handler)).collect()
+    };
+    let methods = method::own(scope.cx, definition.id);
+    let declared = methods.iter().filter(|method| !method.oneway).map(|method| {
+        let (success, failure) = handler_names(scope, method);
+        let received = Received::new(scope, method);
+        let (names, types, error) = (received.names(), &received.types, method.error(scope));
+        if names.len() > 6 {
+            scope.cx.allow("clippy::too_many_arguments");
+        }
+        let docs = [format!(" `{}` has succeeded.", method.operation), format!(" `{}` has failed.", method.operation)];
+        let [succeeded, failed] = docs;
+        quote! {
+            #[doc = #succeeded]
+            fn #success(&self, #( #names: #types ),*);
+            #[doc = #failed]
+            fn #failure(&self, excep_holder: #rt::ExceptionHolder<#error>);
+        }
+    });
+    quote! {
+        #[doc = #doc]
+        pub trait #ident: #( #bases )+* { #( #declared )* }
+    }
+}
+
+fn poller(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    let rt = scope.rt();
+    let ident = &scope.cx.names.interface(definition.id).ami_poller;
+    let doc = format!(
+        " A request to a `{}` whose end is asked for (`AMI_{}Poller`).",
+        definition.scoped_name, definition.name
+    );
+    let mut taken = scope::Scope::default();
+    let methods = method::flattened(scope.cx, definition.id);
+    let getters = methods.iter().filter(|method| !method.oneway).map(|method| {
+        let name = taken.take(&stem(&method.ident, method));
+        let (result, error) = (everything(scope, method), method.error(scope));
+        let operation = &method.operation;
+        let doc = format!(" What `{operation}` returned or raised, once it has; waits so many milliseconds at most.");
+        quote! {
+            #[doc = #doc]
+            pub fn #name(&self, timeout: u32) -> Result<#result, #error> {
+                self.0.take(#operation, timeout)
+            }
+        }
+    });
+    let getters: TokenStream = getters.collect();
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Debug)]
+        pub struct #ident(#rt::Poller);
+        impl ::std::ops::Deref for #ident {
+            type Target = #rt::Poller;
+            fn deref(&self) -> &#rt::Poller {
+                &self.0
+            }
+        }
+        impl #ident { #getters }
+    }
+}
+
+/// What a handler is told: the return value, then `inout` and `out` values.
+struct Received {
+    names: Vec<Ident>,
+    types: Vec<TokenStream>,
+}
+
+impl Received {
+    fn new(scope: Scope<'_, '_>, method: &Method<'_>) -> Self {
+        let mut locals = method.locals.clone();
+        let result = method.result.map(|ty| (locals.take("ami_return_val"), ty));
+        let returned = method.parameters.iter().filter(|parameter| parameter.is_returned());
+        let returned = returned.map(|parameter| (parameter.ident.clone(), parameter.ty));
+        let all: Vec<(Ident, &Type)> = result.into_iter().chain(returned).collect();
+        let types = all.iter().map(|(_, ty)| scope.owned(ty)).collect();
+        Self { names: all.into_iter().map(|(name, _)| name).collect(), types }
+    }
+
+    fn names(&self) -> &[Ident] {
+        &self.names
+    }
+
+    fn pattern(&self) -> TokenStream {
+        tuple(&self.names)
+    }
+}
+
+/// The methods for success and for failure; where the interface has the latter's name itself, `_ami` goes before `_excep` (17.8.2).
+fn handler_names(scope: Scope<'_, '_>, method: &Method<'_>) -> (Ident, Ident) {
+    let own = method::own(scope.cx, method.owner);
+    let mut taken = scope::Scope::default();
+    let names: Vec<(String, Ident)> =
+        own.iter().map(|own| (own.operation.clone(), taken.take(&stem(&own.ident, own)))).collect();
+    for (operation, success) in names {
+        let plain = scope::plain(&success);
+        let mut failure = format!("{plain}_excep");
+        let mut before = String::new();
+        while taken.has(&failure) {
+            before.push_str("_ami");
+            failure = format!("{plain}{before}_excep");
+        }
+        let failure = taken.take(&failure);
+        if operation == method.operation {
+            return (success, failure);
+        }
+    }
+    unreachable!("a method is its owner's own")
+}
+
+#[derive(Clone, Copy)]
+enum Which {
+    Handler,
+    Poller,
+}
+
+fn path(scope: Scope<'_, '_>, interface: DefId, which: Which) -> TokenStream {
+    let names = scope.cx.names.interface(interface);
+    let ident = match which {
+        Which::Handler => &names.ami_handler,
+        Which::Poller => &names.ami_poller,
+    };
+    scope.beside(interface, ident)
+}
