@@ -17,14 +17,16 @@ mod components;
 mod declarations;
 mod definitions;
 mod expressions;
+mod extended;
 mod interfaces;
 mod prefix;
+mod recovery;
 mod templates;
 mod types;
 mod unions;
-mod unsupported;
 mod values;
 
+pub(crate) use extended::EXTENDED;
 use prefix::Prefixes;
 pub(crate) use prefix::join;
 use templates::Templates;
@@ -147,6 +149,12 @@ impl Parser<'_> {
 
     fn keyword(&self) -> Option<Keyword> {
         let token = self.peek()?;
+        let is_word = token.kind == TokenKind::Identifier;
+        is_word.then(|| Keyword::of(token.symbol)).flatten()
+    }
+
+    fn keyword_second(&self) -> Option<Keyword> {
+        let token = self.peek_second()?;
         let is_word = token.kind == TokenKind::Identifier;
         is_word.then(|| Keyword::of(token.symbol)).flatten()
     }

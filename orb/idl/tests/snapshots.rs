@@ -47,5 +47,5 @@ macro_rules! files {
 }
 
 files!(good, expect: annotations bank components constants corba decimals escaped identities ids interfaces recursion templates types unions values);
-files!(bad, expect_err: annotations anonymous bounds collisions components constants decimals included inheritance kinds literals macros names oneway pragmas
-    preprocessor recursion syntax templates unions unsupported values);
+files!(bad, expect_err: annotations anonymous bounds collisions components constants decimals extended included inheritance kinds literals macros names oneway pragmas
+    preprocessor recursion syntax templates unions values);

@@ -6,6 +6,7 @@ use super::shapes::{DEEPEST, LARGEST, Shape};
 use crate::ast::{Declarator, EnumItem, Expression, ScopedName, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefinitionKind, Enum, Enumerator, Primitive, Type, Typedef};
+use crate::parse::EXTENDED;
 use crate::source::Span;
 
 /// Where a type stands: that decides which types may.
@@ -156,9 +157,9 @@ impl Checker<'_> {
             ["CORBA", "AbstractBase"] => Some(Some(Type::AbstractBase)),
             ["TypeCode"] if self.in_corba() => Some(Some(Type::TypeCode)),
             ["AbstractBase"] if self.in_corba() => Some(Some(Type::AbstractBase)),
-            [unsupported @ ("int8" | "uint8")] => {
-                let message = format!("not part of CORBA: {unsupported}");
-                self.report(Diagnostic::error(message).at(name.span, "used here"));
+            [extended @ ("int8" | "uint8")] => {
+                let message = format!("not part of CORBA: {extended}");
+                self.report(Diagnostic::error(message).at(name.span, "used here").note(EXTENDED));
                 Some(None)
             }
             [text] => {

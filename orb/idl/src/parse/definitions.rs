@@ -90,7 +90,7 @@ impl Parser<'_> {
                 Some(what) => what,
                 None => match self.word_definition(doc, items)? {
                     Some(what) => what,
-                    None => return self.unsupported_definition(items),
+                    None => return self.extended_definition(items),
                 },
             },
         };
@@ -226,7 +226,7 @@ impl Parser<'_> {
     pub(super) fn members(&mut self, name: NewName, is_exception: bool) -> Parsed<StructItem> {
         if self.at(Punct::Colon) {
             self.broken(&name);
-            return Err(self.unsupported_here("inheritance of structs"));
+            return Err(self.extended_here("inheritance of structs"));
         }
         let what = if is_exception { "the name of an exception" } else { "the name of a struct" };
         let open = self.expect(Punct::OpenBrace, what)?;

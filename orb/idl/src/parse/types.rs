@@ -18,7 +18,9 @@ impl Parser<'_> {
 
     fn type_kind(&mut self, what: &str) -> Parsed<TypeKind> {
         let Some(keyword) = self.keyword() else {
-            return if self.at_scoped_name() {
+            return if self.at_map() {
+                Err(self.extended_here("map"))
+            } else if self.at_scoped_name() {
                 self.scoped_name(what).map(TypeKind::Scoped)
             } else {
                 Err(self.unexpected(what))

@@ -1,0 +1,50 @@
+//! The extended data types of DDS (IDL 4.2, 7.4.13), which no CORBA profile has (9.2) and CDR of GIOP has no encoding for: passed,
+//! and reported as that.
+//!
+//! Each leaves an [`Item::Broken`], so that later uses of its name are not reported again.
+
+use super::{Parsed, Parser, Reported};
+use crate::ast::Item;
+use crate::diagnostic::Diagnostic;
+use crate::token::{Punct, TokenKind};
+
+/// Definitions that start with a word that older IDL may use as an identifier.
+const WORDS: [&str; 2] = ["bitset", "bitmask"];
+
+impl Parser<'_> {
+    /// Says that what starts here is not for CORBA.
+    pub(super) fn extended_here(&mut self, what: &str) -> Reported {
+        let error = Diagnostic::error(format!("not part of CORBA: {what}")).at(self.here(), "used here").note(EXTENDED);
+        self.report(error);
+        Reported
+    }
+
+    /// The definition of an extended data type, or none at all.
+    pub(super) fn extended_definition(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+        let word = self.word();
+        let follows = self.peek_second().is_some_and(|it| it.kind == TokenKind::Identifier);
+        let Some(what) = WORDS.into_iter().find(|it| follows && word.as_deref() == Some(it)) else {
+            return Err(self.unexpected_definition());
+        };
+        self.extended_here(what);
+        self.bump();
+        let name = self.new_name("a name")?;
+        items.push(Item::Broken { name });
+        self.skip_to_body();
+        if self.at(Punct::OpenBrace) {
+            self.skip_braces();
+        }
+        self.recover();
+        Ok(())
+    }
+
+    /// Whether `map<…>` stands here, where `map` may also be the name of a type.
+    pub(super) fn at_map(&self) -> bool {
+        let follows = self.peek_second().is_some_and(|it| it.kind == TokenKind::Punct(Punct::Less));
+        follows && self.word().as_deref() == Some("map")
+    }
+}
+
+/// A note on what belongs to the extended data types.
+pub(crate) const EXTENDED: &str =
+    "it is one of the extended data types of IDL 4, which are for DDS (IDL 4.2, 7.4.13 and 9.2)";
