@@ -57,7 +57,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         remember_uses: true,
         type_prefixes: HashMap::new(),
         inheritance_budget: interfaces::BUDGET,
-        waits: 0,
+        waits: Vec::new(),
         text_budget: constants::TEXT_BUDGET,
         interner: context.interner,
         reporter: context.reporter,
@@ -89,8 +89,8 @@ struct Checker<'a> {
     /// What `typeprefix` said of scopes, and where.
     type_prefixes: HashMap<DefId, (String, Span)>,
     inheritance_budget: usize,
-    /// How often a struct or union waits for another.
-    waits: usize,
+    /// Which structs and unions waited for which others.
+    waits: Vec<(DefId, DefId)>,
     /// Octets that string constants may still copy from each other.
     text_budget: usize,
     interner: &'a mut Interner,
@@ -107,7 +107,7 @@ struct Facts {
     complete: bool,
     /// For structs and unions: what else must be defined before they are complete.
     awaits: Vec<DefId>,
-    /// For types and exceptions: whether values stay within their process.
+    /// For types other than typedefs, and for exceptions: whether values stay within their process.
     local: bool,
     /// The scope that it opens.
     scope: Option<ScopeId>,

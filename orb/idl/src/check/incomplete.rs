@@ -73,13 +73,13 @@ impl Checker<'_> {
             if self.facts[waiting.index()].awaits.contains(&id) {
                 continue;
             }
-            if self.waits == MOST_WAITS {
+            if self.waits.len() == MOST_WAITS {
                 let error = Diagnostic::error("too many structs and unions wait for others to be defined")
                     .at(span, "here the limit is passed");
                 self.report(error);
                 break;
             }
-            self.waits += 1;
+            self.waits.push((waiting, id));
             self.facts[waiting.index()].awaits.push(id);
         }
         true

@@ -11,9 +11,23 @@ impl Checker<'_> {
     /// Whether values of the type stay within their process.
     pub(super) fn is_local(&self, ty: &Type) -> bool {
         match ty {
-            Type::Named(id) => self.facts[id.index()].local,
+            Type::Named(id) => match &self[*id].kind {
+                DefinitionKind::Typedef(typedef) => self.is_local(&typedef.ty),
+                _ => self.facts[id.index()].local,
+            },
             Type::Sequence { element, .. } | Type::Array { element, .. } => self.is_local(element),
             _ => false,
+        }
+    }
+
+    /// Records that a struct or union is local; then so is what has been waiting for it.
+    pub(super) fn mark_local(&mut self, id: DefId) {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if !std::mem::replace(&mut self.facts[id.index()].local, true) {
+                let waiting = self.waits.iter().filter(|(_, awaited)| *awaited == id);
+                open.extend(waiting.map(|(waiting, _)| waiting));
+            }
         }
     }
 

@@ -92,7 +92,9 @@ impl Checker<'_> {
         self.open_structs.pop();
         self.leave();
         let shapes: Vec<Shape> = members.iter().map(|it| self.shape(&it.ty)).collect();
-        self.facts[id.index()].local = members.iter().any(|it| self.is_local(&it.ty));
+        if members.iter().any(|it| self.is_local(&it.ty)) {
+            self.mark_local(id);
+        }
         if let DefinitionKind::Struct(body) | DefinitionKind::Exception(body) = &mut self.definitions[id.index()].kind {
             body.members = members;
         }

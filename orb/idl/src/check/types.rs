@@ -217,9 +217,7 @@ impl Checker<'_> {
             };
             let mut shape = self.shape(&ty);
             shape.depth += 1;
-            let local = self.is_local(&ty);
             let id = self.define(name, DefinitionKind::Typedef(Typedef { ty }));
-            self.facts[id.index()].local = local;
             self.set_shape(id, shape);
         }
     }

@@ -46,7 +46,9 @@ impl Checker<'_> {
         };
         let unlisted = self.unlisted(&item.name, target, &labels);
         let shape = self.union_shape(&ty, &branches, unlisted.is_some());
-        self.facts[id.index()].local = branches.iter().any(|it| self.is_local(&it.member.ty));
+        if branches.iter().any(|it| self.is_local(&it.member.ty)) {
+            self.mark_local(id);
+        }
         if let DefinitionKind::Union(body) = &mut self.definitions[id.index()].kind {
             body.discriminator = ty;
             body.branches = branches;
