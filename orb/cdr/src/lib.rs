@@ -49,7 +49,7 @@ pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, Typed, Val
 pub use value::{Decode, Encode};
 pub use value_type::{
     AbstractRef, Cast, ConcreteValue, Entry, GraphBuilder, GraphError, ImplementedBy, IsA, Linked, PlainFactory,
-    SkipState, ValueBase, ValueFactory, ValueRef, ValueType, custom_factory, value_factory,
+    ValueBase, ValueFactory, ValueRef, ValueType, custom_factory, value_factory,
 };
 pub use value_type::{Coming as ComingValue, Met as MetValue};
 pub use wide::{BoundedWString, WString, Wide};

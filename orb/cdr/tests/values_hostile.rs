@@ -223,8 +223,11 @@ fn build(shape: &Shape) -> NodeRef {
     built.unwrap()
 }
 
+/// A node's name, its weight's bits, and the numbers of its next and its others.
+type Seen = (String, u64, Option<usize>, Vec<Option<usize>>);
+
 /// Who refers to whom, as seen from a node: every node once, by number.
-fn look(root: &NodeRef) -> Vec<(String, u64, Option<usize>, Vec<Option<usize>>)> {
+fn look(root: &NodeRef) -> Vec<Seen> {
     let mut seen = vec![root.clone()];
     let mut all = Vec::new();
     while let Some(node) = seen.get(all.len()).cloned() {
@@ -297,7 +300,6 @@ proptest! {
         }
         // Who does not know the derived type reads the same octets otherwise.
         let _ = OneOldBase::decode(&mut Decoder::new(&octets, wire(order)));
-        let _ = Decoder::new(&octets, wire(order)).skip_value(&mut |_, _| Ok(()));
     }
 
     #[test]

@@ -116,9 +116,9 @@ impl Any {
             walk::copy(&type_code, input, &mut out)?;
             return Ok(Self { binder, ..Self::holding(type_code, &out) });
         }
-        let (mut start, offset) = (input.clone(), misalignment(input.gap(8)));
+        let (from, start, offset) = (input.rest(), input.position(), misalignment(input.gap(8)));
         walk::skip(&type_code, input)?;
-        let octets = start.take(input.position() - start.position())?.into();
+        let octets = from[..input.position() - start].into();
         Ok(Self { type_code, octets, offset, wire: input.wire(), binder })
     }
 

@@ -19,7 +19,6 @@ mod header;
 mod kind;
 mod read;
 mod reference;
-mod skip;
 mod write;
 
 pub use abstract_ref::AbstractRef;
@@ -27,7 +26,6 @@ pub use builder::{GraphBuilder, GraphError};
 pub use factory::{PlainFactory, ValueFactory, custom_factory, value_factory};
 pub use kind::{Cast, ConcreteValue, Entry, ImplementedBy, IsA, ValueBase, ValueType};
 pub use reference::{Linked, ValueRef};
-pub use skip::SkipState;
 
 pub use copy::{Coming, Met};
 pub(crate) use read::ReadValues;
