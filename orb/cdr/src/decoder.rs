@@ -68,6 +68,11 @@ impl<'m> Decoder<'m> {
         self
     }
 
+    /// How far beyond a multiple of eight this place counts as.
+    pub(crate) fn misalignment(&self) -> u8 {
+        u8::try_from(self.gap(8).wrapping_neg() & 7).expect("less than eight")
+    }
+
     /// The same decoder, whose first octet counts as this far beyond a multiple of eight.
     pub(crate) fn offset_by(mut self, offset: u8) -> Self {
         self.base = usize::from(offset);

@@ -148,6 +148,11 @@ impl<'a> Encoder<'a> {
         self.origin.wrapping_sub(self.position()) & (alignment - 1)
     }
 
+    /// How far beyond a multiple of eight this place counts as.
+    pub(crate) fn misalignment(&self) -> u8 {
+        u8::try_from(self.gap(8).wrapping_neg() & 7).expect("less than eight")
+    }
+
     /// Writes zeros up to the next multiple of `alignment` (a power of two, at most 8).
     #[inline]
     pub fn align(&mut self, alignment: usize) {

@@ -175,7 +175,7 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 
     fn exception(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        if exception_id(of, input).is_some() {
+        if has_exception_id(of, input) {
             self.leaf(Leaf::String(0), input)?;
         }
         self.members(of, input)
@@ -302,13 +302,16 @@ impl Unit {
     }
 }
 
-/// The input behind the id that stands before an exception's members, if it does.
+/// Whether the exception's id stands here, before its members.
 ///
 /// It should (CORBA 3.3 Part 2, 9.3.5.5), and other ORBs write it; omniORB does not within an `any`.
-pub(crate) fn exception_id<'m>(of: View<'_>, input: &Decoder<'m>) -> Option<Decoder<'m>> {
-    let mut behind = input.clone();
-    let id = behind.str().ok()?;
-    (!id.is_empty() && of.id() == Some(&*id)).then_some(behind)
+pub(crate) fn has_exception_id(of: View<'_>, input: &Decoder<'_>) -> bool {
+    // What a decoder remembers of values may be much: it is copied only where its chunks decide what is read.
+    let mut ahead = match input.is_confined() {
+        true => input.clone(),
+        false => Decoder::new(input.rest(), input.wire()).offset_by(input.misalignment()),
+    };
+    ahead.str().is_ok_and(|id| !id.is_empty() && of.id() == Some(&*id))
 }
 
 fn check_bound(text: &str, bound: u32) -> Result<(), CdrError> {

@@ -116,7 +116,7 @@ impl Any {
             walk::copy(&type_code, input, &mut out)?;
             return Ok(Self { binder, ..Self::holding(type_code, &out) });
         }
-        let (from, start, offset) = (input.rest(), input.position(), misalignment(input.gap(8)));
+        let (from, start, offset) = (input.rest(), input.position(), input.misalignment());
         walk::skip(&type_code, input)?;
         let octets = from[..input.position() - start].into();
         Ok(Self { type_code, octets, offset, wire: input.wire(), binder })
@@ -139,7 +139,7 @@ impl Any {
     /// The octets mean the same in the encoder's place.
     fn agrees(&self, out: &Encoder<'_>) -> bool {
         let (mine, its) = (self.wire, out.wire());
-        let apart = misalignment(out.gap(8)) ^ self.offset;
+        let apart = out.misalignment() ^ self.offset;
         if mine.order != its.order && self.octets.len() > 1 {
             return false;
         }
@@ -194,11 +194,11 @@ impl Any {
 
     /// Reads the value's octets, an exception's from its members on.
     fn members(&self) -> Decoder<'_> {
-        let (of, input) = (self.type_code.view().resolved(), self.value());
-        if of.kind() != TcKind::Except {
-            return input;
+        let (of, mut input) = (self.type_code.view().resolved(), self.value());
+        if of.kind() == TcKind::Except && walk::has_exception_id(of, &input) {
+            input.str().expect("that an id stands here has been seen");
         }
-        walk::exception_id(of, &input).unwrap_or(input)
+        input
     }
 
     /// The value's octets as we would write them, which are the same for equal values.
@@ -214,11 +214,6 @@ fn own_wire() -> Wire {
     let mut wire = Wire { version: GiopVersion::V1_2, ..Wire::default() };
     wire.char_set = CharSet::Utf8;
     wire
-}
-
-/// The position modulo 8, from the gap to the next multiple of 8.
-fn misalignment(gap: usize) -> u8 {
-    u8::try_from(gap.wrapping_neg() & 7).expect("less than eight")
 }
 
 impl PartialEq for Any {
