@@ -22,10 +22,10 @@
 //! | --- | --- |
 //! | `module` | `contents` (definitions) |
 //! | `interface` | `bases`, `all_bases`, `abstract`, `local`, `forward_only`, `contents` |
-//! | `operation` | `oneway`, `result` (a type, null for `void`), `parameters` (`mode`: `in`, `out` or `inout`, `name`, `type`), `raises`, `context` |
+//! | `operation` | `oneway`, `result` (a type, null for `void`), `parameters` (`mode`: `in`, `out` or `inout`, `name`, `type`, unless empty `annotations`), `raises`, `context` |
 //! | `attribute` | `readonly`, `type`, `get_raises`, `set_raises` |
-//! | `struct`, `exception` | `members` (`name`, `type`, unless empty `doc`), `contents` |
-//! | `union` | `discriminator` (a type), `branches` (`labels`, each a value or null for `default`; `name`, `type`, `doc`), `unlisted` (the least discriminator that selects no branch, or null), `contents` |
+//! | `struct`, `exception` | `members` (`name`, `type`, unless empty `doc` and `annotations`), `contents` |
+//! | `union` | `discriminator` (a type), `branches` (`labels`, each a value or null for `default`; `name`, `type`, `doc`, `annotations`), `unlisted` (the least discriminator that selects no branch, or null), `contents` |
 //! | `enum` | `contents`, its enumerators |
 //! | `enumerator` | `ordinal` |
 //! | `typedef` | `type` |

@@ -78,6 +78,8 @@ pub(super) struct Parameter<'m> {
     mode: &'static str,
     name: &'m str,
     r#type: Type<'m>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<Annotation<'m>>,
 }
 
 #[derive(Serialize)]
@@ -86,6 +88,8 @@ pub(super) struct Member<'m> {
     r#type: Type<'m>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     doc: &'m [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<Annotation<'m>>,
 }
 
 #[derive(Serialize)]
@@ -260,12 +264,18 @@ impl<'m> Context<'m, '_> {
             },
             name: &parameter.name,
             r#type: self.ty(&parameter.ty),
+            annotations: self.annotations(&parameter.annotations),
         });
         views.collect()
     }
 
     fn member(self, member: &'m model::Member) -> Member<'m> {
-        Member { name: &member.name, r#type: self.ty(&member.ty), doc: &member.doc }
+        Member {
+            name: &member.name,
+            r#type: self.ty(&member.ty),
+            doc: &member.doc,
+            annotations: self.annotations(&member.annotations),
+        }
     }
 
     pub(super) fn annotations(self, annotations: &'m [model::Annotation]) -> Vec<Annotation<'m>> {
