@@ -11,6 +11,7 @@ use proc_macro2::{Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 /// What generated code takes from the prelude by its short name, and its full path. (Not what it only derives: derive
 /// macros live in a namespace of their own.)
 const USED: &[(&str, &[&str])] = &[
+    ("Default", &["std", "default", "Default"]),
     ("Err", &["std", "result", "Result", "Err"]),
     ("From", &["std", "convert", "From"]),
     ("None", &["std", "option", "Option", "None"]),

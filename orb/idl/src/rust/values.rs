@@ -229,7 +229,7 @@ fn concrete(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> 
         }
         impl<#implementation: #ident> #rt::ImplementedBy<#implementation> for dyn #ident {
             fn offer(value: &#rt::Arc<#implementation>, cast: &mut #rt::Cast<'_>) {
-                #( cast.offer::<#forms>(|| value.clone()); )*
+                #( cast.offer::<#forms>(|| <#rt::Arc<#implementation> as ::std::clone::Clone>::clone(value)); )*
             }
             fn encode_state<'a>(
                 value: &'a #implementation,

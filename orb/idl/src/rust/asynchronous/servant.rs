@@ -132,7 +132,7 @@ fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     };
     quote! {
         #operation => {
-            let #servant = #rt::Arc::clone(&self.0);
+            let #servant = ::std::clone::Clone::clone(&self.0);
             call.spawn(move |#deferred| async move {
                 let #answered = async { #open #( #reads )* #reads_context #answer }.await;
                 #deferred.end(#answered);
