@@ -3,14 +3,10 @@
 use spandrel_build::{Sides, configure};
 
 fn main() -> Result<(), spandrel_build::Error> {
-    configure().compile(&[
-        "bank/bank.idl",
-        "mapping/mapping.idl",
-        "mapping/corners.idl",
-        "mapping/shared.idl",
-        "mapping/chapter.idl",
-        "mapping/values.idl",
-    ])?;
+    configure().compile(&["bank/bank.idl", "mapping/shared.idl", "mapping/chapter.idl", "mapping/values.idl"])?;
+    // Their asynchronous forms are compiled with them, and give no warning either.
+    let asynchronous = configure().asynchronous_server(true).ami(true);
+    asynchronous.compile(&["mapping/mapping.idl", "mapping/corners.idl", "asynchronous/weather.idl"])?;
     configure().pad_all().compile(&["mapping/padded.idl"])?;
     let settings = configure().external("shared.idl", "crate::shared").prefix("house");
     settings.clone().ties().per_module().compile(&["mapping/settings.idl"])?;

@@ -43,6 +43,16 @@ fn the_bank_serves_its_client() {
 }
 
 #[test]
+fn asynchronous_calls_are_awaited_told_and_polled() {
+    let output = example("asynchronous").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines[0], lines[2], lines.len()), ("awaited: 20.5", "polled: 20.5", 3));
+    assert!(lines[1].starts_with("told: ") && lines[1].contains("NoSuchPlace"), "{said}");
+}
+
+#[test]
 fn the_echo_server_is_short_and_sends_back_what_it_receives() {
     let lines = include_str!("../echo/server.rs").lines().count();
     assert!(lines <= 25, "{lines} lines");

@@ -73,6 +73,7 @@ fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenSt
     let doc = format!(" Invokes `{}`, and has the handler told of its end.", method.operation);
     quote! {
         #[doc = #doc]
+        #[inline]
         pub fn #ident(
             &self,
             #ami_handler: Option<#rt::Arc<dyn #handler>>,
@@ -80,8 +81,8 @@ fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenSt
         ) -> Result<(), #rt::SystemException> {
             let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
             #rt::send_to_handler(&self.0, #reply, #ami_handler, |handler, outcome| match outcome {
-                Ok(#pattern) => <dyn #handler>::#success(handler, #( #names ),*),
-                Err(error) => <dyn #handler>::#failure(handler, #rt::ExceptionHolder::new(error)),
+                Ok(#pattern) => #handler::#success(handler, #( #names ),*),
+                Err(error) => #handler::#failure(handler, #rt::ExceptionHolder::new(error)),
             })
         }
     }
@@ -96,6 +97,7 @@ fn polling(scope: Scope<'_, '_>, id: DefId, method: &Method<'_>, ident: &Ident) 
     let doc = format!(" Invokes `{operation}`; its end is asked of the poller.");
     quote! {
         #[doc = #doc]
+        #[inline]
         pub fn #ident(&self, #( #parameters ),*) -> #poller {
             let #reply: #rt::AsyncReply<#result, #error> = { #invoked };
             #poller(#rt::Poller::new(&self.0, #operation, #reply))
@@ -165,6 +167,7 @@ fn poller(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
         let doc = format!(" What `{operation}` returned or raised, once it has; waits so many milliseconds at most.");
         quote! {
             #[doc = #doc]
+            #[inline]
             pub fn #name(&self, timeout: u32) -> Result<#result, #error> {
                 self.0.take(#operation, timeout)
             }

@@ -1,6 +1,8 @@
 //! Asynchronous forms of an interface: methods of the reference that return futures.
 
 pub(super) mod servant;
+#[cfg(test)]
+mod tests;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -27,8 +29,8 @@ impl Default for Asynchronous {
 }
 
 impl Options {
-    /// Whether references have a method `…_async` for each operation, which returns a future (default: yes). A program pays for
-    /// those that it calls.
+    /// Whether references have a method `…_async` for each operation, which returns a future (default: yes). They are inlined, so
+    /// that a program pays for those that it calls.
     #[must_use]
     pub fn asynchronous_client(mut self, wanted: bool) -> Self {
         self.asynchronous.client = wanted;
@@ -55,6 +57,7 @@ pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], tak
     let forms: TokenStream = forms.collect();
     quote! {
         #[doc = " As `narrow`, without waiting; the question is sent before this returns."]
+        #[inline]
         pub fn #narrow(
             object: &#rt::ObjectRef,
         ) -> impl ::std::future::Future<Output = Result<Self, #rt::SystemException>> + Send + 'static + use<> {
@@ -72,6 +75,7 @@ fn form(scope: Scope<'_, '_>, method: &Method<'_>, synchronous: &Ident, ident: &
     let body = invocation(scope, method);
     quote! {
         #doc
+        #[inline]
         pub fn #ident(&self, #( #parameters ),*) -> #rt::AsyncReply<#result, #error> { #body }
     }
 }

@@ -1,0 +1,100 @@
+//! Asynchronous calls at both ends: a service that asks its sensors while its own callers wait, without a thread for each.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{Arc, mpsc},
+    task::{Context, Poll, Wake, Waker},
+    thread,
+};
+
+use spandrel::{Orb, Poa, SystemException, messaging::ExceptionHolder};
+
+spandrel::include_idl!("weather");
+use weather::{
+    AmiStationHandler, NoSuchPlace, Station, StationAsyncServant, StationAsyncSkeleton, StationServant,
+    StationSkeleton, station::TemperatureError,
+};
+
+/// A synchronous servant.
+struct Sensor(f64);
+
+impl StationServant for Sensor {
+    fn temperature(&self, _place: &str) -> Result<f64, TemperatureError> {
+        Ok(self.0)
+    }
+}
+
+/// An asynchronous one, which asks others.
+struct Service(Vec<Station>);
+
+impl StationAsyncServant for Service {
+    async fn temperature(&self, place: &str) -> Result<f64, TemperatureError> {
+        if place != "here" {
+            return Err(NoSuchPlace { place: place.to_owned() }.into());
+        }
+        // All are asked before the first answer is waited for.
+        let asked: Vec<_> = self.0.iter().map(|sensor| sensor.temperature_async(place)).collect();
+        let mut sum = 0.0;
+        for answer in asked {
+            sum += answer.await?;
+        }
+        Ok(sum / self.0.len() as f64)
+    }
+}
+
+/// What the standard's callback model calls.
+struct Teller(mpsc::Sender<String>);
+
+impl AmiStationHandler for Teller {
+    fn temperature(&self, degrees: f64) {
+        let _ = self.0.send(format!("told: {degrees}"));
+    }
+
+    fn temperature_excep(&self, holder: ExceptionHolder<TemperatureError>) {
+        let _ = self.0.send(format!("told: {}", holder.exception()));
+    }
+}
+
+/// Any executor will do; this is one.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Orb::init(std::env::args())?;
+    let poa = Poa::root(&server)?;
+    let sensor = |degrees| poa.activate(StationSkeleton::new(Sensor(degrees)));
+    let sensors = [19.0, 20.5, 22.0].map(|degrees| sensor(degrees).map(|sensor| Station::unchecked_narrow(&sensor)));
+    let sensors = sensors.into_iter().collect::<Result<Vec<_>, SystemException>>()?;
+    let service = poa.activate(StationAsyncSkeleton::new(Service(sensors)))?;
+
+    let client = Orb::init(std::env::args())?;
+    let station = block_on(Station::narrow_async(&client.string_to_object(&service.to_string())?))?;
+    println!("awaited: {}", block_on(station.temperature_async("here"))?);
+
+    let (send, told) = mpsc::channel();
+    station.sendc_temperature(Some(Arc::new(Teller(send))), "nowhere")?;
+    println!("{}", told.recv()?);
+
+    let poller = station.sendp_temperature("here");
+    while !poller.is_ready(10)? {}
+    println!("polled: {}", poller.temperature(0)?);
+
+    client.shutdown(true)?;
+    server.shutdown(true)?;
+    Ok(())
+}
