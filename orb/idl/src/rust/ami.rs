@@ -221,7 +221,9 @@ fn handler_names(scope: Scope<'_, '_>, method: &Method<'_>) -> (Ident, Ident) {
     let names: Vec<(String, Ident)> =
         own.iter().map(|own| (own.operation.clone(), taken.take(&stem(&own.ident, own)))).collect();
     for (operation, success) in names {
+        // What makes it differ from another name makes no other word of it.
         let plain = scope::plain(&success);
+        let plain = plain.trim_end_matches('_');
         let mut failure = format!("{plain}_excep");
         let mut before = String::new();
         while taken.has(&failure) {
