@@ -24,9 +24,7 @@ fuzz_target!(|input: &[u8]| {
         let wire = Wire { order, ..wire };
         // Some can be sent on only as they came: values of unknown types, indirections to outside.
         let Some(written) = write(&any, wire, place) else { continue };
-        // The work that a walk may take depends on how much there is in all: here no less than before.
-        let followed = [&written, octets].concat();
-        let again = Any::decode(&mut Decoder::new(&followed, wire).at(place)).expect("what we write can be read");
+        let again = Any::decode(&mut Decoder::new(&written, wire).at(place)).expect("what we write can be read");
         assert!(again.type_code().equal(type_code));
         assert_eq!(write(&again, wire, place), Some(written));
     }

@@ -13,8 +13,8 @@ use crate::{
     type_code::{Leaf, View, read_discriminator, write_discriminator},
 };
 
-/// Steps that a walk may take whatever the octets are, and how many more for each of them.
-const FREE_STEPS: usize = 1 << 16;
+/// Steps that a walk may take whatever the octets are, and how many more for each that it has passed.
+const FREE_STEPS: usize = 1 << 10;
 const STEPS_PER_OCTET: usize = 32;
 
 /// How many structs and arrays may nest in each other per level of the limit that is set for sequences.
@@ -38,6 +38,8 @@ pub fn skip(of: &TypeCode, input: &mut Decoder<'_>) -> Result<(), CdrError> {
 
 struct Walk<'o, 'e> {
     out: Option<&'o mut Encoder<'e>>,
+    /// Where the walk began, and how many steps it has taken since.
+    start: usize,
     steps: usize,
     depth: u32,
     /// How many values are around this place.
@@ -48,12 +50,11 @@ struct Walk<'o, 'e> {
 
 impl<'o, 'e> Walk<'o, 'e> {
     fn new(input: &Decoder<'_>, out: Option<&'o mut Encoder<'e>>) -> Self {
-        let steps = FREE_STEPS.saturating_add(input.remaining().saturating_mul(STEPS_PER_OCTET));
-        Self { out, steps, depth: 0, values: 0, copied: HashMap::new() }
+        Self { out, start: input.position(), steps: 0, depth: 0, values: 0, copied: HashMap::new() }
     }
 
     fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        self.step()?;
+        self.step(input)?;
         match of.resolved() {
             View::Leaf(leaf) => self.leaf(leaf, input),
             node => {
@@ -65,9 +66,12 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
     }
 
-    fn step(&mut self) -> Result<(), CdrError> {
-        let steps = self.steps.checked_sub(1);
-        self.steps = steps.ok_or(CdrError::Malformed("a type has far more parts than its value has octets"))?;
+    fn step(&mut self, input: &Decoder<'_>) -> Result<(), CdrError> {
+        self.steps += 1;
+        let passed = input.position().saturating_sub(self.start);
+        if self.steps > FREE_STEPS + passed.saturating_mul(STEPS_PER_OCTET) {
+            return Err(CdrError::Malformed("a type has far more parts than its value has octets"));
+        }
         Ok(())
     }
 

@@ -70,7 +70,8 @@ impl Decoder<'_> {
             return known.ok_or(CdrError::Malformed("an indirection to where no list of repository ids stands"));
         }
         self.restore(view);
-        let len = self.sequence_len(8)?;
+        // An empty id may have no octets but its length.
+        let len = self.sequence_len(4)?;
         let ids: Ids = (0..len).map(|_| self.shared_string()).collect::<Result<_, _>>()?;
         self.values.get_or_insert_default().lists.insert(at, Arc::clone(&ids));
         Ok(ids)
