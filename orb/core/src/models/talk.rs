@@ -2,8 +2,8 @@
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
-    Message, MessageType, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, bare_message, begin_reply,
-    locate_request,
+    CancelRequest, Message, MessageType, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, bare_message,
+    begin_reply, locate_request,
 };
 
 use crate::reader::MessageReader;
@@ -50,6 +50,13 @@ pub(crate) fn reply(question: Question, octets: usize) -> Vec<u8> {
 pub(crate) fn locate(id: u32) -> Vec<u8> {
     let mut out = Encoder::new(wire());
     locate_request(&mut out, id, b"key").expect("it is short");
+    out.to_vec()
+}
+
+/// A CancelRequest.
+pub(crate) fn cancel(request_id: u32) -> Vec<u8> {
+    let mut out = Encoder::new(wire());
+    CancelRequest { request_id }.encode(&mut out).expect("it is short");
     out.to_vec()
 }
 

@@ -2,15 +2,16 @@
 //!
 //! Here are connections with a thread of their own, and what all models share; those that a reactor serves are in [`pooled`].
 
+mod deferred;
 mod pooled;
 
 use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 
-use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, SystemException};
+use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use super::{ServerConnection, ServerSettings, connection::Farewell};
+use super::{DeferredCall, ServerConnection, ServerSettings, connection::Farewell};
 use crate::{
     Located, ObjectAdapter, Orb, Replied, ServerCall,
     models::{
@@ -49,6 +50,10 @@ struct Entries {
     running: u32,
     most_running: u32,
     released: u32,
+    /// Requests that another thread answers.
+    deferred: Vec<(u32, DeferredCall)>,
+    /// That thread is to end.
+    is_enough: bool,
 }
 
 impl ObjectAdapter for Diary {
@@ -56,6 +61,13 @@ impl ObjectAdapter for Diary {
         let token = call.arguments()?.u32()?;
         let mut entries = self.entries.lock();
         entries.begun.push(token);
+        if token >= deferred::DEFERRED {
+            let (call, replied) = call.defer()?;
+            entries.deferred.push((token, call));
+            drop(entries);
+            self.changed.notify_all();
+            return Ok(replied);
+        }
         entries.threads.push(thread::current().id());
         entries.running += 1;
         entries.most_running = entries.most_running.max(entries.running);
@@ -184,6 +196,7 @@ struct Stage {
 #[derive(Debug, Default)]
 struct Received {
     replies: Vec<u32>,
+    exceptions: usize,
     located: u32,
     goodbyes: u32,
     complaints: u32,
@@ -274,10 +287,10 @@ impl Stage {
                     assert_eq!(received.goodbyes, 0, "{message} came after the goodbye");
                     let mut input = message.decoder(talk::wire().limits);
                     match message.header.message_type {
-                        MessageType::Reply => {
-                            ReplyHeader::decode(&mut input).expect("a reply");
-                            received.replies.push(talk::token_in(&message, input.position()));
-                        }
+                        MessageType::Reply => match ReplyHeader::decode(&mut input).expect("a reply").status {
+                            ReplyStatus::SystemException => received.exceptions += 1,
+                            _ => received.replies.push(talk::token_in(&message, input.position())),
+                        },
                         MessageType::LocateReply => {
                             LocateReplyHeader::decode(&mut input).expect("a reply");
                             received.located += 1;
