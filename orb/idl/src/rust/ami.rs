@@ -63,6 +63,10 @@ fn unique(taken: &scope::Scope, prefix: &str, stem: &str) -> String {
 fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenStream {
     let rt = scope.rt();
     let (handler, parameters) = (path(scope, method.owner, Which::Handler), parameters(scope, method));
+    // `self` and the handler are two more.
+    if parameters.len() > 5 {
+        scope.cx.allow("clippy::too_many_arguments");
+    }
     let mut locals = method.locals.clone();
     let (ami_handler, reply) = (locals.take("ami_handler"), locals.take("reply"));
     let invoked = invocation(scope, method);
