@@ -58,12 +58,12 @@ fn check_shown(language: &str, sources: &[&str], at_least: usize) {
 
 #[test]
 fn the_chapter_shows_idl_that_is_compiled() {
-    check_shown("idl", &["mapping/chapter.idl", "asynchronous/weather.idl"], 11);
+    check_shown("idl", &["mapping/chapter.idl", "asynchronous/weather.idl", "mapping/values.idl"], 15);
 }
 
 #[test]
 fn the_chapter_shows_rust_that_is_run() {
     let sources = ["types", "anything", "interfaces", "locals"].map(|name| format!("tests/chapter/{name}.rs"));
     let sources = sources.each_ref().map(String::as_str);
-    check_shown("rust", &[&sources[..], &["asynchronous/main.rs"]].concat(), 15);
+    check_shown("rust", &[&sources[..], &["asynchronous/main.rs", "tests/values.rs"]].concat(), 23);
 }

@@ -327,3 +327,21 @@ fn any_value_goes_where_any_may_go_if_somebody_makes_it() {
         assert_eq!(gardener.anything(None), Ok(None));
     });
 }
+
+#[test]
+fn how_deep_values_nest_can_be_set() {
+    let pair = Pair::new(ByteOrder::Little);
+    let gardener: Gardener = pair.serve(GardenerSkeleton::new(Echo));
+    let list = |len| {
+        (0..len)
+            .fold(None, |next: Option<PlantRef>, _| Some(ValueRef::new(PlantState { next: next.into(), ..plant("") })))
+    };
+    assert!(gardener.exchange(list(512).as_ref(), &mut None).is_ok());
+    assert!(gardener.exchange(list(513).as_ref(), &mut None).is_err());
+    let client = spandrel::Orb::builder().max_value_nesting(4).build();
+    let text = pair.client.object_to_string(gardener.as_object());
+    let strict = Gardener::unchecked_narrow(&client.string_to_object(&text).unwrap());
+    assert!(strict.exchange(list(4).as_ref(), &mut None).is_ok());
+    assert!(strict.exchange(list(5).as_ref(), &mut None).is_err());
+    client.shutdown(true).unwrap();
+}

@@ -43,6 +43,12 @@ impl<'m> Decoder<'m> {
         Self { input, at: 0, base: 0, wire, depth: 0, binder: None, joined: None, values: None }
     }
 
+    /// The same decoder, with other knowledge of values.
+    pub(crate) fn with_values(&self, values: Option<Box<ReadValues>>) -> Self {
+        let Self { input, at, base, wire, depth, binder, joined, .. } = *self;
+        Self { input, at, base, wire, depth, binder, joined, values }
+    }
+
     /// The same decoder, with somebody to bind object references.
     #[inline]
     #[must_use]

@@ -310,12 +310,7 @@ impl Unit {
 ///
 /// It should (CORBA 3.3 Part 2, 9.3.5.5), and other ORBs write it; omniORB does not within an `any`.
 pub(crate) fn has_exception_id(of: View<'_>, input: &Decoder<'_>) -> bool {
-    // What a decoder remembers of values may be much: it is copied only where its chunks decide what is read.
-    let mut ahead = match input.is_confined() {
-        true => input.clone(),
-        false => Decoder::new(input.rest(), input.wire()).offset_by(input.misalignment()),
-    };
-    ahead.str().is_ok_and(|id| !id.is_empty() && of.id() == Some(&*id))
+    input.ahead().str().is_ok_and(|id| !id.is_empty() && of.id() == Some(&*id))
 }
 
 fn check_bound(text: &str, bound: u32) -> Result<(), CdrError> {

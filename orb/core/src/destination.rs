@@ -1,6 +1,6 @@
 //! Where a request goes: a peer, and the part of its header that is the same every time.
 
-use spandrel_cdr::{ByteOrder, CdrError, CharSet, GiopVersion, Ior, Wire};
+use spandrel_cdr::{ByteOrder, CdrError, CharSet, GiopVersion, Ior, Limits, Wire};
 use spandrel_giop::{
     CompletionStatus, GiopError, IiopProfile, RequestTemplate, ServiceContext, SystemException, TransmissionCodeSets,
     component::Component, ids, minor,
@@ -17,6 +17,8 @@ pub(crate) struct WireSettings {
     pub(crate) order: ByteOrder,
     /// The native code set of narrow text.
     pub(crate) char_set: CharSet,
+    /// What is refused although it is well formed.
+    pub(crate) limits: Limits,
 }
 
 /// One profile of a reference, ready to be invoked.
@@ -34,7 +36,8 @@ impl Destination {
         let version = profile.version.min(settings.version);
         // GIOP 1.0 knows of no code sets.
         let chosen = if version < GiopVersion::V1_1 { None } else { choose(&profile, settings.char_set)? };
-        let wire = chosen.unwrap_or(TransmissionCodeSets::UNSAID).on(Wire::new(settings.order, version));
+        let wire = chosen.unwrap_or(TransmissionCodeSets::UNSAID);
+        let wire = wire.on(Wire { limits: settings.limits, ..Wire::new(settings.order, version) });
         Ok(Self {
             peer: peers.peer(&profile.host, profile.port, chosen),
             template: RequestTemplate::new(wire, &profile.object_key),

@@ -275,7 +275,7 @@ impl ObjectRef {
     }
 
     fn results<'r>(&'r self, reply: &'r Reply) -> Decoder<'r> {
-        let input = reply.message.decoder(self.orb().settings().limits).with_binder(self.orb());
+        let input = reply.message.decoder(self.orb().settings().wire.limits).with_binder(self.orb());
         input.with_code_sets(reply.wire.char_set, reply.wire.wchar_set).at(reply.body)
     }
 }

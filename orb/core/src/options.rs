@@ -54,8 +54,7 @@ impl Default for OrbBuilder {
         let (order, limits) = (ByteOrder::NATIVE, Limits::default());
         Self {
             settings: Settings {
-                wire: WireSettings { version: GiopVersion::V1_2, order, char_set: CharSet::Latin1 },
-                limits,
+                wire: WireSettings { version: GiopVersion::V1_2, order, char_set: CharSet::Latin1, limits },
                 request_timeout: None,
                 endpoints: Vec::new(),
                 initial: InitialReferences::default(),
@@ -143,8 +142,25 @@ impl OrbBuilder {
     /// How deep received values may nest (default 64).
     #[must_use]
     pub fn max_nesting(mut self, depth: u16) -> Self {
-        self.settings.limits.nesting = depth;
+        self.settings.wire.limits.nesting = depth;
         self.server.limits.nesting = depth;
+        self
+    }
+
+    /// How deep values may nest in each other's state, sent or received (default 512). A list of values is as deep as it is long,
+    /// and each level takes a few hundred octets of a thread's stack.
+    #[must_use]
+    pub fn max_value_nesting(mut self, depth: u16) -> Self {
+        self.settings.wire.limits.value_nesting = depth;
+        self.server.limits.value_nesting = depth;
+        self
+    }
+
+    /// How many values a received message may have (default 262,144).
+    #[must_use]
+    pub fn max_values(mut self, count: u32) -> Self {
+        self.settings.wire.limits.values = count;
+        self.server.limits.values = count;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::{any::Any, cell::Cell, fmt, io, sync::OnceLock, time::Duration};
 
-use spandrel_cdr::{Binder, CdrError, Ior, Limits, ValueFactory};
+use spandrel_cdr::{Binder, CdrError, Ior, ValueFactory};
 use spandrel_giop::{
     Address, CompletionStatus, IiopProfile, ObjectUrl, SystemException, code_sets_component, component::Component, ids,
     ior_to_string, minor,
@@ -26,7 +26,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) wire: WireSettings,
-    pub(crate) limits: Limits,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) initial: InitialReferences,

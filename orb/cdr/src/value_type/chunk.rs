@@ -19,7 +19,16 @@ pub(super) struct Chunks {
     pub(super) is_confined: bool,
 }
 
-impl Decoder<'_> {
+impl<'m> Decoder<'m> {
+    /// The same decoder, without what it knows of values, which may be much: to look ahead.
+    pub(crate) fn ahead(&self) -> Self {
+        self.with_values(self.values.as_ref().map(|values| {
+            let mut ahead = Box::<ReadValues>::default();
+            ahead.chunks = values.chunks.clone();
+            ahead
+        }))
+    }
+
     fn chunks(&mut self) -> &mut Chunks {
         &mut self.values.get_or_insert_default().chunks
     }

@@ -6,6 +6,7 @@ use super::*;
 use crate::{FrontEndOptions, MemoryFiles, compile_with};
 
 mod kinds;
+mod values;
 
 #[track_caller]
 fn rust_of(name: &str, idl: &str) -> String {
