@@ -235,3 +235,36 @@ fn a_set_gives_what_is_ready_first() {
     set.add_pollable(done.pollable());
     assert!(Arc::ptr_eq(&set.get_ready_pollable(0).unwrap(), &done.pollable()), "it was ready before");
 }
+
+/// Calls from inside: not to be done, since others wait meanwhile, and no reason to wait for ever.
+struct Impatient {
+    target: Target,
+    told: Mutex<mpsc::Sender<i32>>,
+}
+
+impl Impatient {
+    fn ask(&self) {
+        let sum = self.target.add(20, 3).unwrap();
+        self.told.lock().unwrap().send(sum).unwrap();
+    }
+}
+
+#[test]
+fn a_handler_that_calls_waits_for_nobody_but_its_answer() {
+    let server = Server::start();
+    let target = server.client_with(spandrel::Orb::builder().connections_per_peer(1));
+    let (send, told) = mpsc::channel();
+    let impatient = Arc::new(Impatient { target: target.clone(), told: Mutex::new(send) });
+    let waits = target.sendp_hold(1);
+    let orb = target.as_object().orb().clone();
+    // What `sendc_` does with its handler.
+    let asked = target.ping_async();
+    orb.spawn(async move {
+        asked.await.unwrap();
+        impatient.ask();
+    })
+    .unwrap();
+    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), 23);
+    server.probe.open(1);
+    waits.hold(u32::MAX).unwrap();
+}

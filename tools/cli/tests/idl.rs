@@ -131,3 +131,20 @@ fn make_learns_which_files_were_read() {
     assert_eq!(fs::read_to_string(&depfile).unwrap(), wanted);
     check_code(&spandrel(&["idl", text(&bank), "--stdout", "--depfile", text(&depfile)]), 2);
 }
+
+#[test]
+fn asynchronous_forms_are_chosen() {
+    let folder = folder_with_bank();
+    let (bank, include) = (folder.path().join("bank.idl"), folder.path().join("include"));
+    let generated = |flags: &[&str]| {
+        let output = spandrel(&[&["idl", text(&bank), "-I", text(&include), "--stdout"], flags].concat());
+        check_code(&output, 0);
+        stdout(&output).to_owned()
+    };
+    let forms = ["deposit_async", "AccountAsyncServant", "sendc_deposit", "AmiAccountPoller"];
+    let found = |rust: &str| forms.map(|form| rust.contains(form));
+    assert_eq!(found(&generated(&[])), [true, false, false, false]);
+    assert_eq!(found(&generated(&["--no-async-client"])), [false; 4]);
+    assert_eq!(found(&generated(&["--no-async-client", "--async-server"])), [false, true, false, false]);
+    assert_eq!(found(&generated(&["--ami"])), [true, false, true, true]);
+}
