@@ -132,7 +132,7 @@ impl<'m> Decoder<'m> {
 
     /// The octets before the next joint.
     #[inline]
-    fn unbroken(&self) -> &'m [u8] {
+    pub(crate) fn unbroken(&self) -> &'m [u8] {
         &self.input[self.at..]
     }
 

@@ -176,6 +176,22 @@ impl<'a> Encoder<'a> {
         &mut self.scratch[from..from + len]
     }
 
+    /// What comes next, at least `len` octets of unspecified content; [`Encoder::advance`] says how many were written.
+    #[inline]
+    pub(crate) fn window(&mut self, len: usize) -> &mut [u8] {
+        if self.scratch.len() - self.at < len {
+            self.grow(len);
+        }
+        &mut self.scratch[self.at..]
+    }
+
+    /// Counts octets that were written to the [window](Encoder::window).
+    #[inline]
+    pub(crate) fn advance(&mut self, len: usize) {
+        self.at += len;
+        debug_assert!(self.at <= self.scratch.len());
+    }
+
     /// Writes `octets` as they are.
     #[inline]
     pub fn octets(&mut self, octets: &[u8]) {

@@ -16,6 +16,7 @@ mod adaptive;
 mod assemble;
 mod bulk;
 mod erased;
+mod leaves;
 mod macros;
 mod program;
 mod read;

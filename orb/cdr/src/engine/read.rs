@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    bulk,
+    bulk, leaves,
     program::{Op, Program},
 };
 use crate::{CdrError, Decoder, bounded};
@@ -76,10 +76,9 @@ pub(super) unsafe fn value(ops: &'static [Op], base: *mut u8, input: &mut Decode
     while let Some(op) = ops.get(nth) {
         nth += 1;
         if let Op::Run { zeros, leaves, .. } = *op {
-            // SAFETY: as for the value.
-            if unsafe { run(op, ops, nth + usize::from(zeros), base, input)? } {
-                nth += usize::from(zeros) + usize::from(leaves);
-            }
+            let (zeros, leaves) = (usize::from(zeros), usize::from(leaves));
+            // SAFETY: as for the value. What is not read here comes next, part by part.
+            nth += zeros + unsafe { run(op, &ops[nth + zeros..nth + zeros + leaves], base, input)? };
         } else {
             // SAFETY: as for the value.
             unsafe { part(op, base, input)? };
@@ -90,31 +89,29 @@ pub(super) unsafe fn value(ops: &'static [Op], base: *mut u8, input: &mut Decode
     Ok(())
 }
 
-/// Reads a run that lies in the message as in memory; false if it does not.
+/// Reads a run, in one block if it lies in the message as in memory; says how many leaves were there.
 ///
 /// # Safety
 /// As [`value`].
 #[inline]
-unsafe fn run(
-    header: &Op,
-    ops: &'static [Op],
-    leaves_from: usize,
-    base: *mut u8,
-    input: &mut Decoder<'_>,
-) -> Result<bool, CdrError> {
-    let Op::Run { first, align, at, octets, leaves, checked, .. } = *header else { return Ok(false) };
+unsafe fn run(header: &Op, leaves: &'static [Op], base: *mut u8, input: &mut Decoder<'_>) -> Result<usize, CdrError> {
+    let Op::Run { first, align, at, octets, checked, .. } = *header else { return Ok(0) };
     let gap = input.gap(first.into());
     let octets = octets as usize;
     if input.wire().order.is_swapped() || input.gap(align.into()) != gap || input.unbroken_len() < gap + octets {
-        return Ok(false);
+        // SAFETY: as for the value.
+        return unsafe { leaves::read(leaves, base, input) };
     }
     let from = &input.take(gap + octets)?[gap..];
     if checked {
-        bulk::check(&ops[leaves_from..leaves_from + usize::from(leaves)], false, from, octets)?;
+        for leaf in leaves.iter().filter(|leaf| leaf.is_checked()) {
+            let place = leaf.leaf().map_or(0..0, |leaf| leaf.at - at as usize..leaf.at - at as usize + leaf.octets);
+            bulk::check_leaf(leaf, false, &from[place])?;
+        }
     }
     // SAFETY: there is room for the leaves and what lies between them; all were found to be values just now.
     unsafe { bulk::copy(from.as_ptr(), base.add(at as usize), octets) };
-    Ok(true)
+    Ok(leaves.len())
 }
 
 /// Reads one part.
@@ -322,6 +319,9 @@ unsafe fn bulk_elements(
         return Ok(0);
     }
     let swapped = input.wire().order.is_swapped();
+    if (swapped || !fixed.block) && fitting < bulk::FEW {
+        return Ok(0);
+    }
     let octets = &input.take(gap + (fitting - 1) * stride + octets)?[gap..];
     // SAFETY: by the caller.
     unsafe { bulk::read(fixed, program.ops, program.memory as usize, swapped, octets, to, fitting)? };

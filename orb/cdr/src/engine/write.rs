@@ -3,7 +3,7 @@
 use std::slice;
 
 use super::{
-    bulk,
+    bulk, leaves,
     program::{Op, Program},
 };
 use crate::{CdrError, Encoder};
@@ -28,10 +28,12 @@ pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a
                 Op::Enum { at, .. } => plain(4, base.add(at as usize), out),
                 Op::Run { first, align, at, octets, leaves, zeros, .. } => {
                     let (gaps, behind) = rest.split_at(zeros.into());
+                    let (leaves, behind) = behind.split_at(leaves.into());
                     rest = behind;
                     if !out.wire().order.is_swapped() && out.gap(align.into()) == out.gap(first.into()) {
                         run(gaps, at as usize, octets as usize, first, base, out);
-                        rest = &behind[leaves.into()..];
+                    } else {
+                        leaves::write(leaves, octets as usize, base, out);
                     }
                 }
                 Op::Text { at, .. } => out.str(&*base.add(at as usize).cast::<String>())?,

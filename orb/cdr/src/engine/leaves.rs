@@ -1,0 +1,116 @@
+//! Leaves of one value, one behind the other: where they do not lie in the message as in memory, because of the order of
+//! octets or of where the value starts. Room is asked for once, and the position kept in a register.
+
+use super::{
+    bulk,
+    program::{Leaf, Op},
+};
+use crate::{CdrError, Decoder, Encoder};
+
+/// What a leaf may take before itself, and what is written in its place at once.
+const GAP: usize = 8;
+
+/// Copies one number; expanded where both places are good for it.
+macro_rules! copy_one {
+    ($number:ty, $swap:expr, $from:expr, $to:expr) => {{
+        let value = $from.cast::<$number>().read_unaligned();
+        $to.cast::<$number>().write_unaligned(if $swap { value.swap_bytes() } else { value });
+    }};
+}
+
+/// Writes the leaves of a run, which ends `octets` behind its start where it is aligned.
+///
+/// # Safety
+/// They are there; `octets` is at least the sum of their octets.
+pub(super) unsafe fn write(leaves: &[Op], octets: usize, base: *const u8, out: &mut Encoder<'_>) {
+    let swap = out.wire().order.is_swapped();
+    let phase = out.gap(GAP).wrapping_neg();
+    let window = out.window(octets + GAP * (leaves.len() + 1)).as_mut_ptr();
+    let mut end = 0usize;
+    for op in leaves {
+        // SAFETY: the window has room for each leaf, the gap before it, and one gap more.
+        unsafe {
+            window.add(end).cast::<u64>().write_unaligned(0);
+            macro_rules! one {
+                ($number:ty, $at:expr) => {{
+                    end += phase.wrapping_add(end).wrapping_neg() & (size_of::<$number>() - 1);
+                    copy_one!($number, swap, base.add($at as usize), window.add(end));
+                    end += size_of::<$number>();
+                }};
+            }
+            match *op {
+                Op::Plain { width: 8, at, count: 1 } => one!(u64, at),
+                Op::Plain { width: 4, at, count: 1 } | Op::Enum { at, .. } => one!(u32, at),
+                Op::Plain { width: 2, at, count: 1 } => one!(u16, at),
+                Op::Plain { at, count: 1, .. } | Op::Bool { at, count: 1 } => one!(u8, at),
+                _ => {
+                    let Some(leaf) = op.leaf() else { continue };
+                    end += phase.wrapping_add(end).wrapping_neg() & (leaf.width - 1);
+                    copy_many(leaf, swap, base.add(leaf.at), window.add(end));
+                    end += leaf.octets;
+                }
+            }
+        }
+    }
+    out.advance(end);
+}
+
+/// Reads the leaves of a run, as many as stand before the end or the next joint; says how many.
+///
+/// # Errors
+/// [`CdrError::BadBoolean`], [`CdrError::BadEnum`].
+///
+/// # Safety
+/// There is room for them.
+pub(super) unsafe fn read(leaves: &[Op], base: *mut u8, input: &mut Decoder<'_>) -> Result<usize, CdrError> {
+    let swap = input.wire().order.is_swapped();
+    let phase = input.gap(GAP).wrapping_neg();
+    let octets = input.unbroken();
+    let (mut end, mut done) = (0usize, 0);
+    for op in leaves {
+        macro_rules! one {
+            ($number:ty, $at:expr) => {{
+                let from = end + (phase.wrapping_add(end).wrapping_neg() & (size_of::<$number>() - 1));
+                let Some(octets) = octets.get(from..from + size_of::<$number>()) else { break };
+                // SAFETY: there is room for the leaf, which any octets can be.
+                unsafe { copy_one!($number, swap, octets.as_ptr(), base.add($at as usize)) };
+                end = from + size_of::<$number>();
+            }};
+        }
+        match *op {
+            Op::Plain { width: 8, at, count: 1 } => one!(u64, at),
+            Op::Plain { width: 4, at, count: 1 } => one!(u32, at),
+            Op::Plain { width: 2, at, count: 1 } => one!(u16, at),
+            Op::Plain { at, count: 1, .. } => one!(u8, at),
+            _ => {
+                let Some(leaf) = op.leaf() else { break };
+                let from = end + (phase.wrapping_add(end).wrapping_neg() & (leaf.width - 1));
+                let Some(octets) = octets.get(from..from + leaf.octets) else { break };
+                if op.is_checked() {
+                    bulk::check_leaf(op, swap, octets)?;
+                }
+                // SAFETY: there is room for the leaf, whose octets are these.
+                unsafe { copy_many(leaf, swap, octets.as_ptr(), base.add(leaf.at)) };
+                end = from + leaf.octets;
+            }
+        }
+        done += 1;
+    }
+    input.take(end)?;
+    Ok(done)
+}
+
+/// Copies the numbers of a leaf.
+///
+/// # Safety
+/// The octets are there, and there is room for them.
+unsafe fn copy_many(leaf: Leaf, swap: bool, from: *const u8, to: *mut u8) {
+    // SAFETY: by the caller.
+    unsafe {
+        if swap {
+            bulk::swap(leaf.width, from, to, leaf.octets / leaf.width);
+        } else {
+            bulk::copy(from, to, leaf.octets);
+        }
+    }
+}

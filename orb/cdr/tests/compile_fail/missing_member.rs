@@ -1,0 +1,17 @@
+//! No member is forgotten, and none is read twice.
+use spandrel_cdr::interpret;
+
+#[derive(Clone)]
+struct Two {
+    one: u32,
+    two: String,
+}
+interpret!(struct Two { one: u32 });
+
+#[derive(Clone)]
+struct Again {
+    text: String,
+}
+interpret!(struct Again { text: String, text: String });
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A member without a table must code itself.
+use spandrel_cdr::interpret;
+
+#[derive(Clone)]
+struct Holder {
+    thread: std::thread::ThreadId,
+}
+interpret!(struct Holder { thread: std::thread::ThreadId });
+
+fn main() {}
