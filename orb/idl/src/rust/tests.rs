@@ -397,6 +397,8 @@ proptest::proptest! {
         let idl = format!(
             "module {module} {{ enum {kind} {{ {one}, {two} }}; const {kind} {constant} = {one};
                exception {error} {{ {kind} {other}; }}; struct {other} {{ {kind} {one}_; long {two}_; }};
+               union {base}_{kind} switch ({kind}) {{ case {one}: {other} {first}; case {two}: {kind} {second}; }};
+               typedef {base}_{kind} {derived}_tc; local interface {first}_{second} {{ {derived}_tc {one}_(); }};
                interface {base} {{ long {first}(in {other} {parameter}, inout {kind} {one}_) raises ({error}); }};
                interface {derived} : {base} {{ attribute {other} {second}; oneway void {parameter}(); }}; }};"
         );
