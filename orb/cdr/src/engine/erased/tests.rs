@@ -19,7 +19,7 @@ fn arguments_are_lent_where_they_were_read() {
         Value::text("text"),
         Value::sequence(&[1u8, 2, 3]),
         Value::sequence(&texts),
-        Value::coded(&Some(1.5f64).unwrap()),
+        Value::coded(&1.5f64),
     ]);
     let input = Decoder::new(&message, Wire::default());
     type All<'m> = (u16, Cow<'m, str>, Cow<'m, [u8]>, Vec<String>, f64);
