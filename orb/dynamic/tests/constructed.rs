@@ -331,6 +331,22 @@ fn a_derived_value_in_chunks_is_cut_to_its_base() {
 }
 
 #[test]
+fn a_type_that_inherits_from_itself_ends_in_an_error() {
+    let itself = TypeCode::recursive("IDL:Ouroboros:1.0").unwrap();
+    let members = [("id", TypeCode::LONG, spandrel_cdr::Visibility::Public)];
+    let none = spandrel_cdr::ValueModifier::None;
+    let type_code = TypeCode::value("IDL:Ouroboros:1.0", "Ouroboros", none, Some(&itself), &members).unwrap();
+    let mut value = of(&type_code);
+    assert!(matches!(value.as_value().unwrap().set_to_value(), Err(DynAnyError::TooLarge { .. })));
+    let octets = Any::write(type_code, |out| {
+        out.u32(0x7fff_ff00);
+        (0..10).for_each(|_| out.u32(1));
+        Ok(())
+    });
+    assert!(octets.is_err());
+}
+
+#[test]
 fn a_box_holds_one_value() {
     // 16.2.12
     let mut value = of(&boxed());
