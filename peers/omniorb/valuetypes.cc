@@ -334,7 +334,7 @@ int call(CORBA::ORB_ptr orb, const char *reference) {
     });
     run("graph/ring", [&] {
         NodeImpl *first = node("0", 0), *last = first;
-        for (int i = 1; i < 500; ++i) {
+        for (int i = 1; i < 200; ++i) {
             NodeImpl *next = node(std::to_string(i).c_str(), i);
             last->left(next);
             last = next;

@@ -91,7 +91,7 @@ pub enum WcharSet {
 pub struct Limits {
     /// How deep constructed values and encapsulations may nest (default 64).
     pub nesting: u16,
-    /// How deep values may nest, each in the state of another, read or written (default 512): a list of values is as deep as it
+    /// How deep values may nest, each in the state of another, read or written (default 256): a list of values is as deep as it
     /// is long.
     pub value_nesting: u16,
     /// How many values a message may have (default 262,144): the smallest takes four octets, and some hundred in memory.
@@ -100,7 +100,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { nesting: 64, value_nesting: 512, values: 1 << 18 }
+        Self { nesting: 64, value_nesting: 256, values: 1 << 18 }
     }
 }
 

@@ -147,8 +147,8 @@ impl OrbBuilder {
         self
     }
 
-    /// How deep values may nest in each other's state, sent or received (default 512). A list of values is as deep as it is long,
-    /// and each level takes a few hundred octets of a thread's stack.
+    /// How deep values may nest in each other's state, sent or received (default 256). A list of values is as deep as it is long,
+    /// and each level takes one to four KiB of a thread's stack.
     #[must_use]
     pub fn max_value_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.value_nesting = depth;

@@ -56,6 +56,11 @@ impl<'m> Decoder<'m> {
         self.input = &whole[..self.at + len];
     }
 
+    /// How many octets there are, beyond what is seen too.
+    pub(crate) fn all_len(&self) -> usize {
+        self.all().len()
+    }
+
     /// Sees everything again.
     pub(crate) fn see_all(&mut self) {
         self.input = self.all();

@@ -8,6 +8,9 @@ use super::read::ReadValues;
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG};
 use crate::{CdrError, Decoder};
 
+/// How many times the octets of a message may be passed over.
+const TIMES: usize = 16;
+
 /// Where in chunked values a decoder is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chunks {
@@ -120,7 +123,9 @@ impl<'m> Decoder<'m> {
     pub(super) fn end_state(&mut self) -> Result<(), CdrError> {
         let level = self.chunks().level;
         if self.chunks().ended.is_none() {
+            let start = self.position();
             let ended = self.pass_to_end(level)?;
+            self.note_passed_octets(self.position() - start)?;
             self.chunks().ended = Some(ended);
         }
         let chunks = self.chunks();
@@ -132,6 +137,17 @@ impl<'m> Decoder<'m> {
             self.forget_whole();
         } else {
             self.between_chunks();
+        }
+        Ok(())
+    }
+
+    /// What has been passed over may be returned to, and in it passed over again: but not for ever.
+    fn note_passed_octets(&mut self, octets: usize) -> Result<(), CdrError> {
+        let limit = self.all_len().saturating_mul(TIMES);
+        let values = self.values.get_or_insert_default();
+        values.passed_octets = values.passed_octets.saturating_add(octets);
+        if values.passed_octets > limit {
+            return Err(CdrError::Malformed("values that were passed over are returned to far too often"));
         }
         Ok(())
     }

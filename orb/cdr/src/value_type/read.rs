@@ -18,6 +18,8 @@ pub(crate) struct ReadValues {
     /// The tags of values that were passed over with what a derived type adds to its base, and how many chunked values
     /// are around each.
     pub(super) passed: HashMap<usize, u32>,
+    /// How many octets have been passed over so.
+    pub(super) passed_octets: usize,
     /// The strings of headers, and lists of them, by where their lengths stand.
     pub(super) strings: HashMap<usize, Arc<str>>,
     pub(super) lists: HashMap<usize, Ids>,
@@ -82,6 +84,12 @@ enum Factory {
     Known(&'static dyn ValueFactory),
 }
 
+/// State to be read.
+struct State {
+    factory: Factory,
+    is_chunked: bool,
+}
+
 impl Factory {
     fn read(&self, input: &mut Decoder<'_>) -> Result<Entry, CdrError> {
         match self {
@@ -136,20 +144,39 @@ impl Decoder<'_> {
         })
     }
 
+    // What calls itself has little in its own frame: values nest to a depth of hundreds.
     fn new_value(&mut self, tag: u32, expected: Expected) -> Result<Place, CdrError> {
+        let (place, state) = self.open_value(tag, expected)?;
+        if let Some(state) = state {
+            let entry = state.factory.read(self)?;
+            self.close_value(place.index, entry, state.is_chunked, expected)?;
+        }
+        Ok(place)
+    }
+
+    /// Reads up to a value's state; there is none left to read if the value is known.
+    fn open_value(&mut self, tag: u32, expected: Expected) -> Result<(Place, Option<State>), CdrError> {
         let at = self.position() - 4;
         let header = self.value_header(tag)?;
+        if let Some(place) = self.read_values().places.get(&at).cloned() {
+            // It was passed over with what is around it, then needed alone, and now with what is around it.
+            self.read_values().check(&place, expected)?;
+            self.begin_state(header.is_chunked)?;
+            return self.end_state().map(|()| (place, None));
+        }
         let factory = self.factory(&header, expected)?;
         let limits = self.wire().limits;
         let place = self.read_values().enter(at, limits)?;
         self.begin_state(header.is_chunked)?;
-        let entry = factory.read(self)?;
-        if header.is_chunked {
+        Ok((place, Some(State { factory, is_chunked: header.is_chunked })))
+    }
+
+    fn close_value(&mut self, index: u32, entry: Entry, is_chunked: bool, expected: Expected) -> Result<(), CdrError> {
+        if is_chunked {
             self.end_state()?;
         }
         expected.check(&entry)?;
-        self.read_values().leave(place.index, entry)?;
-        Ok(place)
+        self.read_values().leave(index, entry)
     }
 
     /// The first of a value's types that is known here. All but the most derived one have state behind theirs, which must

@@ -56,7 +56,7 @@ const CASES: &[(&str, Case)] = &[
         equal(back.first.and_then(|first| first.left()), back.second)
     }),
     ("graph/ring", |server| {
-        let ring = ring(500)?;
+        let ring = ring(200)?;
         equal(server.look(Some(&ring))?, look(Some(&ring)))
     }),
     ("inheritance/derived", derived),
