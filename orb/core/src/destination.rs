@@ -27,6 +27,8 @@ pub(crate) struct Destination {
     pub(crate) peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
     pub(crate) object_key: Vec<u8>,
+    /// The server is one of ours.
+    pub(crate) is_ours: bool,
     /// What the first request of a connection says, if the reference names code sets.
     code_sets: Option<ServiceContext>,
 }
@@ -41,6 +43,7 @@ impl Destination {
         Ok(Self {
             peer: peers.peer(&profile.host, profile.port, chosen),
             template: RequestTemplate::new(wire, &profile.object_key),
+            is_ours: is_ours(&profile)?,
             object_key: profile.object_key,
             code_sets: chosen.map(TransmissionCodeSets::to_context),
         })
@@ -80,6 +83,16 @@ impl Destination {
         }
         if destinations.is_empty() { Err(describe_unusable(ior)) } else { Ok(destinations) }
     }
+}
+
+/// Whether the profile says that its server is one of ours.
+fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
+    for component in &profile.components {
+        if let Some(Component::OrbType(orb)) = Component::decode(component)? {
+            return Ok(orb == ids::ORB_TYPE);
+        }
+    }
+    Ok(false)
 }
 
 /// The code sets for requests to this profile's server, if it names any.

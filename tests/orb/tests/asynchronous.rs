@@ -153,7 +153,12 @@ fn a_dropped_future_abandons_its_request_and_nothing_else() {
             told.send((next, stream.try_clone().unwrap())).unwrap();
         }
     });
-    let target = target_at(port, Orb::builder().connections_per_peer(1));
+    // A server whose reference says that it is one of ours.
+    let ours = Server::start();
+    let profile = IiopProfile { port, ..profile_of(&ours) };
+    let ior = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
+    let orb = Orb::builder().connections_per_peer(1).build();
+    let target = Target::unchecked_narrow(&orb.reference(ior));
     let mut call = target.add_async(1, 2);
     assert!(!is_ready(&mut call));
     let (request, mut stream) = messages.recv_timeout(PATIENCE).unwrap();

@@ -349,8 +349,11 @@ impl Call {
             }
             Place::Sent(Sent { lease, request_id, index }) => {
                 let destinations = progress.tour.map(|(_, destinations)| destinations);
-                let wire = destinations.map(|destinations| destinations[index].template.wire());
-                lease.abandon(request_id, wire.unwrap_or_default(), retires)
+                let destination = destinations.as_ref().map(|destinations| &destinations[index]);
+                // A server hears of it only where that is known to do no harm: omniORB 4.2 may read a CancelRequest for ever, and
+                // nothing after it on that connection.
+                let tells = destination.filter(|destination| destination.is_ours);
+                lease.abandon(request_id, tells.map(|destination| destination.template.wire()), retires)
             }
         })
     }

@@ -21,7 +21,8 @@ use crate::{Interface, ObjectRef, UserExceptions, invocation::unreadable, object
 ///
 /// Any executor may poll it. It ends by itself: with the reply, when the connection is lost, when the reference's time-out has
 /// passed, or at the latest when the ORB is shut down (BAD_INV_ORDER). Dropping it abandons the request: a reply that still comes
-/// is dropped, and the server is told where GIOP allows that (CancelRequest), though it may have acted on the request.
+/// is dropped, and the server is told (CancelRequest, GIOP 1.2) if its reference says that it is one of ours, though it may have
+/// acted on the request.
 ///
 /// # Panics
 /// If it is polled after it was ready.

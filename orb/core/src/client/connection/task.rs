@@ -421,8 +421,8 @@ impl ClientConnection {
 
     /// Nobody waits for this reply any more. True if the peer may have the request.
     ///
-    /// `wire`: as the request was written. `retires`: the connection is given to nobody any more, as it is after time-outs.
-    pub(crate) fn abandon(&self, request_id: u32, wire: Wire, retires: bool) -> bool {
+    /// `wire`: as the request was written, if the peer is to be told. `retires`: the connection is given to nobody any more, as it is after time-outs.
+    pub(crate) fn abandon(&self, request_id: u32, wire: Option<Wire>, retires: bool) -> bool {
         if retires {
             self.retire();
         }
@@ -444,9 +444,9 @@ impl ClientConnection {
         }
         drop(mux);
         let was_sent = matches!(was, Who::Task { is_sent: true, .. });
-        // omniORB 4.2 reads a CancelRequest of an older version for ever, at full load.
+        let Some(wire) = wire.filter(|wire| wire.version >= GiopVersion::V1_2) else { return was_sent };
         let mut out = Encoder::new(wire);
-        if wire.version >= GiopVersion::V1_2 && (CancelRequest { request_id }).encode(&mut out).is_ok() {
+        if (CancelRequest { request_id }).encode(&mut out).is_ok() {
             // A hint: if it cannot be sent, the server merely works in vain.
             let _ = self.write_soon(request_id, &out, Kind::Hint);
         }

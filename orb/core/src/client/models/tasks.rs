@@ -247,7 +247,7 @@ fn abandoned_requests_hold_up_nobody() {
             let abandoned = stage.question(caller * 10, true);
             let told = stage.start(abandoned);
             assert!(told.is_ok());
-            stage.connection.abandon(abandoned.id, talk::wire(), false);
+            stage.connection.abandon(abandoned.id, Some(talk::wire()), false);
             let succeeded = if caller == 0 { stage.two_way(1, None) } else { stage.task(caller * 10 + 1, true) };
             assert!(succeeded, "nothing ended the connection");
         });
