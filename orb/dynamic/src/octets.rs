@@ -53,7 +53,11 @@ impl DynAny {
                 TcKind::Null | TcKind::Void => Value::Nothing,
                 TcKind::Struct => Value::Parts(read_members(&resolved, input, meter)?),
                 TcKind::Except => {
-                    input.str()?;
+                    // Its id should stand here (CORBA 3.3 Part 2, 9.3.5.5), but omniORB writes none within an `any`.
+                    let ahead = input.clone().str();
+                    if ahead.is_ok_and(|id| !id.is_empty() && resolved.id() == Ok(&*id)) {
+                        input.str()?;
+                    }
                     Value::Parts(read_members(&resolved, input, meter)?)
                 }
                 TcKind::Sequence => {

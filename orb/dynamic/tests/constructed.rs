@@ -118,6 +118,9 @@ fn exceptions_are_structs() {
     let any = value.to_any().unwrap();
     assert_eq!(any.value().str().unwrap(), "IDL:Broken:1.0", "its id comes first");
     assert_eq!(DynAny::new(&any).unwrap().as_struct().unwrap().members().unwrap()[0].id, "why");
+    // As omniORB has it in an `any`.
+    let without_id = Any::write(type_code, |out| out.short_str("tired")).unwrap();
+    assert_eq!(DynAny::new(&without_id).unwrap(), value);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Type codes in octets (9.3.5.1): a kind, and what there is to say of it, in an encapsulation if that is more than numbers.
 //!
-//! Types that contain themselves are left out.
+//! Types that contain themselves are left out. Indirections are read, but repeated types are written in full.
 
 use spandrel_cdr::{ByteOrder, Label, TcKind, TypeCode};
 
@@ -78,27 +78,20 @@ fn label(out: &mut Writer, of: &TypeCode, nth: usize) -> Option<()> {
 }
 
 pub(crate) fn read(input: &mut Reader<'_>) -> Option<TypeCode> {
-    const SIMPLE: [TypeCode; 18] = [
-        TypeCode::NULL,
-        TypeCode::VOID,
-        TypeCode::SHORT,
-        TypeCode::LONG,
-        TypeCode::USHORT,
-        TypeCode::ULONG,
-        TypeCode::FLOAT,
-        TypeCode::DOUBLE,
-        TypeCode::BOOLEAN,
-        TypeCode::CHAR,
-        TypeCode::OCTET,
-        TypeCode::ANY,
-        TypeCode::TYPE_CODE,
-        TypeCode::PRINCIPAL,
-        TypeCode::LONGLONG,
-        TypeCode::ULONGLONG,
-        TypeCode::LONGDOUBLE,
-        TypeCode::WCHAR,
-    ];
     let kind = input.ulong()?;
+    let place = input.base + input.at - 4;
+    if kind == 0xffff_ffff {
+        // An offset from where it stands itself, back to a type code that has been read (9.3.5.1.3).
+        let back = input.primitive(4, 4)? as u32 as i32;
+        let meant = i64::try_from(place).ok()? + 4 + i64::from(back);
+        return input.known.iter().find(|(known, _)| i64::try_from(*known) == Ok(meant)).map(|(_, of)| of.clone());
+    }
+    let of = known_kind(kind, input)?;
+    input.known.push((place, of.clone()));
+    Some(of)
+}
+
+fn known_kind(kind: usize, input: &mut Reader<'_>) -> Option<TypeCode> {
     match kind {
         0..=13 => Some(SIMPLE[kind].clone()),
         // 23 to 26: long long, unsigned long long, long double, wchar.
@@ -113,7 +106,11 @@ pub(crate) fn read(input: &mut Reader<'_>) -> Option<TypeCode> {
             let octets = input.octet_sequence()?;
             let order = if *octets.first()? & 1 == 1 { ByteOrder::Little } else { ByteOrder::Big };
             let wire = spandrel_cdr::Wire { order, ..input.wire };
-            complex(kind, &mut Reader { octets, at: 1, wire })
+            let base = input.base + input.at - octets.len();
+            let mut inner = Reader { octets, at: 1, wire, base, known: std::mem::take(&mut input.known) };
+            let of = complex(kind, &mut inner);
+            input.known = inner.known;
+            of
         }
         _ => None,
     }
@@ -157,3 +154,25 @@ fn union(id: String, name: String, input: &mut Reader<'_>) -> Option<TypeCode> {
     }
     TypeCode::union(id, name, &switch, &members).ok()
 }
+
+/// Those without parameters: kinds 0 to 13, then 23 to 26.
+const SIMPLE: [TypeCode; 18] = [
+    TypeCode::NULL,
+    TypeCode::VOID,
+    TypeCode::SHORT,
+    TypeCode::LONG,
+    TypeCode::USHORT,
+    TypeCode::ULONG,
+    TypeCode::FLOAT,
+    TypeCode::DOUBLE,
+    TypeCode::BOOLEAN,
+    TypeCode::CHAR,
+    TypeCode::OCTET,
+    TypeCode::ANY,
+    TypeCode::TYPE_CODE,
+    TypeCode::PRINCIPAL,
+    TypeCode::LONGLONG,
+    TypeCode::ULONGLONG,
+    TypeCode::LONGDOUBLE,
+    TypeCode::WCHAR,
+];

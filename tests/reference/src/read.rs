@@ -8,7 +8,7 @@ use crate::{Value, codes, has_wide, is_counted_in_octets, is_utf8, size_and_alig
 /// no value of the type.
 #[must_use]
 pub fn read(of: &TypeCode, octets: &[u8], wire: Wire, start: usize) -> Option<(Value, usize)> {
-    let mut input = Reader { octets, at: start, wire };
+    let mut input = Reader { octets, at: start, wire, base: 0, known: Vec::new() };
     let value = input.value(of)?;
     Some((value, input.at))
 }
@@ -17,6 +17,10 @@ pub(crate) struct Reader<'o> {
     pub(crate) octets: &'o [u8],
     pub(crate) at: usize,
     pub(crate) wire: Wire,
+    /// Where the first octet stands in the message: not at its beginning, within encapsulations.
+    pub(crate) base: usize,
+    /// Type codes that were read, and where: what indirections mean.
+    pub(crate) known: Vec<(usize, TypeCode)>,
 }
 
 impl<'o> Reader<'o> {
@@ -134,7 +138,11 @@ impl<'o> Reader<'o> {
                 Value::Parts(crate::members_of(&of).iter().map(|of| self.value(of)).collect::<Option<_>>()?)
             }
             TcKind::Except => {
-                self.string()?;
+                // Its id should stand here (9.3.5.5), but omniORB writes none within an `any`.
+                let start = self.at;
+                if self.string().is_none_or(|id| id.is_empty() || of.id() != Ok(&*id)) {
+                    self.at = start;
+                }
                 Value::Parts(crate::members_of(&of).iter().map(|of| self.value(of)).collect::<Option<_>>()?)
             }
             TcKind::Sequence | TcKind::Array => self.elements(&of)?,
