@@ -4,6 +4,7 @@
 //! code names [`generated`] and nothing else.
 #![forbid(unsafe_code)]
 
+pub use spandrel_cdr::switch_after;
 pub use spandrel_cdr::{
     Any, BoundedString, BoundedVec, BoundedWString, Char, CharSet, Decimal, ExtractError, Fixed, FixedError,
     LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, WString,
