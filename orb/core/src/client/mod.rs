@@ -5,7 +5,7 @@
 //! hands the reading on when its own has come or its time is up.
 //!
 //! Asynchronous calls use the same connections. Their replies are read by whoever leads, and by the ORB's reactor where no
-//! thread does ([`station`]).
+//! thread does (`station`).
 
 mod connection;
 #[cfg(all(test, shuttle))]
