@@ -1,5 +1,7 @@
 //! `spandrel bench`: experiments with single components.
 
+#[cfg(target_os = "linux")]
+mod footprint;
 mod marshal;
 #[cfg(target_os = "linux")]
 mod reactor;
@@ -11,7 +13,8 @@ const EXAMPLES: &str = "\
 Examples:
   spandrel bench reactor --quick
   spandrel bench timers --quick
-  spandrel bench marshal --quick";
+  spandrel bench marshal --quick
+  spandrel bench footprint --parts sizes,minimum";
 
 /// Measure single components, beside other people's.
 #[derive(Debug, clap::Args)]
@@ -23,6 +26,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    #[cfg(target_os = "linux")]
+    Footprint(footprint::Args),
     Marshal(marshal::Args),
     #[cfg(target_os = "linux")]
     Reactor(reactor::Args),
@@ -32,6 +37,8 @@ enum What {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
+            #[cfg(target_os = "linux")]
+            What::Footprint(args) => args.run(),
             What::Marshal(args) => args.run(),
             #[cfg(target_os = "linux")]
             What::Reactor(args) => args.run(),

@@ -1,8 +1,11 @@
 //! Experiments with single components: what a part costs by itself, beside other people's.
 //!
 //! `reactor` (on Linux) drives echo servers, each a process of its own, over many connections; [`timers`] fills and
-//! empties timer queues; [`marshal`] turns values into octets and back.
+//! empties timer queues; [`marshal`] turns values into octets and back;
+//! [`footprint`] (on Linux) builds stubs and skeletons and looks how large they are.
 
+#[cfg(target_os = "linux")]
+pub mod footprint;
 pub mod marshal;
 #[cfg(target_os = "linux")]
 pub mod reactor;

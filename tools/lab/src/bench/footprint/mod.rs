@@ -1,0 +1,45 @@
+//! The footprint experiment (paper 001, chapter 7): how large stubs and skeletons are by each engine, how quick, and what a
+//! program pays for being a client at all.
+//!
+//! Sizes are read from object files: small crates are written, each with the stubs or the skeletons of one interface, and built
+//! for speed and for size. Latencies are two-way calls between two ORBs of this process over the loopback interface.
+//! It needs Cargo and the source tree, and takes some minutes.
+
+mod calls;
+mod crates;
+mod fixtures;
+mod minimum;
+mod object;
+pub mod report;
+mod results;
+mod settings;
+
+use std::path::Path;
+
+pub use calls::Operation;
+pub use object::Sizes;
+pub use results::{Call, Footprint, Latency, Minimum, Results, Service};
+pub use settings::{Engine, Optimisation, Part, Settings, Side};
+
+use crate::LabError;
+use crate::machine::Machine;
+
+/// Builds, reads and measures all that the settings ask for. `tree` is the source tree, and `out` a folder for what is built.
+///
+/// # Errors
+/// If something cannot be built, read or called.
+pub fn run(settings: &Settings, tree: &Path, out: &Path) -> Result<Results, LabError> {
+    settings.check()?;
+    let machine = Machine::here();
+    let mut results = Results::of(machine, settings.clone());
+    if settings.parts.contains(&Part::Sizes) {
+        (results.footprints, results.services) = crates::sizes(settings, tree, out)?;
+    }
+    if settings.parts.contains(&Part::Minimum) {
+        results.minimum = Some(minimum::sizes(tree, out)?);
+    }
+    if settings.parts.contains(&Part::Latency) {
+        results.calls = calls::measure(settings)?;
+    }
+    Ok(results)
+}

@@ -1,0 +1,248 @@
+//! Shows the footprint experiment in tables like 7.1 to 7.8 of paper 001.
+
+use std::fmt::Write as _;
+
+use super::calls::Operation;
+use super::results::Results;
+use super::settings::{Engine, Optimisation, Part, Side};
+use crate::LabError;
+use crate::output::Directory;
+use crate::stats::Summary;
+use crate::table;
+use crate::units::grouped;
+
+/// The whole report as text.
+#[must_use]
+pub fn text(results: &Results) -> String {
+    let mut text = String::new();
+    _ = writeln!(text, "{}", results.machine.summary());
+    let parts = &results.settings.parts;
+    if parts.contains(&Part::Latency) {
+        latencies(&mut text, results);
+    }
+    if parts.contains(&Part::Sizes) {
+        for optimisation in Optimisation::ALL {
+            for side in Side::ALL {
+                let (what, built) = (side.name(), optimisation.name());
+                _ = writeln!(
+                    text,
+                    "\nOctets of the {what} of each operation, built for {built} (own code + helpers + tables)"
+                );
+                _ = writeln!(text, "{}", operations(results, side, optimisation));
+            }
+            let built = optimisation.name();
+            _ = writeln!(text, "\nOctets of all stubs and skeletons of an interface or service, built for {built}");
+            _ = writeln!(text, "{}", services(results, optimisation));
+        }
+    }
+    if parts.contains(&Part::Latency) || parts.contains(&Part::Sizes) {
+        _ = writeln!(
+            text,
+            "\nThe interpretive engine in percent of the compiled one (speed: over 100 is quicker; sizes: built for size)"
+        );
+        _ = writeln!(text, "{}", comparison(results));
+    }
+    if let Some(minimum) = results.minimum {
+        let added = minimum.client.saturating_sub(minimum.socket);
+        _ = writeln!(
+            text,
+            "\nThe smallest client, compiled stubs: {} octets; the same with only a TcpStream: {}. A CORBA client adds {} octets ({:.1} KiB).",
+            grouped(minimum.client as f64),
+            grouped(minimum.socket as f64),
+            grouped(added as f64),
+            added as f64 / 1024.0,
+        );
+    }
+    if let Some(warning) = results.machine.warning() {
+        _ = write!(text, "\n{warning}");
+    }
+    text
+}
+
+fn latencies(text: &mut String, results: &Results) {
+    let settings = &results.settings;
+    _ = writeln!(
+        text,
+        "\nNanoseconds of a two-way call, and of its marshaling alone; two ORBs of one process{}, medians of {} interleaved rounds of {} calls ± half the range",
+        settings.core.map_or("", |_| " on one core"),
+        settings.rounds,
+        grouped(f64::from(settings.calls)),
+    );
+    let header = ["operation"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(Engine::ALL.iter().flat_map(|engine| [format!("{}: call", engine.name()), "marshaling".to_owned()]));
+    let mut table = table::with_header(header.collect());
+    for operation in Operation::ALL {
+        let cells = Engine::ALL.iter().flat_map(|engine| match results.latency(operation.name(), *engine) {
+            Some(latency) => [ranged(&latency.two_way), ranged(&latency.marshaling)],
+            None => ["absent".to_owned(), String::new()],
+        });
+        table.add_row([operation.name().to_owned()].into_iter().chain(cells));
+    }
+    _ = writeln!(text, "{table}");
+}
+
+fn ranged(summary: &Summary) -> String {
+    format!("{} ±{:.0}%", grouped(summary.median.round()), summary.spread_percent())
+}
+
+fn operations(results: &Results, side: Side, optimisation: Optimisation) -> comfy_table::Table {
+    let mut table = table::with_header(
+        ["operation"].into_iter().chain(Engine::ALL.iter().map(|engine| engine.name())).map(str::to_owned).collect(),
+    );
+    for operation in Operation::ALL {
+        let cell = |engine: &Engine| {
+            let size = results.size(operation.name(), *engine, side, optimisation);
+            size.map_or("absent".to_owned(), |it| {
+                format!("{} ({} + {} + {})", grouped(it.total() as f64), it.code, it.helpers, it.tables)
+            })
+        };
+        table.add_row([operation.name().to_owned()].into_iter().chain(Engine::ALL.iter().map(cell)));
+    }
+    table
+}
+
+fn services(results: &Results, optimisation: Optimisation) -> comfy_table::Table {
+    let header =
+        ["service", "stubs: compiled", "interpretive", "ratio", "skeletons: compiled", "interpretive", "ratio"];
+    let mut table = table::with_header(header.map(str::to_owned).to_vec());
+    let mut names: Vec<&str> = results.services.iter().map(|it| it.service.as_str()).collect();
+    names.dedup();
+    let mut seen = Vec::new();
+    for name in names {
+        if seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        let total = |side: Side, engine: Engine| {
+            let found = results.services.iter().find(|it| {
+                (it.service.as_str(), it.engine, it.side, it.optimisation) == (name, engine, side, optimisation)
+            });
+            found.map_or(0, |it| it.sizes.total()) as f64
+        };
+        let cells = Side::ALL.into_iter().flat_map(|side| {
+            let (compiled, interpretive) = (total(side, Engine::Compiled), total(side, Engine::Interpretive));
+            [grouped(compiled), grouped(interpretive), format!("{:.2}", interpretive / compiled)]
+        });
+        table.add_row([name.to_owned()].into_iter().chain(cells));
+    }
+    table
+}
+
+/// Table 7.8: performance, stub and skeleton in percent, and their means.
+fn comparison(results: &Results) -> comfy_table::Table {
+    let header = ["operation", "speed of calls", "speed of marshaling", "stub size", "skeleton size"];
+    let mut table = table::with_header(header.map(str::to_owned).to_vec());
+    let mut columns: [Vec<f64>; 4] = Default::default();
+    for operation in Operation::ALL {
+        let speed = results.speed(operation.name(), Engine::Interpretive);
+        let size = |side: Side| {
+            let of = |engine| results.size(operation.name(), engine, side, Optimisation::Size);
+            Some(of(Engine::Interpretive)?.total() as f64 / of(Engine::Compiled)?.total() as f64)
+        };
+        let values = [
+            speed.map(|(calls, _)| calls.median),
+            speed.map(|(_, marshaling)| marshaling.median),
+            size(Side::Stub),
+            size(Side::Skeleton),
+        ];
+        for (column, value) in columns.iter_mut().zip(values) {
+            column.extend(value);
+        }
+        table.add_row([operation.name().to_owned()].into_iter().chain(values.map(percent)));
+    }
+    let mean = |column: &Vec<f64>| (!column.is_empty()).then(|| column.iter().sum::<f64>() / column.len() as f64);
+    table.add_row(["mean".to_owned()].into_iter().chain(columns.iter().map(|column| percent(mean(column)))));
+    table
+}
+
+fn percent(ratio: Option<f64>) -> String {
+    ratio.map_or(String::new(), |ratio| format!("{:.1}", ratio * 100.0))
+}
+
+/// Writes everything as JSON, sizes and calls as CSV, and the text.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
+    directory.write_json("footprint.json", results)?;
+    directory.write("sizes.csv", &sizes_csv(results))?;
+    directory.write("calls.csv", &calls_csv(results))?;
+    directory.write("report.txt", &text(results))
+}
+
+fn sizes_csv(results: &Results) -> String {
+    let mut csv = "what,engine,side,optimisation,code,helpers,tables,type_codes\n".to_owned();
+    let operations = results.footprints.iter().map(|it| (&it.operation, it.engine, it.side, it.optimisation, it.sizes));
+    let services = results.services.iter().map(|it| (&it.service, it.engine, it.side, it.optimisation, it.sizes));
+    for (what, engine, side, optimisation, sizes) in operations.chain(services) {
+        let (engine, side, built) = (engine.name(), side.name(), optimisation.name());
+        let [code, helpers, tables, type_codes] = [sizes.code, sizes.helpers, sizes.tables, sizes.type_codes];
+        _ = writeln!(csv, "{what},{engine},{side},{built},{code},{helpers},{tables},{type_codes}");
+    }
+    csv
+}
+
+fn calls_csv(results: &Results) -> String {
+    let mut csv = "operation,engine,round,two_way_ns,marshaling_ns\n".to_owned();
+    for call in &results.calls {
+        let (operation, engine, round) = (&call.operation, call.engine.name(), call.round);
+        _ = writeln!(csv, "{operation},{engine},{round},{:.1},{:.1}", call.two_way, call.marshaling);
+    }
+    csv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::object::Sizes;
+    use super::super::results::{Call, Footprint, Minimum, Service};
+    use super::super::settings::Settings;
+    use super::*;
+    use crate::machine::Machine;
+
+    fn results() -> Results {
+        let settings = Settings { parts: Part::ALL.to_vec(), rounds: 3, calls: 2_000, core: Some(0) };
+        let mut results = Results::of(Machine::example(), settings);
+        for (nth, operation) in Operation::ALL.into_iter().enumerate() {
+            for (factor, engine) in [4, 1, 5].into_iter().zip(Engine::ALL) {
+                for round in 0..3 {
+                    let two_way = f64::from(1 << nth) * 256.0 + f64::from(round);
+                    let operation = operation.name().to_owned();
+                    let marshaling = f64::from(factor) * 64.0;
+                    results.calls.push(Call { operation, engine, round, two_way, marshaling });
+                }
+                for (side, optimisation) in
+                    Side::ALL.into_iter().flat_map(|side| Optimisation::ALL.map(|it| (side, it)))
+                {
+                    let sizes = Sizes { code: 100 * factor as u64, helpers: 10 + nth as u64, tables: 5, type_codes: 7 };
+                    let operation = operation.name().to_owned();
+                    results.footprints.push(Footprint { operation, engine, side, optimisation, sizes });
+                    let service = "naming".to_owned();
+                    if nth == 0 {
+                        results.services.push(Service { service, engine, side, optimisation, sizes });
+                    }
+                }
+            }
+        }
+        results.minimum = Some(Minimum { socket: 300_000, client: 400_000 });
+        results
+    }
+
+    #[test]
+    fn the_tables_of_the_paper() {
+        insta::assert_snapshot!(text(&results()));
+    }
+
+    #[test]
+    fn sizes_and_calls_as_csv() {
+        assert_eq!(sizes_csv(&results()).lines().count(), 1 + 7 * 3 * 4 + 3 * 4);
+        assert_eq!(calls_csv(&results()).lines().count(), 1 + 7 * 3 * 3);
+    }
+
+    #[test]
+    fn all_that_was_found_reads_back_from_json() {
+        let text = serde_json::to_string(&results()).unwrap();
+        assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
+    }
+}

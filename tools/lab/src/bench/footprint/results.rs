@@ -1,0 +1,135 @@
+//! What the footprint experiment has found.
+
+use serde::{Deserialize, Serialize};
+
+use super::object::Sizes;
+use super::settings::{Engine, Optimisation, Settings, Side};
+use crate::machine::Machine;
+use crate::stats::Summary;
+
+/// How large one side of an operation is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Footprint {
+    /// The operation of appendix C.
+    pub operation: String,
+    /// By which engine.
+    pub engine: Engine,
+    /// Which side.
+    pub side: Side,
+    /// What it was built for.
+    pub optimisation: Optimisation,
+    /// Octets.
+    pub sizes: Sizes,
+}
+
+/// How large one side of all of a service's interfaces is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Service {
+    /// The service.
+    pub service: String,
+    /// By which engine.
+    pub engine: Engine,
+    /// Which side.
+    pub side: Side,
+    /// What it was built for.
+    pub optimisation: Optimisation,
+    /// Octets.
+    pub sizes: Sizes,
+}
+
+/// How long calls of an operation took in one round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The operation of appendix C.
+    pub operation: String,
+    /// By which engine, on both sides.
+    pub engine: Engine,
+    /// The round.
+    pub round: u32,
+    /// Nanoseconds of a two-way call.
+    pub two_way: f64,
+    /// Nanoseconds to write its arguments and results and to read them, once each, without a network.
+    pub marshaling: f64,
+}
+
+/// The rounds of an operation by an engine, summarised.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Nanoseconds of a two-way call.
+    pub two_way: Summary,
+    /// Nanoseconds of marshaling.
+    pub marshaling: Summary,
+}
+
+/// The sizes of two programs, stripped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Minimum {
+    /// Octets of the one with a socket.
+    pub socket: u64,
+    /// Octets of the one that is a CORBA client.
+    pub client: u64,
+}
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was built and measured on.
+    pub machine: Machine,
+    /// What was to be done.
+    pub settings: Settings,
+    /// Sizes by operation.
+    pub footprints: Vec<Footprint>,
+    /// Sizes by service.
+    pub services: Vec<Service>,
+    /// Calls, in the order in which they were made.
+    pub calls: Vec<Call>,
+    /// The smallest programs.
+    pub minimum: Option<Minimum>,
+}
+
+impl Results {
+    pub(super) fn of(machine: Machine, settings: Settings) -> Self {
+        let experiment = "footprint".to_owned();
+        Self {
+            experiment,
+            machine,
+            settings,
+            footprints: Vec::new(),
+            services: Vec::new(),
+            calls: Vec::new(),
+            minimum: None,
+        }
+    }
+
+    /// The rounds of an operation by an engine.
+    #[must_use]
+    pub fn latency(&self, operation: &str, engine: Engine) -> Option<Latency> {
+        let calls = || self.calls.iter().filter(|call| call.operation == operation && call.engine == engine);
+        let two_way = Summary::of(calls().map(|call| call.two_way))?;
+        let marshaling = Summary::of(calls().map(|call| call.marshaling))?;
+        Some(Latency { two_way, marshaling })
+    }
+
+    /// The speed of an engine as a multiple of the compiled one's in the same round: of calls, and of marshaling alone.
+    #[must_use]
+    pub fn speed(&self, operation: &str, engine: Engine) -> Option<(Summary, Summary)> {
+        let rounds = |engine: Engine, time: fn(&Call) -> f64| {
+            let calls = self.calls.iter().filter(move |call| call.operation == operation && call.engine == engine);
+            calls.map(|call| (call.round, time(call))).collect::<Vec<(u32, f64)>>()
+        };
+        // Speed is one over time.
+        let ratio = |time: fn(&Call) -> f64| Summary::of_ratios(&rounds(Engine::Compiled, time), &rounds(engine, time));
+        Some((ratio(|call| call.two_way)?, ratio(|call| call.marshaling)?))
+    }
+
+    /// What a side of an operation takes, if it was built.
+    #[must_use]
+    pub fn size(&self, operation: &str, engine: Engine, side: Side, optimisation: Optimisation) -> Option<Sizes> {
+        let found = self.footprints.iter().find(|it| {
+            (it.operation.as_str(), it.engine, it.side, it.optimisation) == (operation, engine, side, optimisation)
+        });
+        found.map(|found| found.sizes)
+    }
+}

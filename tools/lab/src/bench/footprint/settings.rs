@@ -1,0 +1,157 @@
+//! What is built and measured.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+
+/// A marshaling engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// Straight-line code for each type.
+    Compiled,
+    /// A table for each type, and one interpreter.
+    Interpretive,
+    /// Both: begins with the table.
+    Adaptive,
+}
+
+impl Engine {
+    /// All of them, in the order of the report.
+    pub const ALL: [Self; 3] = [Self::Compiled, Self::Interpretive, Self::Adaptive];
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compiled => "compiled",
+            Self::Interpretive => "interpretive",
+            Self::Adaptive => "adaptive",
+        }
+    }
+}
+
+/// What code is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimisation {
+    /// `opt-level = 3`
+    Speed,
+    /// `opt-level = "z"`
+    Size,
+}
+
+impl Optimisation {
+    /// Both, in the order of the report.
+    pub const ALL: [Self; 2] = [Self::Speed, Self::Size];
+
+    /// The name that tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Speed => "speed",
+            Self::Size => "size",
+        }
+    }
+
+    /// Cargo's `opt-level`.
+    pub(super) fn level(self) -> &'static str {
+        match self {
+            Self::Speed => "3",
+            Self::Size => "\"z\"",
+        }
+    }
+}
+
+/// A side of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// What a client calls.
+    Stub,
+    /// What calls a servant.
+    Skeleton,
+}
+
+impl Side {
+    /// Both, in the order of the report.
+    pub const ALL: [Self; 2] = [Self::Stub, Self::Skeleton];
+
+    /// The name that tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stub => "stub",
+            Self::Skeleton => "skeleton",
+        }
+    }
+}
+
+/// A part of the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// The sizes of stubs and skeletons.
+    Sizes,
+    /// Two-way latencies.
+    Latency,
+    /// What the smallest client adds to a program with a socket.
+    Minimum,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sizes, Self::Latency, Self::Minimum];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sizes => "sizes",
+            Self::Latency => "latency",
+            Self::Minimum => "minimum",
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Part {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let found = Self::ALL.into_iter().find(|part| part.name() == text);
+        found.ok_or_else(|| LabError::Settings(format!("`{text}` is no part: there are sizes, latency and minimum")))
+    }
+}
+
+/// What the experiment covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The parts to do.
+    pub parts: Vec<Part>,
+    /// Interleaved rounds of calls.
+    pub rounds: u32,
+    /// Calls of an operation in a round.
+    pub calls: u32,
+    /// The core that client and server are pinned to.
+    pub core: Option<usize>,
+}
+
+impl Settings {
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// If there is nothing to do.
+    pub fn check(&self) -> Result<(), LabError> {
+        if self.parts.is_empty() || self.rounds == 0 || self.calls == 0 {
+            return Err(LabError::Settings("nothing to do: there must be a part, a round and a call".to_owned()));
+        }
+        Ok(())
+    }
+}
