@@ -2,6 +2,19 @@
 //!
 //! This crate is what applications depend on. It re-exports the ORB at its root and the toolkit under [`net`]; generated
 //! code names [`generated`] and nothing else.
+//!
+//! # Features
+//! All are on unless a program says `default-features = false`, which makes the smallest client; then it names those that it needs.
+//!
+//! | feature | what is there with it |
+//! | --- | --- |
+//! | `details` | what system exceptions say besides their kind and number: explanations, and the errors that caused them |
+//! | `asynchronous` | calls that no thread waits for, and `net::reactor` |
+//! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
+//! | `values` | factories of valuetypes |
+//!
+//! Without `server` and `asynchronous` there is nothing that generated skeletons and asynchronous methods could name: the build script
+//! leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
 #![forbid(unsafe_code)]
 
 pub use spandrel_cdr::switch_after;
@@ -14,17 +27,24 @@ pub use spandrel_dynamic as dynamic;
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]
 pub use spandrel_orb::generated;
+#[cfg(feature = "values")]
+pub use spandrel_orb::values;
+#[cfg(feature = "asynchronous")]
+pub use spandrel_orb::{AsyncReply, Spawn, Task, messaging};
 pub use spandrel_orb::{
-    AsyncReply, ByteOrder, CompletionStatus, Context, DeferredCall, Endpoint, EndpointError, GiopVersion, InitError,
-    Interface, Ior, Located, ObjectAdapter, ObjectRef, Orb, OrbBuilder, Replied, Servant, ServerCall, Spawn,
-    SystemException, SystemExceptionKind, Task, UserException, UserExceptions, messaging, minor, values,
+    ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located, ObjectRef, Orb, OrbBuilder,
+    Replied, ServerCall, SystemException, SystemExceptionKind, UserException, UserExceptions, minor,
 };
+#[cfg(feature = "server")]
+pub use spandrel_orb::{DeferredCall, Endpoint, EndpointError, ObjectAdapter, Servant};
+#[cfg(feature = "server")]
 pub use spandrel_poa::Poa;
 
 /// The toolkit of network components that the ORB is built on.
 pub mod net {
     pub use spandrel_ipc as ipc;
     pub use spandrel_message as message;
+    #[cfg(feature = "asynchronous")]
     pub use spandrel_reactor as reactor;
     pub use spandrel_sync as sync;
 }

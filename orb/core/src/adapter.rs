@@ -1,14 +1,19 @@
 //! What the core asks of an object adapter; the adapters themselves stand above it.
 
+#[cfg(feature = "server")]
 use std::{any::Any, fmt};
 
 use spandrel_cdr::Ior;
+#[cfg(feature = "server")]
 use spandrel_giop::SystemException;
+#[cfg(feature = "server")]
 use spandrel_sync::Arc;
 
+#[cfg(feature = "server")]
 use crate::{Replied, ServerCall};
 
 /// Finds the servant of an object key and runs requests on it. Called from many threads at once.
+#[cfg(feature = "server")]
 pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     /// Runs one request. No lock may be held while the servant runs.
     ///

@@ -17,9 +17,11 @@ pub use spandrel_cdr::{
 };
 pub use spandrel_giop::SystemException;
 
+#[cfg(feature = "asynchronous")]
+pub use crate::AsyncReply;
 pub use crate::interpreted;
+#[cfg(feature = "asynchronous")]
 pub use crate::messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler};
-pub use crate::{
-    AsyncReply, Context, DeferredCall, Interface, ObjectRef, Replied, Servant, ServerCall, UserException,
-    UserExceptions,
-};
+pub use crate::{Context, Interface, ObjectRef, Replied, ServerCall, UserException, UserExceptions};
+#[cfg(feature = "server")]
+pub use crate::{DeferredCall, Servant};

@@ -3,13 +3,17 @@
 //! All that does not depend on the operation's types exists once, here; [`call`] and [`serve`] add what the compiler must
 //! know of them: room for what is received. The tables behind the values belong to `spandrel-cdr`.
 
+#[cfg(feature = "server")]
+use spandrel_cdr::engine::{Arguments, Held};
 use spandrel_cdr::{
     CdrError, Decoder, Encoder,
-    engine::{self, Arguments, Filled, Held, Place, Results, Value},
+    engine::{self, Filled, Place, Results, Value},
 };
 use spandrel_giop::SystemException;
 
-use crate::{ObjectRef, Replied, ServerCall, UserExceptions, invocation::Raise};
+use crate::{ObjectRef, UserExceptions, invocation::Raise};
+#[cfg(feature = "server")]
+use crate::{Replied, ServerCall};
 
 /// Invokes a two-way operation: returns what it returns, then its `inout` and `out` parameters.
 ///
@@ -76,6 +80,7 @@ pub fn send_oneway(
 ///
 /// # Errors
 /// The system exception to answer with instead.
+#[cfg(feature = "server")]
 #[inline]
 pub fn serve<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
     call: &ServerCall<'m>,
@@ -88,11 +93,13 @@ pub fn serve<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
     })
 }
 
+#[cfg(feature = "server")]
 #[inline(never)]
 fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, SystemException> {
     call.again().reply(|out| encode(results, out))
 }
 
+#[cfg(feature = "server")]
 #[inline(never)]
 fn raise<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
     error.raise(call.again())
@@ -102,6 +109,7 @@ fn raise<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied,
 ///
 /// # Errors
 /// If the arguments cannot be read, or what the servant failed with; nobody is told.
+#[cfg(feature = "server")]
 #[inline]
 pub fn serve_oneway<'m, A: Arguments<'m>>(
     call: &ServerCall<'m>,

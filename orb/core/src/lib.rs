@@ -5,14 +5,19 @@
 //! object key belongs to `spandrel-poa`. What messages look like belongs to `spandrel-giop`.
 //!
 //! One two-way call is one write and one read on either side: the calling thread reads its own reply, the connection's
-//! thread runs the servant, and nothing is allocated once buffers have grown (see [`client`] and [`server`]).
+//! thread runs the servant, and nothing is allocated once buffers have grown (see [`client`] and `server`).
+//!
+//! The features `server`, `asynchronous` and `values` are for clients that are to be small: without them there is neither their code nor
+//! what only they depend on.
 #![forbid(unsafe_code)]
 
 mod adapter;
+#[cfg(feature = "asynchronous")]
 mod asynchronous;
 pub mod client;
 mod context;
 mod destination;
+#[cfg(feature = "server")]
 mod endpoint;
 mod exceptions;
 #[doc(hidden)]
@@ -21,6 +26,7 @@ mod initial;
 #[doc(hidden)]
 pub mod interpreted;
 mod invocation;
+#[cfg(feature = "asynchronous")]
 pub mod messaging;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -30,19 +36,32 @@ mod orb;
 mod reader;
 mod scratch;
 mod servant;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(not(feature = "server"))]
+#[path = "server/absent.rs"]
+mod server;
 mod transport;
+#[cfg(feature = "values")]
 pub mod values;
 
-pub use adapter::{Located, ObjectAdapter};
+pub use adapter::Located;
+#[cfg(feature = "server")]
+pub use adapter::ObjectAdapter;
+#[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncReply, Spawn, Task};
 pub use context::Context;
+#[cfg(feature = "server")]
 pub use endpoint::{Endpoint, EndpointError};
 pub use exceptions::{UserException, UserExceptions};
 pub use object::{Interface, ObjectRef};
 pub use options::{InitError, OrbBuilder};
 pub use orb::Orb;
-pub use servant::{Replied, Servant};
-pub use server::{DeferredCall, ServerCall};
+pub use servant::Replied;
+#[cfg(feature = "server")]
+pub use servant::Servant;
+#[cfg(feature = "server")]
+pub use server::DeferredCall;
+pub use server::ServerCall;
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};

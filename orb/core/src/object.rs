@@ -3,7 +3,7 @@
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
-use spandrel_giop::SystemException;
+use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -134,6 +134,11 @@ impl ObjectRef {
         Err(self.is_no::<I>())
     }
 
+    pub(crate) fn is_no<I: Interface>(&self) -> SystemException {
+        let detail = || format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
+        SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
+    }
+
     /// A typed reference; a call that the object does not support ends in BAD_OPERATION.
     #[must_use]
     pub fn unchecked_narrow<I: Interface>(&self) -> I {
@@ -158,6 +163,7 @@ impl ObjectRef {
     }
 
     /// Where requests go now, for calls that outlive the caller's hold of the reference.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn destinations(&self) -> Result<Arc<[Destination]>, SystemException> {
         if let Some(forwarded) = self.forwarded() {
             return Ok(forwarded);

@@ -1,18 +1,20 @@
 //! How an ORB is configured: in code through [`OrbBuilder`], or from a command line with `-ORB…` options.
 
-use std::{str::FromStr, time::Duration};
+#[cfg(feature = "server")]
+use std::str::FromStr;
+use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Limits};
+#[cfg(feature = "server")]
 use spandrel_sync::Arc;
 
+#[cfg(feature = "server")]
 use crate::{
-    Endpoint, EndpointError, Orb, Spawn,
-    client::ClientSettings,
-    destination::WireSettings,
-    initial::InitialReferences,
-    orb::{Settings, Spawner},
+    Endpoint, EndpointError, Spawn,
+    orb::{Serving, Spawner},
     server::ServerSettings,
 };
+use crate::{Orb, client::ClientSettings, destination::WireSettings, initial::InitialReferences, orb::Settings};
 
 /// Why an ORB was not made.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -35,6 +37,7 @@ pub enum InitError {
         expected: &'static str,
     },
     /// An endpoint that cannot be read.
+    #[cfg(feature = "server")]
     #[error(transparent)]
     BadEndpoint(#[from] EndpointError),
 }
@@ -44,6 +47,7 @@ pub enum InitError {
 pub struct OrbBuilder {
     settings: Settings,
     client: ClientSettings,
+    #[cfg(feature = "server")]
     server: ServerSettings,
 }
 
@@ -56,13 +60,13 @@ impl Default for OrbBuilder {
             settings: Settings {
                 wire: WireSettings { version: GiopVersion::V1_2, order, char_set: CharSet::Latin1, limits },
                 request_timeout: None,
-                endpoints: Vec::new(),
                 initial: InitialReferences::default(),
-                shutdown_timeout: Duration::from_secs(30),
-                spawner: None,
+                #[cfg(feature = "server")]
+                serving: Serving { endpoints: Vec::new(), shutdown_timeout: Duration::from_secs(30), spawner: None },
             },
             client: ClientSettings {
                 connections_per_peer: 5,
+                #[cfg(feature = "asynchronous")]
                 max_pending: 1024,
                 connect_timeout: None,
                 max_message: MAX_MESSAGE,
@@ -70,6 +74,7 @@ impl Default for OrbBuilder {
                 send_queue: None,
                 recv_queue: None,
             },
+            #[cfg(feature = "server")]
             server: ServerSettings {
                 order,
                 limits,
@@ -89,8 +94,9 @@ impl OrbBuilder {
     /// Listens on this endpoint, besides those given before. Without any, on a port of this machine's loopback address.
     /// Listening begins when the first reference is made.
     #[must_use]
+    #[cfg(feature = "server")]
     pub fn listen(mut self, endpoint: Endpoint) -> Self {
-        self.settings.endpoints.push(endpoint);
+        self.settings.serving.endpoints.push(endpoint);
         self
     }
 
@@ -119,7 +125,10 @@ impl OrbBuilder {
     #[must_use]
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.settings.wire.order = order;
-        self.server.order = order;
+        #[cfg(feature = "server")]
+        {
+            self.server.order = order;
+        }
         self
     }
 
@@ -135,7 +144,10 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_message(mut self, octets: usize) -> Self {
         self.client.max_message = octets;
-        self.server.max_message = octets;
+        #[cfg(feature = "server")]
+        {
+            self.server.max_message = octets;
+        }
         self
     }
 
@@ -143,7 +155,10 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.nesting = depth;
-        self.server.limits.nesting = depth;
+        #[cfg(feature = "server")]
+        {
+            self.server.limits.nesting = depth;
+        }
         self
     }
 
@@ -152,7 +167,10 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_value_nesting(mut self, depth: u16) -> Self {
         self.settings.wire.limits.value_nesting = depth;
-        self.server.limits.value_nesting = depth;
+        #[cfg(feature = "server")]
+        {
+            self.server.limits.value_nesting = depth;
+        }
         self
     }
 
@@ -160,7 +178,10 @@ impl OrbBuilder {
     #[must_use]
     pub fn max_values(mut self, count: u32) -> Self {
         self.settings.wire.limits.values = count;
-        self.server.limits.values = count;
+        #[cfg(feature = "server")]
+        {
+            self.server.limits.values = count;
+        }
         self
     }
 
@@ -174,6 +195,7 @@ impl OrbBuilder {
     /// How many requests may wait for their replies on one connection before further asynchronous ones are refused with TRANSIENT
     /// (default 1,024, at least 1).
     #[must_use]
+    #[cfg(feature = "asynchronous")]
     pub fn pending_requests(mut self, requests: usize) -> Self {
         self.client.max_pending = requests.max(1);
         self
@@ -182,6 +204,7 @@ impl OrbBuilder {
     /// How many connections have a thread of their own (default 64); the others are served by a few threads together, at the price
     /// of one more system call for each request. Zero is none.
     #[must_use]
+    #[cfg(feature = "server")]
     pub fn threaded_connections(mut self, connections: usize) -> Self {
         self.server.max_threaded = connections;
         self
@@ -189,6 +212,7 @@ impl OrbBuilder {
 
     /// How many connections are accepted at a time (default 16,384; the system's limit of open files may be lower).
     #[must_use]
+    #[cfg(feature = "server")]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.server.max_connections = connections;
         self
@@ -196,6 +220,7 @@ impl OrbBuilder {
 
     /// How many requests of one connection may run at once when servants are slow (default 64, at least 1).
     #[must_use]
+    #[cfg(feature = "server")]
     pub fn max_requests_per_connection(mut self, requests: u32) -> Self {
         self.server.max_in_flight = requests.max(1);
         self
@@ -205,7 +230,10 @@ impl OrbBuilder {
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
         (self.client.send_queue, self.client.recv_queue) = (send, recv);
-        (self.server.send_queue, self.server.recv_queue) = (send, recv);
+        #[cfg(feature = "server")]
+        {
+            (self.server.send_queue, self.server.recv_queue) = (send, recv);
+        }
         self
     }
 
@@ -226,15 +254,17 @@ impl OrbBuilder {
     /// Who runs asynchronous servants (default: the threads that serve connections without a thread of their own). A closure will
     /// do, such as `|task| drop(tokio::spawn(task))`.
     #[must_use]
+    #[cfg(feature = "server")]
     pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
-        self.settings.spawner = Some(Spawner(Arc::new(spawner)));
+        self.settings.serving.spawner = Some(Spawner(Arc::new(spawner)));
         self
     }
 
     /// How long requests that run may take once the ORB shuts down (default 30 s).
     #[must_use]
+    #[cfg(feature = "server")]
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.shutdown_timeout = timeout;
+        self.settings.serving.shutdown_timeout = timeout;
         self
     }
 
@@ -253,6 +283,8 @@ impl OrbBuilder {
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPendingRequests` | a number |
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBId` | any; accepted because the standard has it |
+    ///
+    /// Without the features `server` and `asynchronous` what concerns only these is unknown.
     ///
     /// # Errors
     /// [`InitError`] for an option that is unknown or a value that cannot be read.
@@ -278,6 +310,7 @@ impl OrbBuilder {
     pub fn option(self, option: &str, value: &str) -> Result<Self, InitError> {
         let bad = |expected| InitError::BadValue { option: option.into(), value: value.into(), expected };
         Ok(match option {
+            #[cfg(feature = "server")]
             "-ORBListenEndpoints" | "-ORBListenEndpoint" | "-ORBEndpoint" | "-ORBendPoint" => {
                 let endpoints = value.split(';').filter(|text| !text.is_empty());
                 endpoints
@@ -310,8 +343,11 @@ impl OrbBuilder {
             },
             "-ORBMaxMessageSize" => self.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
             "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "asynchronous")]
             "-ORBPendingRequests" => self.pending_requests(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "server")]
             "-ORBThreadedConnections" => self.threaded_connections(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "server")]
             "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
             "-ORBSocketQueue" => {
                 let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);
@@ -325,7 +361,12 @@ impl OrbBuilder {
     /// Makes the ORB.
     #[must_use]
     pub fn build(self) -> Orb {
-        Orb::new(self.settings, self.client, self.server)
+        Orb::new(
+            self.settings,
+            self.client,
+            #[cfg(feature = "server")]
+            self.server,
+        )
     }
 }
 
@@ -334,7 +375,7 @@ fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().filter(|count| *count > 0).map(Duration::from_millis)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod tests {
     use super::*;
 
@@ -349,7 +390,7 @@ mod tests {
             take(&["prog", "-ORBGiopVersion", "1.0", "file", "-ORBendPoint", "giop:tcp:h:1;iiop://:2", "-v"]).unwrap();
         assert_eq!(rest, ["prog", "file", "-v"]);
         assert_eq!(builder.settings.wire.version, GiopVersion::V1_0);
-        assert_eq!(builder.settings.endpoints, [Endpoint::new("h", 1), Endpoint::new("", 2)]);
+        assert_eq!(builder.settings.serving.endpoints, [Endpoint::new("h", 1), Endpoint::new("", 2)]);
     }
 
     #[test]

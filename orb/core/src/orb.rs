@@ -1,25 +1,37 @@
 //! The ORB itself: the one thing that references, adapters and connections have in common.
 
-use std::{any::Any, cell::Cell, fmt, io, sync::OnceLock, time::Duration};
+use std::{any::Any, fmt, time::Duration};
+#[cfg(feature = "server")]
+use std::{cell::Cell, io, sync::OnceLock};
 
-use spandrel_cdr::{Binder, CdrError, Ior, ValueFactory};
-use spandrel_giop::{
-    Address, CompletionStatus, IiopProfile, ObjectUrl, SystemException, code_sets_component, component::Component, ids,
-    ior_to_string, minor,
-};
+#[cfg(feature = "values")]
+use spandrel_cdr::ValueFactory;
+use spandrel_cdr::{Binder, CdrError, Ior};
+use spandrel_giop::{Address, CompletionStatus, ObjectUrl, SystemException, ior_to_string, minor};
+#[cfg(feature = "server")]
+use spandrel_giop::{IiopProfile, code_sets_component, component::Component, ids};
+#[cfg(feature = "server")]
+use spandrel_sync::thread_local;
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, Ordering},
-    thread, thread_local,
+    thread,
 };
 
+#[cfg(feature = "asynchronous")]
+use crate::client::Station;
+#[cfg(feature = "values")]
+use crate::values::ValueFactories;
+#[cfg(feature = "server")]
 use crate::{
-    Endpoint, InitError, ObjectAdapter, ObjectRef, OrbBuilder, Spawn,
-    client::{ClientSettings, PeerTable, Station},
+    Endpoint, ObjectAdapter, Spawn,
+    server::{Server, ServerSettings, Watcher},
+};
+use crate::{
+    InitError, ObjectRef, OrbBuilder,
+    client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
     initial::InitialReferences,
-    server::{Server, ServerSettings, Watcher},
-    values::ValueFactories,
 };
 
 /// What both sides of an ORB are configured with.
@@ -27,17 +39,27 @@ use crate::{
 pub(crate) struct Settings {
     pub(crate) wire: WireSettings,
     pub(crate) request_timeout: Option<Duration>,
-    pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) initial: InitialReferences,
+    #[cfg(feature = "server")]
+    pub(crate) serving: Serving,
+}
+
+/// What the server side of an ORB does besides serving its connections.
+#[cfg(feature = "server")]
+#[derive(Clone, Debug)]
+pub(crate) struct Serving {
+    pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) shutdown_timeout: Duration,
     /// Who runs asynchronous servants; the server's own threads unless set.
     pub(crate) spawner: Option<Spawner>,
 }
 
 /// Who runs futures.
+#[cfg(feature = "server")]
 #[derive(Clone)]
 pub(crate) struct Spawner(pub(crate) Arc<dyn Spawn>);
 
+#[cfg(feature = "server")]
 impl fmt::Debug for Spawner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Spawner")
@@ -55,18 +77,40 @@ struct Core {
     settings: Settings,
     peers: PeerTable,
     /// For asynchronous calls.
+    #[cfg(feature = "asynchronous")]
     station: Station,
-    server: Arc<Server>,
-    watcher: Arc<Watcher>,
-    adapter: OnceLock<Arc<dyn ObjectAdapter>>,
+    #[cfg(feature = "server")]
+    serving: ServerSide,
+    #[cfg(feature = "values")]
     value_factories: ValueFactories,
-    /// Hosts and ports for references; made when the first is wanted.
-    published: Mutex<Vec<(String, u16)>>,
     closing: AtomicBool,
     closed: Mutex<bool>,
     close: Condition,
 }
 
+/// What an ORB has of a server.
+#[cfg(feature = "server")]
+struct ServerSide {
+    server: Arc<Server>,
+    watcher: Arc<Watcher>,
+    adapter: OnceLock<Arc<dyn ObjectAdapter>>,
+    /// Hosts and ports for references; made when the first is wanted.
+    published: Mutex<Vec<(String, u16)>>,
+}
+
+#[cfg(feature = "server")]
+impl ServerSide {
+    fn new(settings: ServerSettings) -> Self {
+        Self {
+            server: Arc::new(Server::new(settings)),
+            watcher: Arc::default(),
+            adapter: OnceLock::new(),
+            published: Mutex::default(),
+        }
+    }
+}
+
+#[cfg(feature = "server")]
 thread_local! {
     /// How many upcalls this thread is inside of.
     static UPCALLS: Cell<u32> = const { Cell::new(0) };
@@ -88,16 +132,20 @@ impl Orb {
         OrbBuilder::default()
     }
 
-    pub(crate) fn new(settings: Settings, client: ClientSettings, server: ServerSettings) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        client: ClientSettings,
+        #[cfg(feature = "server")] server: ServerSettings,
+    ) -> Self {
         Self(Arc::new(Core {
             settings,
             peers: PeerTable::new(client),
+            #[cfg(feature = "asynchronous")]
             station: Station::default(),
-            server: Arc::new(Server::new(server)),
-            watcher: Arc::default(),
-            adapter: OnceLock::new(),
+            #[cfg(feature = "server")]
+            serving: ServerSide::new(server),
+            #[cfg(feature = "values")]
             value_factories: ValueFactories::default(),
-            published: Mutex::default(),
             closing: AtomicBool::new(false),
             closed: Mutex::new(false),
             close: Condition::new(),
@@ -108,24 +156,29 @@ impl Orb {
         &self.0.settings
     }
 
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn station(&self) -> &Station {
         &self.0.station
     }
 
+    #[cfg(feature = "server")]
     pub(crate) fn watcher(&self) -> &Arc<Watcher> {
-        &self.0.watcher
+        &self.0.serving.watcher
     }
 
+    #[cfg(feature = "server")]
     pub(crate) fn server(&self) -> &Arc<Server> {
-        &self.0.server
+        &self.0.serving.server
     }
 
+    #[cfg(feature = "values")]
     pub(crate) fn value_factories(&self) -> &ValueFactories {
         &self.0.value_factories
     }
 
+    #[cfg(feature = "server")]
     pub(crate) fn adapter(&self) -> Option<&Arc<dyn ObjectAdapter>> {
-        self.0.adapter.get()
+        self.0.serving.adapter.get()
     }
 
     pub(crate) fn destinations(&self, ior: &Ior) -> Result<Vec<Destination>, SystemException> {
@@ -135,21 +188,23 @@ impl Orb {
 
     /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.
     pub(crate) fn check_running(&self) -> Result<(), SystemException> {
-        if self.0.closing.load(Ordering::Relaxed) && UPCALLS.with(Cell::get) == 0 {
+        if self.0.closing.load(Ordering::Relaxed) && !is_in_upcall() {
             return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
         }
         Ok(())
     }
 
     /// Installs what answers requests; the one that is there already, if there is one.
+    #[cfg(feature = "server")]
     pub fn install_adapter(&self, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
-        Arc::clone(self.0.adapter.get_or_init(|| adapter))
+        Arc::clone(self.0.serving.adapter.get_or_init(|| adapter))
     }
 
     /// A reference to an object of this ORB's server. Begins to listen if that has not happened yet.
     ///
     /// # Errors
     /// INITIALIZE if an endpoint cannot be listened on; BAD_INV_ORDER after shutdown.
+    #[cfg(feature = "server")]
     pub fn make_reference(&self, type_id: &str, object_key: Vec<u8>) -> Result<ObjectRef, SystemException> {
         let mut profiles = Vec::new();
         let components =
@@ -171,16 +226,18 @@ impl Orb {
     ///
     /// # Errors
     /// As [`Orb::make_reference`].
+    #[cfg(feature = "server")]
     pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
         self.check_running()?;
-        let mut published = self.0.published.lock();
+        let mut published = self.0.serving.published.lock();
         if published.is_empty() {
             let default = [Endpoint::new("", 0)];
-            let endpoints = match &*self.0.settings.endpoints {
+            let endpoints = match &*self.0.settings.serving.endpoints {
                 [] => &default[..],
                 given => given,
             };
-            *published = self.0.server.listen(self, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
+            *published =
+                self.0.serving.server.listen(self, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
         }
         Ok(published.clone())
     }
@@ -239,6 +296,7 @@ impl Orb {
     ///
     /// # Errors
     /// NO_RESOURCES if there can be no such thread; BAD_INV_ORDER after shutdown.
+    #[cfg(feature = "asynchronous")]
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), SystemException> {
         self.check_running()?;
         self.0.station.run(Box::pin(task))
@@ -259,7 +317,7 @@ impl Orb {
     /// # Errors
     /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself.
     pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
-        if wait && UPCALLS.with(Cell::get) > 0 {
+        if wait && is_in_upcall() {
             return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
                 .with_detail("an upcall cannot wait for all upcalls to end"));
         }
@@ -279,10 +337,15 @@ impl Orb {
 
     fn close(&self) {
         let _closed = Closed(&self.0);
-        self.0.server.shutdown(self.0.settings.shutdown_timeout);
-        self.0.watcher.stop();
+        #[cfg(feature = "server")]
+        {
+            self.0.serving.server.shutdown(self.0.settings.serving.shutdown_timeout);
+            self.0.serving.watcher.stop();
+        }
+        #[cfg(feature = "asynchronous")]
         self.0.station.shut_down();
         self.0.peers.clear();
+        #[cfg(feature = "server")]
         if let Some(adapter) = self.adapter() {
             adapter.close();
         }
@@ -299,10 +362,20 @@ impl Drop for Closed<'_> {
     }
 }
 
+/// Whether this thread is inside of an upcall.
+fn is_in_upcall() -> bool {
+    #[cfg(feature = "server")]
+    return UPCALLS.with(Cell::get) > 0;
+    #[cfg(not(feature = "server"))]
+    false
+}
+
 /// Marks the time in which this thread runs a servant.
+#[cfg(feature = "server")]
 #[derive(Debug)]
 pub(crate) struct UpcallScope(());
 
+#[cfg(feature = "server")]
 impl UpcallScope {
     #[inline]
     pub(crate) fn enter() -> Self {
@@ -311,6 +384,7 @@ impl UpcallScope {
     }
 }
 
+#[cfg(feature = "server")]
 impl Drop for UpcallScope {
     #[inline]
     fn drop(&mut self) {
@@ -318,6 +392,7 @@ impl Drop for UpcallScope {
     }
 }
 
+#[cfg(feature = "server")]
 fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
     let endpoints: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
     SystemException::initialize(0, CompletionStatus::No)
@@ -362,6 +437,7 @@ impl Binder for Orb {
         Arc::new(self.clone())
     }
 
+    #[cfg(feature = "values")]
     fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
         self.0.value_factories.get(repository_id)
     }

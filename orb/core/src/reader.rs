@@ -3,17 +3,26 @@
 //! What was read beyond a message stays in the buffer: a half-read message belongs to its connection and not to the
 //! thread that happens to lead (design decision 3).
 
-use std::{cell::Cell, io, time::Duration};
+#[cfg(feature = "server")]
+use std::cell::Cell;
+use std::{io, time::Duration};
 
-use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
-use spandrel_message::{Memory, ReceiveBuffer};
-use spandrel_sync::{thread_local, time::Instant};
+#[cfg(feature = "server")]
+use spandrel_giop::MessageType;
+use spandrel_giop::{Assembler, GiopError, HEADER_LEN, Message, MessageHeader};
+#[cfg(feature = "server")]
+use spandrel_message::Memory;
+use spandrel_message::ReceiveBuffer;
+#[cfg(feature = "server")]
+use spandrel_sync::thread_local;
+use spandrel_sync::time::Instant;
 
 use crate::transport::{Transport, is_timeout};
 
 /// How much is read ahead at once: several small messages. More would cost more in caches than it saves in calls.
 const BUFFER_OCTETS: usize = 64 * 1024;
 
+#[cfg(feature = "server")]
 thread_local! {
     /// The memory of connections that this thread has served and that are idle now.
     static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
@@ -73,6 +82,7 @@ pub(crate) enum ReadError {
     CutOff,
     #[error("nothing came within the time-out")]
     TimedOut,
+    #[cfg(feature = "server")]
     #[error("a {0}, which only servers may send, came from a client")]
     Unexpected(MessageType),
     #[error(transparent)]
@@ -131,6 +141,7 @@ impl MessageReader {
 
     /// The next whole message, if it is there now or comes with what can be read without waiting: one system call at most, unless
     /// the message is longer than what one takes.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn next_ready(&mut self, transport: &dyn Transport) -> Result<Option<Message>, ReadError> {
         loop {
             if let Some(message) = self.buffered()? {
@@ -155,11 +166,13 @@ impl MessageReader {
     }
 
     /// True if nothing was read beyond the messages that were taken.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn is_drained(&self) -> bool {
         self.buffer.filled().is_empty()
     }
 
     /// Before reading on a thread that serves many connections: uses the memory that the thread keeps.
+    #[cfg(feature = "server")]
     pub(crate) fn wake(&mut self) {
         SPARE.with(|spare| {
             if let Some(memory) = spare.take() {
@@ -169,6 +182,7 @@ impl MessageReader {
     }
 
     /// After that: leaves the memory with the thread, so that an idle connection has none.
+    #[cfg(feature = "server")]
     pub(crate) fn rest(&mut self) {
         SPARE.with(|spare| {
             if let Some(memory) = self.buffer.take_memory() {
@@ -178,6 +192,7 @@ impl MessageReader {
     }
 
     /// Forgets the fragments of a request that its sender gave up.
+    #[cfg(feature = "server")]
     pub(crate) fn cancel(&mut self, request_id: u32) {
         self.assembler.cancel(request_id);
     }

@@ -1,7 +1,9 @@
 //! What an adapter calls: a servant behind its skeleton.
 
+#[cfg(feature = "server")]
 use spandrel_giop::SystemException;
 
+#[cfg(feature = "server")]
 use crate::ServerCall;
 
 /// Proof that a call was answered, or wanted no answer. Only a [`ServerCall`] makes one.
@@ -10,6 +12,7 @@ use crate::ServerCall;
 pub struct Replied(pub(crate) ());
 
 /// An implementation of an interface that requests can be dispatched to; generated skeletons implement it.
+#[cfg(feature = "server")]
 pub trait Servant: Send + Sync {
     /// The repository id of the most derived interface.
     fn repository_id(&self) -> &'static str;

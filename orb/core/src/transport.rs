@@ -7,7 +7,9 @@ use std::{
 };
 
 use spandrel_cdr::Encoder;
-use spandrel_ipc::{Pollable, Receive, Shutdown, Transfer, Transmit};
+#[cfg(feature = "asynchronous")]
+use spandrel_ipc::Pollable;
+use spandrel_ipc::{Receive, Shutdown, Transfer, Transmit};
 
 /// A connected byte stream. All methods may be called from several threads; one reads and one writes at a time.
 pub(crate) trait Transport: Send + Sync + fmt::Debug {
@@ -16,20 +18,24 @@ pub(crate) trait Transport: Send + Sync + fmt::Debug {
     /// Writes some octets of several slices; the number written.
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Writes as many octets of several slices as it takes without waiting; [`io::ErrorKind::WouldBlock`] if that is none.
+    #[cfg(feature = "asynchronous")]
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Reads what is there, waiting for the first octet; 0 at the end.
     fn recv(&self, room: &mut [u8]) -> io::Result<usize>;
     /// Reads what is there; [`io::ErrorKind::WouldBlock`] if that is nothing.
+    #[cfg(feature = "asynchronous")]
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize>;
     /// How long `recv` may wait.
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
     /// How long `send` may wait.
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
     /// Tells the peer that nothing more will be written.
+    #[cfg(feature = "server")]
     fn close_writer(&self);
     /// Ends both directions; a blocked `recv` returns.
     fn close(&self);
     /// What a reactor waits on; `None` for one that no reactor can serve.
+    #[cfg(feature = "asynchronous")]
     fn pollable(&self) -> Option<&dyn Pollable>;
 }
 
@@ -46,6 +52,7 @@ impl<S: Transfer> Transport for S {
     }
 
     #[inline]
+    #[cfg(feature = "asynchronous")]
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         Transmit::try_send_v(self, parts)
     }
@@ -56,6 +63,7 @@ impl<S: Transfer> Transport for S {
     }
 
     #[inline]
+    #[cfg(feature = "asynchronous")]
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
         Receive::try_recv(self, room)
     }
@@ -68,6 +76,7 @@ impl<S: Transfer> Transport for S {
         Transmit::set_send_timeout(self, timeout)
     }
 
+    #[cfg(feature = "server")]
     fn close_writer(&self) {
         // A peer that is gone already needs no telling.
         let _ = self.shutdown(Shutdown::Write);
@@ -77,6 +86,7 @@ impl<S: Transfer> Transport for S {
         let _ = self.shutdown(Shutdown::Both);
     }
 
+    #[cfg(feature = "asynchronous")]
     fn pollable(&self) -> Option<&dyn Pollable> {
         Some(self)
     }
@@ -112,6 +122,7 @@ pub(crate) fn send_message(
 }
 
 /// Writes all octets.
+#[cfg(feature = "server")]
 pub(crate) fn send_octets(transport: &dyn Transport, octets: &[u8]) -> io::Result<()> {
     let mut rest = octets;
     while !rest.is_empty() {

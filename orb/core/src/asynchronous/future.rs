@@ -8,7 +8,7 @@ use std::{
 };
 
 use spandrel_cdr::{CdrError, Decoder, Encoder, Wire};
-use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, ids};
+use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
@@ -111,11 +111,6 @@ impl ObjectRef {
         let arguments =
             Arguments::marshal(destination, operation, encode).map_err(|error| destination.unsayable(error))?;
         Call::start(self, operation, response, arguments)
-    }
-
-    pub(crate) fn is_no<I: Interface>(&self) -> SystemException {
-        let detail = || format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
-        SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! Threads that wait for a reply are here; calls that no thread waits for are in [`task`].
 
+#[cfg(feature = "asynchronous")]
+mod task;
+#[cfg(not(feature = "asynchronous"))]
+#[path = "connection/no_task.rs"]
 mod task;
 
 use std::io;
@@ -13,12 +17,14 @@ use spandrel_giop::{
 };
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, Ordering},
     thread_local,
 };
 
+pub(crate) use task::Told;
+#[cfg(feature = "asynchronous")]
 pub(crate) use task::{Awaiting, Kind, Seat};
-use task::{Outbox, Post, Unsent};
+use task::{Soon, Unsent};
 
 use crate::{
     reader::{Deadline, MessageReader, ReadError},
@@ -42,12 +48,8 @@ pub(crate) struct ClientConnection {
     next_request_id: AtomicU32,
     /// Set when it must not be given to further callers.
     retired: AtomicBool,
-    /// What asynchronous calls have still to send.
-    outbox: Mutex<Outbox>,
-    /// What the reactor is wanted to wait for, as [`task`] says.
-    wanted: AtomicU8,
-    /// The place in the reactor, once an asynchronous call has needed one.
-    post: Mutex<Post>,
+    /// What asynchronous calls need.
+    soon: Soon,
     /// A request was written that says which code sets are in force; those that are written from now on need not.
     has_said_code_sets: AtomicBool,
 }
@@ -85,12 +87,14 @@ enum Who {
     /// writes may not, or nobody would read while it does.
     Thread(Option<Arc<Condition>>),
     /// A call that is told.
+    #[cfg(feature = "asynchronous")]
     Task {
-        told: Arc<dyn Awaiting>,
+        told: Told,
         /// The transport has taken the last octet of its request, or may have.
         is_sent: bool,
     },
     /// Nobody any more: the reply is dropped when it comes. Until then somebody has to read.
+    #[cfg(feature = "asynchronous")]
     Nobody,
 }
 
@@ -147,9 +151,7 @@ impl ClientConnection {
             mux: Mutex::new(Mux { reader: Some(Box::new(reader)), waiters: Vec::new(), closed: None }),
             next_request_id: AtomicU32::new(1),
             retired: AtomicBool::new(false),
-            outbox: Mutex::default(),
-            wanted: AtomicU8::new(0),
-            post: Mutex::default(),
+            soon: Soon::default(),
             has_said_code_sets: AtomicBool::new(false),
         }
     }
@@ -419,7 +421,7 @@ impl ClientConnection {
         if let Some(request_id) = request_id {
             mux.remove(request_id);
         }
-        let is_drained = has_looked || reader.is_drained();
+        let is_drained = has_looked || task::is_drained(&reader);
         mux.reader = Some(reader);
         if mux.waiters.is_empty() || mux.wake_next_leader() || !mux.has_tasks() {
             return;
@@ -444,7 +446,7 @@ impl ClientConnection {
         let mut mux = self.mux.lock();
         mux.closed = Some(failure.clone());
         mux.threads().for_each(|wake| wake.notify_one());
-        let tasks: Vec<_> = mux.waiters.extract_if(.., |waiter| !matches!(waiter.who, Who::Thread(_))).collect();
+        let tasks = mux.take_tasks();
         drop(mux);
         self.fail_all(tasks, &failure);
         failure
@@ -555,25 +557,28 @@ impl Mux {
     }
 
     /// Gives a thread its reply; gives that of a task back with whom to tell.
-    fn deliver(&mut self, reply: Reply) -> Option<(Arc<dyn Awaiting>, Reply)> {
+    fn deliver(&mut self, reply: Reply) -> Option<(Told, Reply)> {
         let at = self.find(reply.request_id)?;
         let waiter = &mut self.waiters[at];
-        if let Who::Thread(wake) = &waiter.who {
+        if let Some(wake) = waiter.thread() {
             wake.iter().for_each(|wake| wake.notify_one());
             waiter.reply = Some(reply);
             return None;
         }
-        match self.waiters.swap_remove(at).who {
-            Who::Task { told, .. } => Some((told, reply)),
-            _ => None,
-        }
+        Some((self.waiters.swap_remove(at).task()?, reply))
     }
 }
 
 impl Waiter {
     fn wake(&self) -> Option<&Arc<Condition>> {
+        self.thread()?.as_ref()
+    }
+
+    /// What it waits on, if it is a thread.
+    fn thread(&self) -> Option<&Option<Arc<Condition>>> {
         match &self.who {
-            Who::Thread(wake) => wake.as_ref(),
+            Who::Thread(wake) => Some(wake),
+            #[cfg(feature = "asynchronous")]
             _ => None,
         }
     }

@@ -11,8 +11,14 @@ mod connection;
 #[cfg(all(test, shuttle))]
 mod models;
 mod peer;
+#[cfg(feature = "asynchronous")]
 mod station;
 
-pub(crate) use connection::{Awaiting, CallFailure, ClientConnection, Kind, Reply, ReplyKind};
-pub(crate) use peer::{ClientSettings, Lease, Leasing, Peer, PeerTable};
+#[cfg(feature = "asynchronous")]
+pub(crate) use connection::{Awaiting, Kind};
+pub(crate) use connection::{CallFailure, ClientConnection, Reply, ReplyKind, Told};
+pub(crate) use peer::{ClientSettings, Peer, PeerTable};
+#[cfg(feature = "asynchronous")]
+pub(crate) use peer::{Lease, Leasing};
+#[cfg(feature = "asynchronous")]
 pub(crate) use station::{Ending, Limited, Station, Ticket};

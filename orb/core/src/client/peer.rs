@@ -4,9 +4,13 @@ use std::{collections::HashMap, io, ops::Deref, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, TransmissionCodeSets, minor};
 use spandrel_ipc::inet;
-use spandrel_sync::{Arc, Condition, Mutex, thread};
+#[cfg(feature = "asynchronous")]
+use spandrel_sync::thread;
+use spandrel_sync::{Arc, Condition, Mutex};
 
-use super::{Awaiting, CallFailure, ClientConnection};
+#[cfg(feature = "asynchronous")]
+use super::Awaiting;
+use super::{CallFailure, ClientConnection, Told};
 use crate::reader::{Deadline, MessageReader};
 
 /// The least that connecting to one of several addresses gets.
@@ -18,6 +22,7 @@ pub(crate) struct ClientSettings {
     /// Connections to one peer before calls share them.
     pub(crate) connections_per_peer: usize,
     /// Requests that wait for their replies on one connection before further asynchronous ones are refused.
+    #[cfg(feature = "asynchronous")]
     pub(crate) max_pending: usize,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) max_message: usize,
@@ -84,7 +89,7 @@ struct Pool {
     /// How often none could be opened, and why the last time.
     refused: Option<(u64, CallFailure)>,
     /// Asynchronous calls that wait for one that is being opened.
-    parked: Vec<Arc<dyn Awaiting>>,
+    parked: Vec<Told>,
 }
 
 #[derive(Debug)]
@@ -103,6 +108,7 @@ pub(crate) struct Lease<P: Deref<Target = Peer>> {
 }
 
 /// What an asynchronous call gets that asks for a connection.
+#[cfg(feature = "asynchronous")]
 #[derive(Debug)]
 pub(crate) enum Leasing {
     Leased(Lease<Arc<Peer>>),
@@ -167,6 +173,7 @@ impl Peer {
     }
 
     /// As [`lease`](Self::lease), without waiting: where a connection has to be opened a thread does that, and the call is told.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn lease_soon(
         self: &Arc<Self>,
         timeout: Option<Duration>,
@@ -203,6 +210,7 @@ impl Peer {
     }
 
     /// Opens a connection for a call that nobody waits for.
+    #[cfg(feature = "asynchronous")]
     fn open_for(self: &Arc<Self>, opener: Arc<dyn Awaiting>, timeout: Option<Duration>) {
         let opened = self.connect(timeout).map(Arc::new);
         self.settle(&opened, timeout.is_some(), 0);
@@ -210,6 +218,7 @@ impl Peer {
     }
 
     /// A call waits for a connection no longer.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn unpark(&self, call: &Arc<dyn Awaiting>) {
         let mut pool = self.pool.lock();
         let left: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
@@ -218,6 +227,7 @@ impl Peer {
     }
 
     /// Requests that may wait for their replies on one connection.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn max_pending(&self) -> usize {
         self.settings.max_pending
     }

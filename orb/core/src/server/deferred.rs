@@ -100,7 +100,7 @@ impl ServerCall<'_> {
         let (call, replied) = self.defer()?;
         let (orb, cancellation) = (call.connection.orb().clone(), Arc::clone(&call.cancellation));
         let task: Task = Box::pin(Serving { cancellation, task: Box::pin(serve(call)) });
-        match &orb.settings().spawner {
+        match &orb.settings().serving.spawner {
             Some(spawner) => spawner.0.spawn(task),
             None => orb.server().pool().run(task).map_err(|error| {
                 SystemException::no_resources(0, CompletionStatus::No)

@@ -11,7 +11,10 @@ use std::{collections::VecDeque, fmt, io, time::Duration};
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{CancelRequest, CompletionStatus, SystemException, minor};
 use spandrel_ipc::Interest;
-use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicU8, Ordering},
+};
 
 use super::{CallFailure, ClientConnection, CloseOnPanic, Mux, Reply, Waiter, Who, Writer};
 use crate::reader::MessageReader;
@@ -47,15 +50,29 @@ pub(crate) trait Seat: Send + Sync + fmt::Debug {
     fn leave(&self);
 }
 
+/// Who is told.
+pub(crate) type Told = Arc<dyn Awaiting>;
+
+/// What a connection has for calls that no thread waits for.
+#[derive(Debug, Default)]
+pub(super) struct Soon {
+    /// What they have still to send.
+    outbox: Mutex<Outbox>,
+    /// What the reactor is wanted to wait for: [`INPUT`], [`OUTPUT`].
+    wanted: AtomicU8,
+    /// The place in the reactor, once one of them has needed it.
+    post: Mutex<Post>,
+}
+
 /// The seat, and what it was told last.
 #[derive(Debug, Default)]
-pub(super) struct Post {
+struct Post {
     seat: Option<Arc<dyn Seat>>,
     told: u8,
 }
 
 /// Messages of which nothing was written yet, in order.
-pub(super) type Outbox = VecDeque<Unsent>;
+type Outbox = VecDeque<Unsent>;
 
 /// A message that has still to be written.
 #[derive(Debug)]
@@ -91,7 +108,7 @@ impl ClientConnection {
         self: &Arc<Self>,
         register: impl FnOnce(&Arc<Self>) -> io::Result<Arc<dyn Seat>>,
     ) -> io::Result<()> {
-        let mut post = self.post.lock();
+        let mut post = self.soon.post.lock();
         if post.seat.is_none() {
             post.seat = Some(register(self)?);
         }
@@ -104,7 +121,7 @@ impl ClientConnection {
     }
 
     pub(super) fn leave_reactor(&self) {
-        let seat = self.post.lock().seat.take();
+        let seat = self.soon.post.lock().seat.take();
         if let Some(seat) = seat {
             seat.leave();
         }
@@ -154,7 +171,7 @@ impl ClientConnection {
             drop(writer);
             return self.refuse(request_id, io::ErrorKind::NotConnected.into());
         }
-        if writer.rest.is_some() || !self.outbox.lock().is_empty() {
+        if writer.rest.is_some() || !self.soon.outbox.lock().is_empty() {
             drop(writer);
             self.queue(queued(0));
             return Ok(());
@@ -202,25 +219,25 @@ impl ClientConnection {
     fn queue(&self, message: Unsent) {
         // Said before it can be written, lest it is said after.
         self.mark_sent(message.request_id, false);
-        self.outbox.lock().push_back(message);
+        self.soon.outbox.lock().push_back(message);
         self.want_output();
     }
 
     fn want_output(&self) {
-        self.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+        self.soon.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
         self.tell_reactor(true);
     }
 
     /// To be said while the reader is seen to be there.
     pub(super) fn want_input(&self) {
-        self.wanted.fetch_or(INPUT, Ordering::SeqCst);
+        self.soon.wanted.fetch_or(INPUT, Ordering::SeqCst);
     }
 
     /// Has the reactor wait for what is wanted now. `is_drained`: nothing was read that it has still to look at.
     pub(super) fn tell_reactor(&self, is_drained: bool) {
-        let mut post = self.post.lock();
+        let mut post = self.soon.post.lock();
         // Loaded under the lock, so that whoever comes last tells what was wanted last.
-        let wanted = self.wanted.load(Ordering::SeqCst);
+        let wanted = self.soon.wanted.load(Ordering::SeqCst);
         let Some(seat) = post.seat.clone() else { return };
         if post.told != wanted {
             post.told = wanted;
@@ -259,7 +276,7 @@ impl ClientConnection {
         }
         let Some(mut reader) = mux.reader.take() else {
             // A thread leads. It says so when somebody else has to read.
-            self.wanted.fetch_and(!INPUT, Ordering::SeqCst);
+            self.soon.wanted.fetch_and(!INPUT, Ordering::SeqCst);
             drop(mux);
             self.tell_reactor(true);
             return true;
@@ -318,15 +335,15 @@ impl ClientConnection {
 
     /// The next message to be written; without any, the reactor need not call for it.
     fn next_unsent(&self) -> Option<Unsent> {
-        let next = self.outbox.lock().pop_front();
+        let next = self.soon.outbox.lock().pop_front();
         if next.is_some() {
             return next;
         }
-        self.wanted.fetch_and(!OUTPUT, Ordering::SeqCst);
+        self.soon.wanted.fetch_and(!OUTPUT, Ordering::SeqCst);
         // Looked at afterwards: who puts something in says so after that.
-        let late = self.outbox.lock().pop_front();
+        let late = self.soon.outbox.lock().pop_front();
         if late.is_some() {
-            self.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+            self.soon.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
         }
         self.tell_reactor(true);
         late
@@ -393,7 +410,7 @@ impl ClientConnection {
         if !writer.is_cut {
             return;
         }
-        let queued = std::mem::take(&mut *self.outbox.lock());
+        let queued = std::mem::take(&mut *self.soon.outbox.lock());
         let unwritten: Vec<Unsent> = writer.rest.take().into_iter().chain(queued).collect();
         drop(writer);
         let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == Kind::OneWay);
@@ -426,7 +443,7 @@ impl ClientConnection {
         if retires {
             self.retire();
         }
-        let mut outbox = self.outbox.lock();
+        let mut outbox = self.soon.outbox.lock();
         let unwritten = outbox.iter().position(|message| message.request_id == request_id);
         let unwritten = unwritten.and_then(|at| outbox.remove(at));
         drop(outbox);
@@ -466,7 +483,27 @@ impl ClientConnection {
     }
 }
 
+impl Waiter {
+    /// Who is told, if anybody is.
+    pub(super) fn task(self) -> Option<Told> {
+        match self.who {
+            Who::Task { told, .. } => Some(told),
+            _ => None,
+        }
+    }
+}
+
+/// True if nothing was read beyond the messages that were taken.
+pub(super) fn is_drained(reader: &MessageReader) -> bool {
+    reader.is_drained()
+}
+
 impl Mux {
+    /// All but threads.
+    pub(super) fn take_tasks(&mut self) -> Vec<Waiter> {
+        self.waiters.extract_if(.., |waiter| !matches!(waiter.who, Who::Thread(_))).collect()
+    }
+
     /// Whether replies will come that no thread waits for.
     pub(super) fn has_tasks(&self) -> bool {
         self.waiters.iter().any(|waiter| !matches!(waiter.who, Who::Thread(_)))

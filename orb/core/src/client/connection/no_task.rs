@@ -1,0 +1,66 @@
+//! What stands in for calls that no thread waits for where there are none: nobody is told, and nothing is left to be written.
+
+use std::{convert::Infallible, io};
+
+use super::{CallFailure, ClientConnection, Mux, Reply, Waiter};
+use crate::reader::MessageReader;
+
+/// Nobody.
+#[derive(Debug)]
+pub(crate) struct Told(Infallible);
+
+/// Nothing.
+#[derive(Debug, Default)]
+pub(super) struct Soon {}
+
+/// No message.
+#[derive(Debug)]
+pub(super) struct Unsent(Infallible);
+
+impl Told {
+    pub(crate) fn done(self, _outcome: Result<Option<Reply>, CallFailure>) {
+        match self.0 {}
+    }
+
+    pub(crate) fn opened(self, _outcome: Result<(), CallFailure>) {
+        match self.0 {}
+    }
+}
+
+impl ClientConnection {
+    pub(super) fn leave_reactor(&self) {
+        let Soon {} = self.soon;
+    }
+
+    pub(super) fn want_input(&self) {}
+
+    pub(super) fn tell_reactor(&self, _is_drained: bool) {}
+
+    pub(super) fn fail_unsent(&self) {}
+
+    pub(super) fn fail_all(&self, _nobody: [Infallible; 0], _failure: &CallFailure) {}
+
+    pub(super) fn finish_rest(&self, message: &mut Unsent, _arm: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        match message.0 {}
+    }
+}
+
+impl Mux {
+    pub(super) fn take_tasks(&mut self) -> [Infallible; 0] {
+        []
+    }
+
+    pub(super) fn has_tasks(&self) -> bool {
+        false
+    }
+}
+
+impl Waiter {
+    pub(super) fn task(self) -> Option<Told> {
+        None
+    }
+}
+
+pub(super) fn is_drained(_reader: &MessageReader) -> bool {
+    true
+}

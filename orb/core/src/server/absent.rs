@@ -1,0 +1,25 @@
+//! What generated code names of the server where there is none.
+
+use std::{convert::Infallible, marker::PhantomData};
+
+use spandrel_giop::SystemException;
+
+use crate::{Replied, UserException};
+
+/// A request that waits for its answer. Without the feature `server` there are none.
+#[derive(Debug)]
+pub struct ServerCall<'m> {
+    none: Infallible,
+    message: PhantomData<&'m ()>,
+}
+
+impl ServerCall<'_> {
+    /// Answers with an exception that the operation raises.
+    ///
+    /// # Errors
+    /// None: there are no calls.
+    pub fn user_exception<X: UserException>(self, _exception: &X) -> Result<Replied, SystemException> {
+        let Self { none, message: PhantomData } = self;
+        match none {}
+    }
+}
