@@ -5,55 +5,26 @@
 
 use std::collections::HashSet;
 
-use crate::model::{DefId, Definition, DefinitionKind, Model, Type};
+use super::spread::{mentioned, spread};
+use crate::model::{DefId, DefinitionKind, Model};
 
 /// The definitions without a form on the wire.
 pub(super) fn local(model: &Model) -> HashSet<DefId> {
-    let mut local = HashSet::new();
-    loop {
-        let before = local.len();
-        for definition in model.definitions() {
-            if !local.contains(&definition.id) && is_local(model, definition, &local) {
-                local.insert(definition.id);
+    spread(
+        model,
+        |definition| match &definition.kind {
+            DefinitionKind::Native => true,
+            DefinitionKind::Interface(body) => body.is_local,
+            _ => false,
+        },
+        |definition, uses| match &definition.kind {
+            DefinitionKind::Interface(body) => {
+                body.bases.iter().for_each(|&base| uses(base));
+                let contents = model.contents(definition.id).iter();
+                contents.filter(|&&id| super::is_method(&model[id])).for_each(|&id| uses(id));
             }
-        }
-        if local.len() == before {
-            return local;
-        }
-    }
-}
-
-fn is_local(model: &Model, definition: &Definition, local: &HashSet<DefId>) -> bool {
-    let mentions = |ty: &Type| mentions(ty, local);
-    let known = |id: &DefId| local.contains(id);
-    match &definition.kind {
-        DefinitionKind::Native => true,
-        DefinitionKind::Interface(body) => {
-            body.is_local
-                || body.all_bases.iter().any(known)
-                || model.contents(definition.id).iter().any(|id| super::is_method(&model[*id]) && known(id))
-        }
-        DefinitionKind::Operation(body) => {
-            body.result.as_ref().is_some_and(mentions)
-                || body.parameters.iter().any(|parameter| mentions(&parameter.ty))
-                || body.raises.iter().any(known)
-        }
-        DefinitionKind::Attribute(body) => {
-            mentions(&body.ty) || body.get_raises.iter().chain(&body.set_raises).any(known)
-        }
-        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
-            body.members.iter().any(|member| mentions(&member.ty))
-        }
-        DefinitionKind::Union(body) => body.branches.iter().any(|branch| mentions(&branch.member.ty)),
-        DefinitionKind::Typedef(body) => mentions(&body.ty),
-        _ => false,
-    }
-}
-
-fn mentions(ty: &Type, local: &HashSet<DefId>) -> bool {
-    match ty {
-        Type::Named(id) => local.contains(id),
-        Type::Sequence { element, .. } | Type::Array { element, .. } => mentions(element, local),
-        _ => false,
-    }
+            DefinitionKind::Const(_) => {}
+            _ => mentioned(definition, uses),
+        },
+    )
 }

@@ -30,6 +30,7 @@ mod scope;
 mod servant;
 mod sizes;
 mod split;
+mod spread;
 mod structs;
 mod supported;
 mod tie;
@@ -144,7 +145,7 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model:
             quote! { #skeleton #tie #asynchronous }
         });
         // Values implement it on either side.
-        let is_supported = !body.forward_only && (body.is_abstract || cx.supported.contains(&definition.id));
+        let is_supported = !body.forward_only && (body.is_abstract || cx.values.is_supported(definition.id));
         let servant = (is_served || is_supported).then(|| servant::servant(scope, definition, body));
         let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
         let has_ami = cx.asynchronous.ami && !body.forward_only && cx.sides != Sides::Server;

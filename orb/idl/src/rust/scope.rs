@@ -1,6 +1,6 @@
 //! Names that must differ from each other, and how they are made to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt as _;
@@ -12,22 +12,36 @@ use super::words::{is_keyword, is_path_keyword};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     used: HashSet<String>,
+    /// How many have wanted a name in vain, of those that many want.
+    wanted: HashMap<String, usize>,
 }
+
+/// More underscores than this nobody can count.
+const MOST_UNDERSCORES: usize = 3;
 
 impl Scope {
     /// A scope in which these names are taken from the start.
     pub(super) fn reserving(names: &[&str]) -> Self {
-        Self { used: names.iter().map(|&name| name.to_owned()).collect() }
+        Self { used: names.iter().map(|&name| name.to_owned()).collect(), wanted: HashMap::new() }
     }
 
-    /// Takes `name` as it is or, where that is taken already or is no identifier, with as many `_` behind it as it needs.
+    /// Takes `name` as it is or, where that is taken already or is no identifier, with as many `_` behind it as it needs; with a
+    /// number and `_` where it would need many.
     pub(super) fn take(&mut self, name: &str) -> Ident {
-        let mut name = name.to_owned();
-        while is_path_keyword(&name) || self.used.contains(&name) {
-            name.push('_');
+        let mut free = name.to_owned();
+        let mut number = 0;
+        while is_path_keyword(&free) || self.used.contains(&free) {
+            number += 1;
+            if number <= MOST_UNDERSCORES {
+                free.push('_');
+            } else {
+                let wanted = self.wanted.entry(name.to_owned()).or_insert(MOST_UNDERSCORES);
+                *wanted += 1;
+                free = format!("{name}{wanted}_");
+            }
         }
-        self.used.insert(name.clone());
-        identifier(&name)
+        self.used.insert(free.clone());
+        identifier(&free)
     }
 
     /// Takes the name of an identifier from another scope, under the same rules.
@@ -73,6 +87,10 @@ mod tests {
         assert_eq!(scope.take("get_foo").to_string(), "get_foo_");
         assert_eq!(scope.take("get_foo").to_string(), "get_foo__");
         assert_eq!(scope.take("narrow").to_string(), "narrow_");
+        assert_eq!(scope.take("get_foo").to_string(), "get_foo___");
+        assert_eq!(scope.take("get_foo5_").to_string(), "get_foo5_");
+        assert_eq!(scope.take("get_foo").to_string(), "get_foo4_");
+        assert_eq!(scope.take("get_foo").to_string(), "get_foo6_");
     }
 
     #[test]

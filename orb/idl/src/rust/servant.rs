@@ -44,7 +44,7 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
     let forwarded: Vec<TokenStream> = forwarded.collect();
     // A value that supports the interface can be served, too.
     let rt = scope.rt();
-    let value = scope.cx.supported.contains(&definition.id).then(|| quote! { #rt::ValueRef });
+    let value = scope.cx.values.is_supported(definition.id).then(|| quote! { #rt::ValueRef });
     let shares = [quote! { ::std::sync::Arc }].into_iter().chain(value).map(|share| {
         quote! { impl<#implementation: #servant + ?Sized> #servant for #share<#implementation> { #( #forwarded )* } }
     });

@@ -13,7 +13,8 @@ use super::names::{ModulePath, Names, path};
 use super::padded::PaddingTable;
 use super::sizes::SizeTable;
 use super::traits::TraitTable;
-use super::{Options, Sides, local, supported, value_links};
+use super::value_links::ValueTable;
+use super::{Options, Sides, local, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// All that writing needs to know.
@@ -38,8 +39,7 @@ pub(super) struct Context<'m> {
     pub(super) natives: &'m BTreeMap<String, String>,
     /// The type parameter of skeletons: what implements the servant trait.
     pub(super) implementation: Ident,
-    /// The interfaces that some value type supports.
-    pub(super) supported: HashSet<DefId>,
+    pub(super) values: ValueTable,
     /// What never leaves the process.
     pub(super) local: HashSet<DefId>,
     /// What cannot be said in Rust yet and is left out, with all that needs it.
@@ -88,7 +88,7 @@ impl<'m> Context<'m> {
             engines: options.engines.clone(),
             asynchronous: options.asynchronous,
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
-            supported: value_links::all_supported(model),
+            values: ValueTable::new(model),
             local,
             natives: &options.natives,
             derives: &options.derives,

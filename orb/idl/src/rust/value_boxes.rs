@@ -4,7 +4,6 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::types::Scope;
-use super::value_links::holds_values;
 use super::{docs, lints, typed};
 use crate::model::{Definition, ValueBox};
 
@@ -18,7 +17,7 @@ pub(super) fn value_box(scope: Scope<'_, '_>, definition: &Definition, body: &Va
     let id = &definition.repository_id;
     lints::allow_complex(cx, &body.ty, 0);
     let owned = scope.owned(&body.ty);
-    let content = if holds_values(cx.model, &body.ty) {
+    let content = if cx.values.holds_values(cx.model, &body.ty) {
         quote! { #rt::Linked<#owned> }
     } else {
         owned

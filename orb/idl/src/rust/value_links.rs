@@ -1,8 +1,9 @@
 //! How value types hang together: who derives from whom, who needs no code of its user, and which types hold values.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use crate::model::{DefId, DefinitionKind, Model, Type, ValueType};
+use super::spread::{mentioned, spread};
+use crate::model::{DefId, Definition, DefinitionKind, Model, Type, ValueType};
 
 /// Everything that an interface or value type inherits methods from, each once, bases first: interfaces that it or a base
 /// supports, then base values.
@@ -20,16 +21,12 @@ pub(super) fn lineage(model: &Model, id: DefId) -> Vec<DefId> {
 
 /// The interfaces that a value type or one of its bases supports, with their bases; each once.
 pub(super) fn supported(model: &Model, id: DefId) -> Vec<DefId> {
-    let mut supported = Vec::new();
+    let (mut supported, mut seen) = (Vec::new(), HashSet::new());
     let bases = model[id].as_value_type().map_or(&[][..], |body| &body.all_bases);
     for value in bases.iter().chain([&id]).filter_map(|&id| model[id].as_value_type()) {
         for &interface in &value.supports {
             let bases = model[interface].as_interface().map_or(&[][..], |body| &body.all_bases);
-            for &id in bases.iter().chain([&interface]) {
-                if !supported.contains(&id) {
-                    supported.push(id);
-                }
-            }
+            supported.extend(bases.iter().chain([&interface]).copied().filter(|&id| seen.insert(id)));
         }
     }
     supported
@@ -53,12 +50,6 @@ pub(super) fn is_plain(model: &Model, id: DefId) -> bool {
         && !body.all_bases.iter().any(|&base| model[base].as_value_type().is_some_and(|base| base.is_custom))
 }
 
-/// The plain value types that a value of type `id` may be: itself, what derives from it, what supports it.
-pub(super) fn plain_values(model: &Model, id: DefId) -> Vec<DefId> {
-    let is_one = |candidate: DefId| candidate == id || lineage(model, candidate).contains(&id);
-    model.definitions().map(|definition| definition.id).filter(|&one| is_plain(model, one) && is_one(one)).collect()
-}
-
 /// The ids that a value carries: its own, and those of the bases that it may be truncated to, nearest first.
 pub(super) fn truncatable_ids(model: &Model, id: DefId) -> Vec<&str> {
     let mut ids = vec![model[id].repository_id.as_str()];
@@ -71,28 +62,76 @@ pub(super) fn truncatable_ids(model: &Model, id: DefId) -> Vec<&str> {
     ids
 }
 
-/// The interfaces that some value type supports.
-pub(super) fn all_supported(model: &Model) -> HashSet<DefId> {
-    let values = model.definitions().filter(|definition| definition.as_value_type().is_some());
-    values.flat_map(|value| supported(model, value.id)).collect()
+/// What is asked of values again and again, found out once.
+#[derive(Debug, Default)]
+pub(super) struct ValueTable {
+    /// Of each value type and interface, the plain value types that a value of it may be.
+    plain: HashMap<DefId, Vec<DefId>>,
+    supported: HashSet<DefId>,
+    holders: HashSet<DefId>,
 }
 
-/// Whether a type holds references to values: inside of a value these are links.
-pub(super) fn holds_values(model: &Model, ty: &Type) -> bool {
-    holds(model, ty, &mut HashSet::new())
-}
+impl ValueTable {
+    pub(super) fn new(model: &Model) -> Self {
+        let mut table = Self { holders: holders(model), ..Self::default() };
+        for definition in model.definitions() {
+            let id = definition.id;
+            if definition.as_value_type().is_some() {
+                table.supported.extend(supported(model, id));
+            }
+            if is_plain(model, id) {
+                for form in lineage(model, id).into_iter().chain([id]) {
+                    table.plain.entry(form).or_default().push(id);
+                }
+            }
+        }
+        table
+    }
 
-fn holds(model: &Model, ty: &Type, seen: &mut HashSet<DefId>) -> bool {
-    match model.resolve(ty) {
-        Type::ValueBase | Type::AbstractBase => true,
-        Type::Sequence { element, .. } | Type::Array { element, .. } => holds(model, element, seen),
-        Type::Named(id) if seen.insert(*id) => match &model[*id].kind {
-            DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => true,
-            DefinitionKind::Interface(body) => body.is_abstract,
-            DefinitionKind::Struct(body) => body.members.iter().any(|member| holds(model, &member.ty, seen)),
-            DefinitionKind::Union(body) => body.branches.iter().any(|branch| holds(model, &branch.member.ty, seen)),
+    /// The plain value types that a value of type `id` may be: itself, what derives from it, what supports it.
+    pub(super) fn plain(&self, id: DefId) -> &[DefId] {
+        self.plain.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether some value type supports the interface.
+    pub(super) fn is_supported(&self, interface: DefId) -> bool {
+        self.supported.contains(&interface)
+    }
+
+    /// Whether a type holds references to values: inside of a value these are links.
+    pub(super) fn holds_values(&self, model: &Model, ty: &Type) -> bool {
+        match model.resolve(ty) {
+            Type::ValueBase | Type::AbstractBase => true,
+            Type::Sequence { element, .. } | Type::Array { element, .. } => self.holds_values(model, element),
+            Type::Named(id) => self.holders.contains(id),
             _ => false,
-        },
+        }
+    }
+}
+
+/// Value types, abstract interfaces, and what has a member of such a type.
+fn holders(model: &Model) -> HashSet<DefId> {
+    let begins = |definition: &Definition| match &definition.kind {
+        DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => true,
+        DefinitionKind::Interface(body) => body.is_abstract,
+        DefinitionKind::Struct(body) => body.members.iter().any(|member| is_open(&member.ty)),
+        DefinitionKind::Union(body) => body.branches.iter().any(|branch| is_open(&branch.member.ty)),
+        DefinitionKind::Typedef(body) => is_open(&body.ty),
+        _ => false,
+    };
+    spread(model, begins, |definition, uses| {
+        if matches!(definition.kind, DefinitionKind::Struct(_) | DefinitionKind::Union(_) | DefinitionKind::Typedef(_))
+        {
+            mentioned(definition, uses);
+        }
+    })
+}
+
+/// Whether a type is any value, or a sequence or array of such, without naming one.
+fn is_open(ty: &Type) -> bool {
+    match ty {
+        Type::ValueBase | Type::AbstractBase => true,
+        Type::Sequence { element, .. } | Type::Array { element, .. } => is_open(element),
         _ => false,
     }
 }

@@ -9,7 +9,7 @@ use quote::quote;
 
 use super::method::{self, Method};
 use super::types::{Passing, Scope};
-use super::value_links::{concrete_base, holds_values, is_plain, lineage, plain_values, supported, truncatable_ids};
+use super::value_links::{concrete_base, is_plain, lineage, supported, truncatable_ids};
 use super::{docs, errors, lints, output, scope, typed};
 use crate::model::{DefId, Definition, Factory, Member, StateMember, Type, ValueType};
 
@@ -72,11 +72,10 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) 
     });
     let stateful = (!body.is_abstract && !body.forward_only).then(|| {
         let (state, method) = (&names.state, &names.state_method);
-        let members = body.members.iter().zip(&names.accessors);
-        let accessors = members.filter(|(member, _)| member.is_public).map(|(member, ident)| {
-            let field = &fields(body).0[names.accessors.iter().position(|one| one == ident).unwrap_or(0)];
-            accessor(scope, member, ident, quote! { self.#method().#field })
-        });
+        let members = body.members.iter().zip(names.accessors.iter().zip(fields(body).0));
+        let accessors = members
+            .filter(|(member, _)| member.is_public)
+            .map(|(member, (ident, field))| accessor(scope, member, ident, quote! { self.#method().#field }));
         quote! {
             #[doc = " Its members with those of its bases."]
             fn #method(&self) -> &#state;
@@ -97,7 +96,7 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) 
 fn accessor(scope: Scope<'_, '_>, member: &StateMember, ident: &Ident, place: TokenStream) -> TokenStream {
     let doc = docs::attributes(&member.member.doc);
     let ty = &member.member.ty;
-    if holds_values(scope.cx.model, ty) {
+    if scope.cx.values.holds_values(scope.cx.model, ty) {
         let owned = scope.owned(ty);
         return quote! { #doc fn #ident(&self) -> #owned { #place.get() } };
     }
@@ -120,7 +119,7 @@ fn fields(body: &ValueType) -> (Vec<Ident>, Ident) {
 
 fn field_type(scope: Scope<'_, '_>, member: &Member) -> TokenStream {
     let (rt, owned) = (scope.rt(), scope.owned(&member.ty));
-    if holds_values(scope.cx.model, &member.ty) {
+    if scope.cx.values.holds_values(scope.cx.model, &member.ty) {
         quote! { #rt::Linked<#owned> }
     } else {
         owned
@@ -176,8 +175,7 @@ pub(super) fn kind(scope: Scope<'_, '_>, id: DefId) -> TokenStream {
     let cx = scope.cx;
     let of = interface_or_value(scope, id);
     let repository_id = &cx.model[id].repository_id;
-    let mut known = plain_values(cx.model, id);
-    known.retain(|id| !cx.left_out.contains(id));
+    let known: Vec<DefId> = cx.values.plain(id).iter().copied().filter(|id| !cx.left_out.contains(id)).collect();
     let arms = known.iter().map(|&id| {
         let (repository_id, target) = (&cx.model[id].repository_id, scope.target(&Type::Named(id)));
         quote! { #repository_id => Some(&#rt::PlainFactory::<#target>::NEW), }

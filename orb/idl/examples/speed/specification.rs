@@ -1,56 +1,15 @@
-//! How fast the front end is: writes a large specification into memory, reads it, and prints what that took.
-//!
-//! `cargo run --release -p spandrel-idl --example speed -- [LINES] [RUNS]`, by default 100,000 lines and five runs. The text is
-//! like what people write: a file for each subsystem, which includes those that it uses; comments, constants, enums, structs, unions, value types,
-//! exceptions, typedefs, and interfaces that inherit.
+//! Specifications like those that people write: a file for each subsystem, which includes those that it uses; comments, constants,
+//! enums, structs, unions, value types, exceptions, typedefs, and interfaces that inherit.
 
 use std::fmt::Write;
-use std::process::ExitCode;
-use std::time::Instant;
 
-use spandrel_idl::{FrontEndOptions, MemoryFiles, compile_with};
+use spandrel_idl::MemoryFiles;
 
 /// Interfaces, with what belongs to them, in one file.
 const GROUPS: usize = 20;
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).map(|it| it.parse::<usize>());
-    let (Ok(lines), Ok(runs)) = (arguments.next().unwrap_or(Ok(100_000)), arguments.next().unwrap_or(Ok(5))) else {
-        eprintln!("usage: speed [LINES] [RUNS]");
-        return ExitCode::from(2);
-    };
-    let (files, written, octets) = specification(lines);
-    println!("{written} lines, {octets} octets");
-    for _ in 0..runs {
-        let start = Instant::now();
-        match compile_with(&FrontEndOptions::default(), &files, "main.idl".as_ref()) {
-            Ok(model) => {
-                let took = start.elapsed();
-                let definitions = model.definitions().len();
-                let warnings = model.warnings().iter().len();
-                println!("{:8.1} ms, {definitions} definitions, {warnings} warnings", took.as_secs_f64() * 1e3);
-            }
-            Err(diagnostics) => {
-                eprint!("{diagnostics}");
-                return ExitCode::FAILURE;
-            }
-        }
-    }
-    if let Some(peak) = peak_memory() {
-        println!("at most {peak} of memory");
-    }
-    ExitCode::SUCCESS
-}
-
-/// As the kernel counts it; `None` where there is no `/proc`.
-fn peak_memory() -> Option<String> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().to_owned())
-}
-
 /// Files of at least `wanted` lines together, how many lines they have, and how many octets.
-fn specification(wanted: usize) -> (MemoryFiles, usize, usize) {
+pub(super) fn specification(wanted: usize) -> (MemoryFiles, usize, usize) {
     let mut files = MemoryFiles::new();
     let (mut lines, mut octets, mut main) = (0, 0, String::from("// Everything.\n#pragma prefix \"example.org\"\n"));
     for number in 0.. {
