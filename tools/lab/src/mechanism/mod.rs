@@ -12,6 +12,41 @@ mod octet_stream;
 mod orb;
 mod relay;
 
+/// The mechanism `orb` with other generated code.
+macro_rules! engine {
+    ($(#[$doc:meta])* $module:ident $ttcp:literal $latency:literal) => {
+        $(#[$doc])*
+        #[path = "."]
+        mod $module {
+            use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work, relay};
+
+            #[allow(dead_code, unreachable_pub, missing_docs, reason = "generated code offers all that the IDL says")]
+            mod generated {
+                pub(super) mod ttcp {
+                    include!(concat!(env!("OUT_DIR"), $ttcp));
+                }
+
+                pub(super) mod latency {
+                    include!(concat!(env!("OUT_DIR"), $latency));
+                }
+            }
+
+            #[allow(clippy::duplicate_mod, reason = "one text, with the generated code that stands beside it")]
+            #[path = "orb.rs"]
+            pub(super) mod orb;
+        }
+    };
+}
+
+engine! {
+    /// Tables, and an interpreter.
+    interpretive "/interpretive/ttcp.rs" "/interpretive/latency.rs"
+}
+engine! {
+    /// Structs that lie in memory as in messages.
+    padded "/padded/ttcp.rs" "/padded/latency.rs"
+}
+
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -44,12 +79,26 @@ pub enum MechanismName {
     Orb,
     /// The same, with a server whose connections have no threads of their own.
     OrbReactor,
+    /// The same as `orb`, with tables and an interpreter instead of straight-line code.
+    OrbInterpretive,
+    /// The same as `orb`, with structs whose padding is explicit.
+    OrbPadded,
 }
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 8] =
-        [Self::C, Self::Ipc, Self::CUnix, Self::Unix, Self::Spipe, Self::Shm, Self::Orb, Self::OrbReactor];
+    pub const ALL: [Self; 10] = [
+        Self::C,
+        Self::Ipc,
+        Self::CUnix,
+        Self::Unix,
+        Self::Spipe,
+        Self::Shm,
+        Self::Orb,
+        Self::OrbReactor,
+        Self::OrbInterpretive,
+        Self::OrbPadded,
+    ];
 
     /// Those that exist on this platform, in the same order; between two machines only those that reach so far.
     #[must_use]
@@ -70,19 +119,21 @@ impl MechanismName {
             Self::Shm => "shm",
             Self::Orb => "orb",
             Self::OrbReactor => "orb-reactor",
+            Self::OrbInterpretive => "orb-interpretive",
+            Self::OrbPadded => "orb-padded",
         }
     }
 
     /// Whether it puts octets of its own around the data, so that the others must be told how many.
     #[must_use]
     pub fn counts_octets(self) -> bool {
-        matches!(self, Self::Orb | Self::OrbReactor)
+        matches!(self, Self::Orb | Self::OrbReactor | Self::OrbInterpretive | Self::OrbPadded)
     }
 
     /// Whether transmitter and receiver can be on two machines.
     #[must_use]
     pub fn leaves_the_machine(self) -> bool {
-        matches!(self, Self::C | Self::Ipc | Self::Orb | Self::OrbReactor)
+        matches!(self, Self::C | Self::Ipc) || self.counts_octets()
     }
 
     /// The mechanism of this name.
@@ -95,6 +146,8 @@ impl MechanismName {
             Self::Ipc => Ok(&Streams::<family::FamilyStream<spandrel_ipc::inet::Inet>>::NEW),
             Self::Orb => Ok(&orb::OrbMechanism { threaded_connections: None }),
             Self::OrbReactor => Ok(&orb::OrbMechanism { threaded_connections: Some(0) }),
+            Self::OrbInterpretive => Ok(&interpretive::orb::OrbMechanism { threaded_connections: None }),
+            Self::OrbPadded => Ok(&padded::orb::OrbMechanism { threaded_connections: None }),
             #[cfg(target_os = "linux")]
             Self::C => Ok(&Streams::<c::PlainStream<c::Tcp>>::NEW),
             #[cfg(target_os = "linux")]

@@ -1,4 +1,5 @@
-//! Mechanism `orb`: the stubs and skeletons that the IDL compiler makes of `idl/ttcp.idl` and `idl/latency.idl`.
+//! Mechanism `orb`: the stubs and skeletons that the IDL compiler makes of `idl/ttcp.idl` and `idl/latency.idl`. The same text
+//! stands for other engines' generated code, too (`orb-interpretive`, `orb-padded`).
 //!
 //! An application's view of the ORB: nothing here but its public interface. Each job has an ORB of its own at either end, so
 //! that it begins with a fresh connection as the other mechanisms' jobs do.
@@ -21,9 +22,9 @@ use crate::workload::{CallKind, DataType, Flood, PING_STRUCTS, PingCase, PingPon
 
 /// The mechanism.
 #[derive(Debug)]
-pub(super) struct OrbMechanism {
+pub(in crate::mechanism) struct OrbMechanism {
     /// How many connections of the server have a thread of their own; the ORB's default if it is not said.
-    pub(super) threaded_connections: Option<usize>,
+    pub(in crate::mechanism) threaded_connections: Option<usize>,
 }
 
 /// How long the receiver's ORB waits at its end for requests that still run.
@@ -217,7 +218,7 @@ impl Transmitter for Calling {
                 timed(flood, &target, || target.send_double_seq(&data), || target.call_double_seq(&data))
             }
             DataType::Struct => {
-                let data: Vec<ttcp::BinStruct> = (0..count).map(bin_struct).collect();
+                let data: Vec<ttcp::BinStruct> = (0..count).map(bin_struct!(ttcp)).collect();
                 timed(flood, &target, || target.send_struct_seq(&data), || target.call_struct_seq(&data))
             }
         };
@@ -285,17 +286,22 @@ fn timed(
     Ok(start.elapsed())
 }
 
-fn bin_struct(n: usize) -> ttcp::BinStruct {
-    ttcp::BinStruct { s: n as i16, c: spandrel::Char((n % 251) as u8), l: n as i32, o: (n % 253) as u8, d: n as f64 }
+/// Some generated code has padding to be filled, too.
+macro_rules! bin_struct {
+    ($module:ident) => {
+        #[allow(clippy::needless_update, reason = "this file is compiled with several engines' generated code")]
+        |n: usize| $module::BinStruct {
+            s: n as i16,
+            c: spandrel::Char((n % 251) as u8),
+            l: n as i32,
+            o: (n % 253) as u8,
+            d: n as f64,
+            ..Default::default()
+        }
+    };
 }
+use bin_struct;
 
 fn ping_structs() -> Vec<latency::BinStruct> {
-    let one = |n: usize| latency::BinStruct {
-        s: n as i16,
-        c: spandrel::Char((n % 251) as u8),
-        l: n as i32,
-        o: (n % 253) as u8,
-        d: n as f64,
-    };
-    (0..PING_STRUCTS).map(one).collect()
+    (0..PING_STRUCTS).map(bin_struct!(latency)).collect()
 }

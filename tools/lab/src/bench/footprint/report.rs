@@ -42,6 +42,13 @@ pub fn text(results: &Results) -> String {
         );
         _ = writeln!(text, "{}", comparison(results));
     }
+    if parts.contains(&Part::Latency) && parts.contains(&Part::Sizes) {
+        _ = writeln!(
+            text,
+            "\nWhat the adaptive engine costs and when it pays: octets more than the interpretive one, stub and skeleton built for size, and nanoseconds that marshaling one call saves by the compiled code that a type goes over to"
+        );
+        _ = writeln!(text, "{}", adaptive(results));
+    }
     if let Some(minimum) = results.minimum {
         let added = minimum.client.saturating_sub(minimum.socket);
         _ = writeln!(
@@ -154,6 +161,34 @@ fn comparison(results: &Results) -> comfy_table::Table {
     }
     let mean = |column: &Vec<f64>| (!column.is_empty()).then(|| column.iter().sum::<f64>() / column.len() as f64);
     table.add_row(["mean".to_owned()].into_iter().chain(columns.iter().map(|column| percent(mean(column)))));
+    table
+}
+
+/// A type that goes over to compiled code has paid for both engines in memory; each use gives some time back, or none.
+fn adaptive(results: &Results) -> comfy_table::Table {
+    let header = ["operation", "octets more", "ns saved per call", "pays"];
+    let mut table = table::with_header(header.map(str::to_owned).to_vec());
+    for operation in Operation::ALL {
+        let name = operation.name();
+        let both = |engine| {
+            let size = |side| results.size(name, engine, side, Optimisation::Size).map(|sizes| sizes.total() as f64);
+            Some(size(Side::Stub)? + size(Side::Skeleton)?)
+        };
+        let more = both(Engine::Adaptive).zip(both(Engine::Interpretive)).map(|(adaptive, tables)| adaptive - tables);
+        let time = |engine| results.latency(name, engine).map(|latency| latency.marshaling);
+        let (tables, code) = (time(Engine::Interpretive), time(Engine::Compiled));
+        let saved = tables.zip(code).map(|(tables, code)| tables.median - code.median);
+        // Within the spread of the rounds nobody can tell.
+        let clear = tables.zip(code).map(|(tables, code)| tables.low > code.high || tables.high < code.low);
+        let verdict = match (saved, clear) {
+            (Some(saved), Some(true)) if saved > 0.0 => "from the first use after it",
+            (Some(_), Some(true)) => "never: tables are quicker",
+            (Some(_), Some(false)) => "cannot be told",
+            _ => "absent",
+        };
+        let number = |value: Option<f64>| value.map_or("absent".to_owned(), |value| grouped(value.round()));
+        table.add_row([name.to_owned(), number(more), number(saved), verdict.to_owned()]);
+    }
     table
 }
 
