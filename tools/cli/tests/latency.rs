@@ -31,7 +31,7 @@ fn every_mechanism_has_its_row_and_who_is_absent_says_why() {
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("latency.json")).unwrap()).unwrap();
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * 9, "two kinds of call, eight mechanisms and omniORB");
+    assert_eq!(rows.len(), 2 * 11, "two kinds of call, ten mechanisms and omniORB");
     for row in rows {
         let absent = row["contender"] == "omniorb";
         assert_eq!(row["median_us"].is_null(), absent, "{row}");
