@@ -39,7 +39,7 @@ fn every_mechanism_has_its_row_and_who_is_absent_says_why() {
         assert!(absent || row["ratio"]["median"].as_f64().unwrap() > 0.0, "{row}");
     }
     let rounds = fs::read_to_string(folder.path().join("rounds.csv")).unwrap();
-    assert_eq!(rounds.lines().count(), 1 + 2 * 2 * 8);
+    assert_eq!(rounds.lines().count(), 1 + 2 * 2 * 10);
 }
 
 #[test]

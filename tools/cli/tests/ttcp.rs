@@ -26,7 +26,8 @@ const TINY: [&str; 13] = [
 ];
 
 /// What there is to compare on this platform.
-const MECHANISMS: [&str; 8] = ["c", "ipc", "c-unix", "unix", "spipe", "shm", "orb", "orb-reactor"];
+const MECHANISMS: [&str; 10] =
+    ["c", "ipc", "c-unix", "unix", "spipe", "shm", "orb", "orb-reactor", "orb-interpretive", "orb-padded"];
 
 #[test]
 fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
