@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::value_type::ReadValues;
+use crate::value_type::Remembered;
 use crate::{Binder, ByteOrder, CdrError, CharSet, WcharSet, Wire, text, wide};
 
 mod joint;
@@ -22,7 +22,7 @@ pub struct Decoder<'m> {
     binder: Option<&'m dyn Binder>,
     joined: Option<joint::Joined<'m>>,
     /// What messages with values need; there are few.
-    pub(crate) values: Option<Box<ReadValues>>,
+    pub(crate) values: Option<Box<dyn Remembered>>,
 }
 
 impl fmt::Debug for Decoder<'_> {
@@ -44,7 +44,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// The same decoder, with other knowledge of values.
-    pub(crate) fn with_values(&self, values: Option<Box<ReadValues>>) -> Self {
+    pub(crate) fn with_values(&self, values: Option<Box<dyn Remembered>>) -> Self {
         let Self { input, at, base, wire, depth, binder, joined, .. } = *self;
         Self { input, at, base, wire, depth, binder, joined, values }
     }

@@ -65,7 +65,7 @@ impl fmt::Display for GiopVersion {
 }
 
 /// The code set in which `char` and `string` travel: the negotiated TCS-C (CORBA 3.3 Part 2, 7.10.2).
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum CharSet {
     /// ISO 8859-1, which both ends must assume unless they agreed on something else.
@@ -76,7 +76,7 @@ pub enum CharSet {
 }
 
 /// The code set in which `wchar` and `wstring` travel: the negotiated TCS-W (CORBA 3.3 Part 2, 7.10.2).
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum WcharSet {
     /// UTF-16, what is fallen back upon where the text says that there must be one.

@@ -28,6 +28,7 @@ pub(crate) struct Destination {
     pub(crate) template: RequestTemplate,
     pub(crate) object_key: Vec<u8>,
     /// The server is one of ours.
+    #[cfg(feature = "asynchronous")]
     pub(crate) is_ours: bool,
     /// What the first request of a connection says, if the reference names code sets.
     code_sets: Option<ServiceContext>,
@@ -43,6 +44,7 @@ impl Destination {
         Ok(Self {
             peer: peers.peer(&profile.host, profile.port, chosen),
             template: RequestTemplate::new(wire, &profile.object_key),
+            #[cfg(feature = "asynchronous")]
             is_ours: is_ours(&profile)?,
             object_key: profile.object_key,
             code_sets: chosen.map(TransmissionCodeSets::to_context),
@@ -86,6 +88,7 @@ impl Destination {
 }
 
 /// Whether the profile says that its server is one of ours.
+#[cfg(feature = "asynchronous")]
 fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
     for component in &profile.components {
         if let Some(Component::OrbType(orb)) = Component::decode(component)? {

@@ -12,7 +12,7 @@ use spandrel_ipc::Pollable;
 use spandrel_ipc::{Receive, Shutdown, Transfer, Transmit};
 
 /// A connected byte stream. All methods may be called from several threads; one reads and one writes at a time.
-pub(crate) trait Transport: Send + Sync + fmt::Debug {
+pub(crate) trait Transport: Send + Sync {
     /// Writes some of `octets`; the number written.
     fn send(&self, octets: &[u8]) -> io::Result<usize>;
     /// Writes some octets of several slices; the number written.
@@ -37,6 +37,12 @@ pub(crate) trait Transport: Send + Sync + fmt::Debug {
     /// What a reactor waits on; `None` for one that no reactor can serve.
     #[cfg(feature = "asynchronous")]
     fn pollable(&self) -> Option<&dyn Pollable>;
+}
+
+impl fmt::Debug for dyn Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transport")
+    }
 }
 
 /// The streams of every family.

@@ -21,7 +21,7 @@ const UTF8: u32 = 0x0501_0001;
 const UTF16: u32 = 0x0001_0109;
 
 /// The code sets of one connection.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TransmissionCodeSets {
     /// For `char` and `string` (TCS-C).
     pub char_set: CharSet,

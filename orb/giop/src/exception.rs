@@ -2,7 +2,9 @@
 //!
 //! When one is raised, and how far the operation got by then, is the business of whoever raises it.
 
-use std::{error::Error, fmt, sync::Arc};
+#[cfg(feature = "details")]
+use std::sync::Arc;
+use std::{error::Error, fmt};
 
 use spandrel_cdr::{CdrError, Decoder, Encoder};
 
@@ -151,12 +153,14 @@ pub struct SystemException {
     kind: SystemExceptionKind,
     completed: CompletionStatus,
     minor: u32,
+    #[cfg(feature = "details")]
     detail: Option<Box<Detail>>,
 }
 
 // It is the error of every invocation: larger, and each result would pay for it.
 const _: () = assert!(size_of::<SystemException>() <= 24);
 
+#[cfg(feature = "details")]
 #[derive(Clone, Debug, Default)]
 struct Detail {
     text: Option<String>,
@@ -167,7 +171,13 @@ impl SystemException {
     /// An exception without detail.
     #[must_use]
     pub const fn new(kind: SystemExceptionKind, minor: u32, completed: CompletionStatus) -> Self {
-        Self { kind, completed, minor, detail: None }
+        Self {
+            kind,
+            completed,
+            minor,
+            #[cfg(feature = "details")]
+            detail: None,
+        }
     }
 
     /// The same with an explanation: a text, or a closure that makes one. Without the feature `details` there are none, and the
@@ -175,9 +185,16 @@ impl SystemException {
     #[must_use]
     #[inline]
     pub fn with_detail(self, text: impl Explanation) -> Self {
-        if cfg!(feature = "details") { self.explained(text.text()) } else { self }
+        #[cfg(feature = "details")]
+        return self.explained(text.text());
+        #[cfg(not(feature = "details"))]
+        {
+            drop(text);
+            self
+        }
     }
 
+    #[cfg(feature = "details")]
     #[cold]
     fn explained(mut self, text: String) -> Self {
         self.detail.get_or_insert_default().text = Some(text);
@@ -188,10 +205,19 @@ impl SystemException {
     /// Without the feature `details` it is dropped.
     #[must_use]
     #[inline]
-    pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
-        if cfg!(feature = "details") {
-            self.detail.get_or_insert_default().source = Some(Arc::new(source));
+    pub fn with_source(self, source: impl Error + Send + Sync + 'static) -> Self {
+        #[cfg(feature = "details")]
+        return self.caused(Arc::new(source));
+        #[cfg(not(feature = "details"))]
+        {
+            drop(source);
+            self
         }
+    }
+
+    #[cfg(feature = "details")]
+    fn caused(mut self, source: Arc<dyn Error + Send + Sync>) -> Self {
+        self.detail.get_or_insert_default().source = Some(source);
         self
     }
 
@@ -223,7 +249,10 @@ impl SystemException {
     /// The explanation, if there is one on this side.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
-        self.detail.as_ref()?.text.as_deref()
+        #[cfg(feature = "details")]
+        return self.detail.as_ref()?.text.as_deref();
+        #[cfg(not(feature = "details"))]
+        None
     }
 
     /// Writes the body of a Reply with status SYSTEM_EXCEPTION: repository id, minor code, completion status.
@@ -280,8 +309,10 @@ impl fmt::Display for SystemException {
 
 impl Error for SystemException {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let source = self.detail.as_ref()?.source.as_ref()?;
-        Some(&**source)
+        #[cfg(feature = "details")]
+        return Some(&**self.detail.as_ref()?.source.as_ref()?);
+        #[cfg(not(feature = "details"))]
+        None
     }
 }
 

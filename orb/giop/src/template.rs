@@ -41,7 +41,8 @@ impl RequestTemplate {
         if wire.version >= GiopVersion::V1_2 {
             out.i16(0);
         }
-        out.octet_sequence(object_key).expect("an object key came from a sequence, whose length fits");
+        let written = out.octet_sequence(object_key);
+        assert!(written.is_ok(), "an object key came from a sequence, whose length fits");
         Self { wire, prefix: out.to_vec().into() }
     }
 

@@ -25,24 +25,27 @@ pub(super) struct Chunks {
 impl<'m> Decoder<'m> {
     /// The same decoder, without what it knows of values, which may be much: to look ahead.
     pub(crate) fn ahead(&self) -> Self {
-        self.with_values(self.values.as_ref().map(|values| {
-            let mut ahead = Box::<ReadValues>::default();
-            ahead.chunks = values.chunks.clone();
-            ahead
-        }))
+        self.with_values(self.values.as_ref().map(|values| values.place()))
     }
 
     fn chunks(&mut self) -> &mut Chunks {
-        &mut self.values.get_or_insert_default().chunks
+        &mut self.read_values().chunks
     }
 
     /// Whether running out of octets means that the next chunk is to be looked for.
     pub(crate) fn is_confined(&self) -> bool {
-        self.values.as_ref().is_some_and(|values| values.chunks.is_confined)
+        self.values.as_ref().is_some_and(|values| values.values().chunks.is_confined)
     }
 
     /// Goes on in the next chunk. What the last one has left may only be padding: nothing is split between two.
     pub(crate) fn next_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
+        match &self.values {
+            Some(values) => values.next_chunk()(self, padding),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn find_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
         if self.unbroken_len() > padding {
             return Err(CdrError::Malformed("a primitive, string or array is split between two chunks"));
         }
@@ -144,7 +147,7 @@ impl<'m> Decoder<'m> {
     /// What has been passed over may be returned to, and in it passed over again: but not for ever.
     fn note_passed_octets(&mut self, octets: usize) -> Result<(), CdrError> {
         let limit = self.all_len().saturating_mul(TIMES);
-        let values = self.values.get_or_insert_default();
+        let values = self.read_values();
         values.passed_octets = values.passed_octets.saturating_add(octets);
         if values.passed_octets > limit {
             return Err(CdrError::Malformed("values that were passed over are returned to far too often"));
@@ -167,7 +170,7 @@ impl<'m> Decoder<'m> {
                     if !self.value_header(tag)?.is_chunked {
                         return Err(CdrError::Malformed("a value in a chunked one is not chunked itself"));
                     }
-                    self.values.get_or_insert_default().note_passed(at, current);
+                    self.read_values().note_passed(at, current);
                     current += 1;
                 }
                 tag => {

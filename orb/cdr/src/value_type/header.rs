@@ -51,12 +51,12 @@ impl Decoder<'_> {
         let view = self.view();
         if self.u32()? == INDIRECTION {
             let target = self.indirection_target()?;
-            let known = self.values.get_or_insert_default().strings.get(&target).cloned();
+            let known = self.read_values().strings.get(&target).cloned();
             return known.ok_or(CdrError::Malformed("an indirection to where no repository id stands"));
         }
         self.restore(view);
         let text: Arc<str> = self.str()?.into();
-        self.values.get_or_insert_default().strings.insert(at, Arc::clone(&text));
+        self.read_values().strings.insert(at, Arc::clone(&text));
         Ok(text)
     }
 
@@ -66,14 +66,14 @@ impl Decoder<'_> {
         let view = self.view();
         if self.u32()? == INDIRECTION {
             let target = self.indirection_target()?;
-            let known = self.values.get_or_insert_default().lists.get(&target).cloned();
+            let known = self.read_values().lists.get(&target).cloned();
             return known.ok_or(CdrError::Malformed("an indirection to where no list of repository ids stands"));
         }
         self.restore(view);
         // An empty id may have no octets but its length.
         let len = self.sequence_len(4)?;
         let ids: Ids = (0..len).map(|_| self.shared_string()).collect::<Result<_, _>>()?;
-        self.values.get_or_insert_default().lists.insert(at, Arc::clone(&ids));
+        self.read_values().lists.insert(at, Arc::clone(&ids));
         Ok(ids)
     }
 }

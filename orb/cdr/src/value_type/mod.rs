@@ -28,7 +28,7 @@ pub use kind::{Cast, ConcreteValue, Entry, ImplementedBy, IsA, ValueBase, ValueT
 pub use reference::{Linked, ValueRef};
 
 pub use copy::{Coming, Met};
-pub(crate) use read::ReadValues;
+pub(crate) use read::Remembered;
 pub(crate) use write::WrittenValues;
 
 /// The lowest value tag; the octet below says what follows (9.3.4.1).

@@ -32,6 +32,49 @@ pub(crate) struct ReadValues {
     pub(super) chunks: Chunks,
 }
 
+/// What a decoder remembers, as the decoder has it: programs that read no values are without the code that these need.
+pub(crate) trait Remembered: std::fmt::Debug + Send + Sync {
+    fn values(&self) -> &ReadValues;
+    fn values_mut(&mut self) -> &mut ReadValues;
+    /// The same once more.
+    fn copy(&self) -> Box<dyn Remembered>;
+    /// Where in chunks the decoder is, and nothing else.
+    fn place(&self) -> Box<dyn Remembered>;
+    /// What goes on in the next chunk.
+    fn next_chunk(&self) -> NextChunk;
+}
+
+/// [`Decoder::next_chunk`].
+pub(super) type NextChunk = for<'m> fn(&mut Decoder<'m>, usize) -> Result<(), CdrError>;
+
+impl Remembered for ReadValues {
+    fn values(&self) -> &ReadValues {
+        self
+    }
+
+    fn values_mut(&mut self) -> &mut ReadValues {
+        self
+    }
+
+    fn copy(&self) -> Box<dyn Remembered> {
+        Box::new(self.clone())
+    }
+
+    fn place(&self) -> Box<dyn Remembered> {
+        Box::new(Self { chunks: self.chunks.clone(), ..Self::default() })
+    }
+
+    fn next_chunk(&self) -> NextChunk {
+        |input, padding| input.find_chunk(padding)
+    }
+}
+
+impl Clone for Box<dyn Remembered> {
+    fn clone(&self) -> Self {
+        self.copy()
+    }
+}
+
 /// Values of which some are not complete.
 #[derive(Clone, Debug, Default)]
 struct OpenGraph {
@@ -114,8 +157,8 @@ impl Decoder<'_> {
         value.map(Some).ok_or(CdrError::WrongValue { expected: expected.repository_id, found })
     }
 
-    fn read_values(&mut self) -> &mut ReadValues {
-        self.values.get_or_insert_default()
+    pub(super) fn read_values(&mut self) -> &mut ReadValues {
+        self.values.get_or_insert_with(|| Box::new(ReadValues::default())).values_mut()
     }
 
     fn value_place(&mut self, expected: Expected) -> Result<Option<Place>, CdrError> {

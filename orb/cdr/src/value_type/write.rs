@@ -8,7 +8,7 @@ use super::{ID_LIST, INDIRECTION, IS_CHUNKED, SINGLE_ID, VALUE_TAG};
 use crate::{CdrError, Encoder, encoder::Hole};
 
 /// What an encoder remembers of the values that it has written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WrittenValues<'a> {
     /// Where each value's tag is. Values are told apart by their graph's anchor, which lives as long as they do.
     places: HashMap<(usize, u32), usize>,
@@ -25,11 +25,31 @@ pub(crate) struct WrittenValues<'a> {
     chunk: Option<(Hole, usize)>,
     /// The position behind the last end tag.
     ended: Option<usize>,
+    /// [`WrittenValues::forget_from`], which programs that write no values are without.
+    forget: fn(&mut WrittenValues<'_>, usize),
 }
 
 impl WrittenValues<'_> {
+    fn new() -> Self {
+        Self {
+            places: HashMap::new(),
+            ids: HashMap::new(),
+            lists: HashMap::new(),
+            graphs: Vec::new(),
+            start: 0,
+            level: 0,
+            chunk: None,
+            ended: None,
+            forget: |values, position| values.forget_from(position),
+        }
+    }
+
     /// Forgets what is being taken back.
     pub(crate) fn truncate(&mut self, position: usize) {
+        (self.forget)(self, position);
+    }
+
+    fn forget_from(&mut self, position: usize) {
         self.places.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
         self.lists.retain(|_, at| *at < position);
@@ -43,7 +63,7 @@ impl WrittenValues<'_> {
 
 impl<'a> Encoder<'a> {
     fn written(&mut self) -> &mut WrittenValues<'a> {
-        self.values.get_or_insert_default()
+        self.values.get_or_insert_with(|| Box::new(WrittenValues::new()))
     }
 
     /// Writes nil.

@@ -1,6 +1,6 @@
 //! A host and port, and the connections that are open to it.
 
-use std::{collections::HashMap, io, ops::Deref, time::Duration};
+use std::{io, ops::Deref, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, TransmissionCodeSets, minor};
 use spandrel_ipc::inet;
@@ -34,11 +34,11 @@ pub(crate) struct ClientSettings {
 /// Host, port, and what was chosen from the code sets that a reference names: a connection has one agreement all its life.
 type PeerKey = (String, u16, Option<TransmissionCodeSets>);
 
-/// All peers that references of one ORB name.
+/// All peers that references of one ORB name, in the order of their keys: a table that is seldom added to, and small in every sense.
 #[derive(Debug)]
 pub(crate) struct PeerTable {
     settings: Arc<ClientSettings>,
-    peers: Mutex<HashMap<PeerKey, Arc<Peer>>>,
+    peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
 }
 
 impl PeerTable {
@@ -50,19 +50,20 @@ impl PeerTable {
     pub(crate) fn peer(&self, host: &str, port: u16, code_sets: Option<TransmissionCodeSets>) -> Arc<Peer> {
         let key = (host.to_owned(), port, code_sets);
         let mut peers = self.peers.lock();
-        if let Some(peer) = peers.get(&key) {
-            return Arc::clone(peer);
+        if let Ok(at) = peers.binary_search_by(|(known, _)| known.cmp(&key)) {
+            return Arc::clone(&peers[at].1);
         }
         // Peers that no reference names any more are forgotten here, so that the table is bounded by what is in use.
-        peers.retain(|_, peer| Arc::strong_count(peer) > 1);
+        peers.retain(|(_, peer)| Arc::strong_count(peer) > 1);
         let peer = Arc::new(Peer::new(host, port, Arc::clone(&self.settings)));
-        peers.insert(key, Arc::clone(&peer));
+        let at = peers.partition_point(|(known, _)| *known < key);
+        peers.insert(at, (key, Arc::clone(&peer)));
         peer
     }
 
     /// Forgets all peers; connections close when their last call ends.
     pub(crate) fn clear(&self) {
-        for peer in self.peers.lock().drain().map(|(_, peer)| peer) {
+        for peer in self.peers.lock().drain(..).map(|(_, peer)| peer) {
             peer.pool.lock().connections.clear();
         }
     }
