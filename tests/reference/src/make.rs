@@ -99,12 +99,19 @@ fn union(parts: (TypeCode, Vec<(String, TypeCode)>, Option<prop::sample::Index>)
 /// Values of a type.
 ///
 /// # Panics
-/// For value types and types that contain themselves.
+/// For value types.
 pub fn values_of(of: &TypeCode) -> BoxedStrategy<Value> {
-    values(of, 1)
+    values(of, Room { anys: 1, sequences: 4 })
 }
 
-fn values(of: &TypeCode, anys: u32) -> BoxedStrategy<Value> {
+/// How many levels of what could go on without an end there may be from here.
+#[derive(Clone, Copy)]
+struct Room {
+    anys: u32,
+    sequences: u32,
+}
+
+fn values(of: &TypeCode, room: Room) -> BoxedStrategy<Value> {
     let of = of.without_aliases();
     if let Some((size, _)) = size_and_alignment(&of) {
         return bits(&of, size);
@@ -123,23 +130,26 @@ fn values(of: &TypeCode, anys: u32) -> BoxedStrategy<Value> {
             (any::<bool>(), digits).prop_map(value).boxed()
         }
         TcKind::Struct | TcKind::Except => {
-            let members: Vec<_> = crate::members_of(&of).iter().map(|of| values(of, anys)).collect();
+            let members: Vec<_> = crate::members_of(&of).iter().map(|of| values(of, room)).collect();
             members.prop_map(Value::Parts).boxed()
         }
+        // What contains itself does so through sequences.
+        TcKind::Sequence if room.sequences == 0 => Just(Value::Parts(Vec::new())).boxed(),
         TcKind::Sequence => {
+            let room = Room { sequences: room.sequences - 1, ..room };
             let bound = of.length().unwrap() as usize;
             let most = if bound == 0 { 5 } else { bound };
-            vec(values(&of.content_type().unwrap(), anys), 0..=most).prop_map(Value::Parts).boxed()
+            vec(values(&of.content_type().unwrap(), room), 0..=most).prop_map(Value::Parts).boxed()
         }
         TcKind::Array => {
             let len = of.length().unwrap() as usize;
-            vec(values(&of.content_type().unwrap(), anys), len).prop_map(Value::Parts).boxed()
+            vec(values(&of.content_type().unwrap(), room), len).prop_map(Value::Parts).boxed()
         }
-        TcKind::Union => branches(&of, anys),
+        TcKind::Union => branches(&of, room),
         // An any within an any, and so on, would have no end.
-        TcKind::Any if anys == 0 => Just(Value::Any(TypeCode::NULL, Box::new(Value::Nothing))).boxed(),
+        TcKind::Any if room.anys == 0 => Just(Value::Any(TypeCode::NULL, Box::new(Value::Nothing))).boxed(),
         TcKind::Any => types()
-            .prop_flat_map(move |of| (Just(of.clone()), values(&of, anys - 1)))
+            .prop_flat_map(move |of| (Just(of.clone()), values(&of, Room { anys: room.anys - 1, ..room })))
             .prop_map(|(of, value)| Value::Any(of, Box::new(value)))
             .boxed(),
         TcKind::TypeCode => types().prop_map(Value::Type).boxed(),
@@ -171,12 +181,24 @@ fn text(of: &TypeCode) -> BoxedStrategy<Value> {
     prop_oneof![2 => text(plain.boxed()), 1 => text(latin1.boxed()), 1 => text(wide.boxed())].boxed()
 }
 
-fn branches(of: &TypeCode, anys: u32) -> BoxedStrategy<Value> {
+fn branches(of: &TypeCode, room: Room) -> BoxedStrategy<Value> {
     let of = of.clone();
     let switch = of.discriminator_type().unwrap().without_aliases();
-    let discriminator = values(&switch, anys);
+    let switch_is_wide = switch.kind() == TcKind::WChar;
+    // Few numbers of all are labels.
+    let size = size_and_alignment(&switch).map_or(4, |(size, _)| size);
+    let labelled = move |label: Label| match label {
+        Label::Value(label) if switch_is_wide => char::from_u32(u32::try_from(label).ok()?).map(Value::Wide),
+        Label::Value(label) => Some(Value::Bits(label.cast_unsigned() & (u128::MAX >> (128 - 8 * size)))),
+        Label::Default => None,
+    };
+    let labels = (0..of.member_count().unwrap()).filter_map(|nth| labelled(of.member_label(nth).unwrap()));
+    let labels: Vec<_> = labels.collect();
+    let anything = values(&switch, room);
+    let discriminator =
+        if labels.is_empty() { anything } else { prop_oneof![3 => select(labels), 1 => anything].boxed() };
     let branch = move |discriminator: Value| match crate::member_for(&of, crate::label_of(&switch, &discriminator)) {
-        Some(member) => values(&member, anys)
+        Some(member) => values(&member, room)
             .prop_map(move |value| Value::Union(Box::new(discriminator.clone()), Some(Box::new(value))))
             .boxed(),
         None => Just(Value::Union(Box::new(discriminator), None)).boxed(),

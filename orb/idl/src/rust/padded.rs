@@ -43,10 +43,19 @@ struct Gap {
     octets: usize,
 }
 
+/// The padding of a struct.
+#[derive(Debug)]
+struct Padding {
+    gaps: Vec<Gap>,
+    /// Whether the next of several starts where it does in memory. It need not within another struct, whose next member may
+    /// be aligned more than the first one of this.
+    is_block: bool,
+}
+
 /// What the padding of each struct looks like.
 #[derive(Debug, Default)]
 pub(super) struct PaddingTable {
-    structs: HashMap<DefId, Vec<Gap>>,
+    structs: HashMap<DefId, Padding>,
     /// Those that are members of such structs.
     enums: HashSet<DefId>,
     /// Chosen by name, and in vain.
@@ -74,7 +83,7 @@ impl PaddingTable {
             Shape::Leaf(_) | Shape::Digits(_) => {}
             Shape::Array(element, _) => self.add(model, element),
             Shape::Struct(id, members) => {
-                self.structs.insert(*id, gaps(members));
+                self.structs.insert(*id, Padding { gaps: gaps(members), is_block: is_block(shape) });
                 members.iter().for_each(|(_, member)| self.add(model, member));
                 let body = model[*id].as_struct().map_or(&[][..], |body| &body.members);
                 self.enums.extend(body.iter().filter_map(|member| enum_within(model, &member.ty)));
@@ -84,6 +93,11 @@ impl PaddingTable {
 
     pub(super) fn is_padded(&self, id: DefId) -> bool {
         self.structs.contains_key(&id)
+    }
+
+    /// Whether sequences of the struct are sent from where they lie.
+    pub(super) fn is_block(&self, id: DefId) -> bool {
+        self.structs.get(&id).is_some_and(|padding| padding.is_block)
     }
 
     /// Structs that were chosen by name, and whose memory cannot be their encoding.
@@ -112,7 +126,7 @@ impl PaddingTable {
 
     /// The fields that are gaps: each with the number of the member that it stands before.
     pub(super) fn fields(&self, id: DefId, members: &[Ident]) -> Vec<(usize, Ident, usize)> {
-        let Some(gaps) = self.structs.get(&id) else { return Vec::new() };
+        let Some(Padding { gaps, .. }) = self.structs.get(&id) else { return Vec::new() };
         let mut taken = scope::Scope::default();
         members.iter().for_each(|member| taken.reserve(member));
         gaps.iter().map(|gap| (gap.before, taken.take(&format!("pad_{}", gap.offset)), gap.octets)).collect()

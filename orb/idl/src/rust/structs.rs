@@ -113,8 +113,8 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     };
     let inline = (is_fixed || fields.len() <= MAX_INLINE).then(|| quote! { #[inline] });
     let (encode_slice, decode_vec) = if is_fixed { fixed::forwards(scope) } else { Default::default() };
-    let is_padded = scope.cx.padding.is_padded(definition.id);
-    let (encode_slice, lend) = if is_padded { padded::forwards(scope) } else { (encode_slice, TokenStream::new()) };
+    let is_block = scope.cx.padding.is_block(definition.id);
+    let (encode_slice, lend) = if is_block { padded::forwards(scope) } else { (encode_slice, TokenStream::new()) };
     let values = fields.iter().map(|field| quote! { #field: #rt::Decode::decode(input)? });
     let values = values.chain(padded::zeros(scope, definition.id, &fields));
     let encode = quote! {
