@@ -1,94 +1,16 @@
-//! Values of basic types, and the operations that insert and get them (16.2.3.8).
+//! The operations that insert and get values of basic types (16.2.3.8).
 //!
 //! They act on the value itself if its type has no components, and otherwise on its current component.
 
-use spandrel_cdr::{Any, Char, Decimal, Ior, LongDouble, TcKind, TypeCode, WString};
+use spandrel_cdr::{Any, Char, Ior, LongDouble, TcKind, TypeCode};
 
 use crate::{
     DynAny, DynAnyError,
     dyn_any::{Value, has_components},
+    error::NO_CURRENT,
+    leaf::Leaf,
+    sequence::check_len,
 };
-
-/// A value without components.
-#[derive(Clone, Debug)]
-pub(crate) enum Leaf {
-    Boolean(bool),
-    Octet(u8),
-    Char(Char),
-    WChar(char),
-    Short(i16),
-    UShort(u16),
-    Long(i32),
-    ULong(u32),
-    LongLong(i64),
-    ULongLong(u64),
-    Float(f32),
-    Double(f64),
-    LongDouble(LongDouble),
-    String(String),
-    WString(WString),
-    Any(Any),
-    TypeCode(TypeCode),
-    Reference(Ior),
-    Enum(u32),
-    Fixed(Decimal),
-}
-
-impl Leaf {
-    /// The default value of a type that has no components (16.2.2); `None` for types without dynamic values.
-    pub(crate) fn default_of(of: &TypeCode) -> Option<Self> {
-        Some(match of.kind() {
-            TcKind::Boolean => Self::Boolean(false),
-            TcKind::Octet => Self::Octet(0),
-            TcKind::Char => Self::Char(Char(0)),
-            TcKind::WChar => Self::WChar('\0'),
-            TcKind::Short => Self::Short(0),
-            TcKind::UShort => Self::UShort(0),
-            TcKind::Long => Self::Long(0),
-            TcKind::ULong => Self::ULong(0),
-            TcKind::LongLong => Self::LongLong(0),
-            TcKind::ULongLong => Self::ULongLong(0),
-            TcKind::Float => Self::Float(0.0),
-            TcKind::Double => Self::Double(0.0),
-            TcKind::LongDouble => Self::LongDouble(LongDouble::default()),
-            TcKind::String => Self::String(String::new()),
-            TcKind::WString => Self::WString(WString::new()),
-            TcKind::Any => Self::Any(Any::default()),
-            TcKind::TypeCode => Self::TypeCode(TypeCode::NULL),
-            TcKind::ObjRef | TcKind::Component | TcKind::Home => Self::Reference(Ior::default()),
-            TcKind::Enum => Self::Enum(0),
-            TcKind::Fixed => Self::Fixed(Decimal::ZERO),
-            _ => return None,
-        })
-    }
-}
-
-impl PartialEq for Leaf {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Boolean(a), Self::Boolean(b)) => a == b,
-            (Self::Octet(a), Self::Octet(b)) => a == b,
-            (Self::Char(a), Self::Char(b)) => a == b,
-            (Self::WChar(a), Self::WChar(b)) => a == b,
-            (Self::Short(a), Self::Short(b)) => a == b,
-            (Self::UShort(a), Self::UShort(b)) => a == b,
-            (Self::Long(a), Self::Long(b)) => a == b,
-            (Self::ULong(a), Self::ULong(b)) | (Self::Enum(a), Self::Enum(b)) => a == b,
-            (Self::LongLong(a), Self::LongLong(b)) => a == b,
-            (Self::ULongLong(a), Self::ULongLong(b)) => a == b,
-            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
-            (Self::Double(a), Self::Double(b)) => a.to_bits() == b.to_bits(),
-            (Self::LongDouble(a), Self::LongDouble(b)) => a == b,
-            (Self::String(a), Self::String(b)) => a == b,
-            (Self::WString(a), Self::WString(b)) => a == b,
-            (Self::Any(a), Self::Any(b)) => a == b,
-            (Self::TypeCode(a), Self::TypeCode(b)) => a.equivalent(b),
-            (Self::Reference(a), Self::Reference(b)) => a == b,
-            (Self::Fixed(a), Self::Fixed(b)) => a == b,
-            _ => false,
-        }
-    }
-}
 
 impl DynAny {
     /// What inserting and getting acts on.
@@ -130,8 +52,6 @@ impl DynAny {
         Ok(())
     }
 }
-
-pub(crate) const NO_CURRENT: DynAnyError = DynAnyError::InvalidValue("there is no current component");
 
 macro_rules! basic {
     ($($variant:ident: $insert:ident, $get:ident, $type:ty, $idl:literal;)*) => {
@@ -301,7 +221,7 @@ impl DynAny {
         if element.without_aliases().kind() != kind {
             return Err(DynAnyError::TypeMismatch);
         }
-        crate::sequence::check_len(&resolved, leaves.len())?;
+        check_len(&resolved, leaves.len())?;
         let parts = leaves.into_iter().map(|leaf| Self::made_of(&element, Value::Leaf(leaf))).collect();
         let at = self.at;
         match at.filter(|_| !is_own) {

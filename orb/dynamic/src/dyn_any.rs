@@ -1,8 +1,8 @@
-//! The operations that values of all types have (16.2.3): making, comparing, copying, iterating over components.
+//! What a value is made of, and what values of all types can do (16.2.3): comparing, copying, iterating over components.
 
-use spandrel_cdr::{Any, Label, TcKind, TypeCode};
+use spandrel_cdr::{TcKind, TypeCode};
 
-use crate::{DynAnyError, basic::Leaf, octets::Meter};
+use crate::{DynAnyError, leaf::Leaf};
 
 /// A value of any IDL type, taken apart: IDL `DynamicAny::DynAny`.
 ///
@@ -31,61 +31,10 @@ impl DynAny {
     /// have many: each is as large here as a hundred octets there.
     pub const COMPONENTS: usize = 1 << 20;
 
-    /// Takes a value apart (16.2.2, `create_dyn_any`).
-    ///
-    /// # Errors
-    /// [`DynAnyError::InconsistentTypeCode`] for types that have no dynamic values; [`DynAnyError::TooLarge`].
-    pub fn new(any: &Any) -> Result<Self, DynAnyError> {
-        Self::with_limit(any, Self::COMPONENTS)
-    }
-
-    /// Takes apart a value of at most so many components.
-    ///
-    /// # Errors
-    /// As [`DynAny::new`].
-    pub fn with_limit(any: &Any, components: usize) -> Result<Self, DynAnyError> {
-        Self::read(any.type_code(), &mut any.value(), &mut Meter::new(components))
-    }
-
-    /// The default value of a type (16.2.2, `create_dyn_any_from_type_code`): zero, false, empty, nil, null, the first
-    /// enumerator, the first member of a union.
-    ///
-    /// # Errors
-    /// As [`DynAny::new`].
-    pub fn of_type(type_code: &TypeCode) -> Result<Self, DynAnyError> {
-        Self::default_of(type_code, &mut Meter::new(Self::COMPONENTS))
-    }
-
     pub(crate) fn made_of(type_code: &TypeCode, value: Value) -> Self {
         let mut new = Self { type_code: type_code.clone(), value, at: None };
         new.rewind();
         new
-    }
-
-    pub(crate) fn default_of(type_code: &TypeCode, meter: &mut Meter) -> Result<Self, DynAnyError> {
-        meter.nested(|meter| {
-            let resolved = type_code.without_aliases();
-            let value = match resolved.kind() {
-                TcKind::Null | TcKind::Void | TcKind::Value | TcKind::ValueBox | TcKind::Event => Value::Nothing,
-                TcKind::Struct | TcKind::Except => Value::Parts(defaults_of_members(&resolved, meter)?),
-                TcKind::Sequence => Value::Parts(Vec::new()),
-                TcKind::Array => {
-                    let element = resolved.content_type()?;
-                    let elements = (0..resolved.length()?).map(|_| Self::default_of(&element, meter));
-                    Value::Parts(elements.collect::<Result<_, _>>()?)
-                }
-                TcKind::Union => {
-                    let first = match resolved.member_label(0) {
-                        Ok(Label::Value(value)) => Some(value),
-                        Ok(Label::Default) => crate::union::unclaimed(&resolved)?,
-                        Err(_) => Some(0),
-                    };
-                    crate::union::parts_for(&resolved, first.ok_or(DynAnyError::TypeMismatch)?, meter)?
-                }
-                kind => Value::Leaf(Leaf::default_of(&resolved).ok_or(DynAnyError::InconsistentTypeCode(kind))?),
-            };
-            Ok(Self::made_of(type_code, value))
-        })
     }
 
     /// The type of the value (16.2.3.1, `type`), which never changes.
@@ -114,25 +63,8 @@ impl DynAny {
         Ok(())
     }
 
-    /// Takes over the value of an `Any` (16.2.3.3); the current position begins anew.
-    ///
-    /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if its type is not equivalent; [`DynAnyError::TooLarge`].
-    pub fn from_any(&mut self, any: &Any) -> Result<(), DynAnyError> {
-        self.check_type(any.type_code())?;
-        self.assign(&Self::new(any)?)
-    }
-
-    fn check_type(&self, other: &TypeCode) -> Result<(), DynAnyError> {
+    pub(crate) fn check_type(&self, other: &TypeCode) -> Result<(), DynAnyError> {
         if self.type_code.equivalent(other) { Ok(()) } else { Err(DynAnyError::TypeMismatch) }
-    }
-
-    /// Puts the value together (16.2.3.4).
-    ///
-    /// # Errors
-    /// A value that has no CDR form, such as a string with NUL inside.
-    pub fn to_any(&self) -> Result<Any, DynAnyError> {
-        Ok(Any::write(self.type_code.clone(), |out| self.write(out))?)
     }
 
     /// The components in order; none for values that have none.
@@ -211,6 +143,14 @@ impl DynAny {
         if has_components(self.kind()) { Ok(()) } else { Err(DynAnyError::TypeMismatch) }
     }
 
+    /// A copy that says it is of this type.
+    pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
+        if !self.type_code().equivalent(of) {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        Ok(Self::made_of(of, self.value.clone()))
+    }
+
     /// Replaces all components; the first becomes the current one.
     pub(crate) fn set_parts(&mut self, parts: Vec<Self>) {
         self.value = Value::Parts(parts);
@@ -230,10 +170,6 @@ pub(crate) fn has_components(kind: TcKind) -> bool {
             | TcKind::ValueBox
             | TcKind::Event
     )
-}
-
-pub(crate) fn defaults_of_members(of: &TypeCode, meter: &mut Meter) -> Result<Vec<DynAny>, DynAnyError> {
-    (0..of.member_count()?).map(|index| DynAny::default_of(&of.member_type(index)?, meter)).collect()
 }
 
 impl PartialEq for DynAny {

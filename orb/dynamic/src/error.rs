@@ -32,3 +32,5 @@ impl From<TypeCodeError> for DynAnyError {
         Self::TypeMismatch
     }
 }
+
+pub(crate) const NO_CURRENT: DynAnyError = DynAnyError::InvalidValue("there is no current component");

@@ -17,8 +17,13 @@
 #![forbid(unsafe_code)]
 
 mod basic;
+mod defaults;
+mod discriminator;
 mod dyn_any;
 mod error;
+mod leaf;
+mod members;
+mod meter;
 mod octets;
 mod sequence;
 mod simple;

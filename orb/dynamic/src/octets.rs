@@ -1,52 +1,52 @@
 //! From octets to components and back.
 //!
 //! An `Any` has checked its octets when it came into being. What is bounded here is what they grow into.
+//!
+//! A value of a value type that is taken apart is a tree: one that is reached twice in a graph becomes two, and one that
+//! contains itself is refused.
 
-use spandrel_cdr::{CdrError, Decimal, Decode, Decoder, Encode, Encoder, TcKind, TypeCode};
+use spandrel_cdr::{Any, CdrError, Decoder, Encoder, MetValue, TcKind, TypeCode};
 
 use crate::{
-    DynAny, DynAnyError,
-    basic::Leaf,
-    dyn_any::Value,
-    value::{read_box, read_value, write_value},
+    DynAny, DynAnyError, discriminator::label_of, dyn_any::Value, leaf::Leaf, members::members_of, meter::Meter,
 };
 
-/// How deep components may nest; types that contain themselves without a sequence between would never end.
-const DEPTH: u16 = 128;
-
-/// How many components may still be made, and how deep.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    left: usize,
-    limit: usize,
-    depth: u16,
-}
-
-impl Meter {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { left: limit, limit, depth: 0 }
-    }
-
-    /// Makes one component, and what it consists of.
-    pub(crate) fn nested<T>(
-        &mut self,
-        make: impl FnOnce(&mut Self) -> Result<T, DynAnyError>,
-    ) -> Result<T, DynAnyError> {
-        let too_large = DynAnyError::TooLarge { limit: self.limit };
-        self.left = self.left.checked_sub(1).ok_or(too_large.clone())?;
-        if self.depth >= DEPTH {
-            return Err(too_large);
-        }
-        self.depth += 1;
-        let made = make(self);
-        self.depth -= 1;
-        made
-    }
-}
-
 impl DynAny {
+    /// Takes a value apart (16.2.2, `create_dyn_any`).
+    ///
+    /// # Errors
+    /// [`DynAnyError::InconsistentTypeCode`] for types that have no dynamic values; [`DynAnyError::TooLarge`].
+    pub fn new(any: &Any) -> Result<Self, DynAnyError> {
+        Self::with_limit(any, Self::COMPONENTS)
+    }
+
+    /// Takes apart a value of at most so many components.
+    ///
+    /// # Errors
+    /// As [`DynAny::new`].
+    pub fn with_limit(any: &Any, components: usize) -> Result<Self, DynAnyError> {
+        Self::read(any.type_code(), &mut any.value(), &mut Meter::new(components))
+    }
+
+    /// Takes over the value of an `Any` (16.2.3.3); the current position begins anew.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if its type is not equivalent; [`DynAnyError::TooLarge`].
+    pub fn from_any(&mut self, any: &Any) -> Result<(), DynAnyError> {
+        self.check_type(any.type_code())?;
+        self.assign(&Self::new(any)?)
+    }
+
+    /// Puts the value together (16.2.3.4).
+    ///
+    /// # Errors
+    /// A value that has no CDR form, such as a string with NUL inside.
+    pub fn to_any(&self) -> Result<Any, DynAnyError> {
+        Ok(Any::write(self.type_code().clone(), |out| self.write(out))?)
+    }
+
     /// Reads a value of this type.
-    pub(crate) fn read(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Self, DynAnyError> {
+    fn read(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Self, DynAnyError> {
         meter.nested(|meter| {
             let resolved = of.without_aliases();
             let value = match resolved.kind() {
@@ -67,7 +67,7 @@ impl DynAny {
                 TcKind::Array => Value::Parts(read_elements(&resolved, resolved.length()? as usize, input, meter)?),
                 TcKind::Union => {
                     let discriminator = Self::read(&resolved.discriminator_type()?, input, meter)?;
-                    let label = crate::union::label_of(&discriminator)?;
+                    let label = label_of(&discriminator)?;
                     let mut parts = vec![discriminator];
                     if let Some(index) = resolved.selected_member(label)? {
                         parts.push(Self::read(&resolved.member_type(index)?, input, meter)?);
@@ -76,17 +76,17 @@ impl DynAny {
                 }
                 TcKind::Value | TcKind::Event => read_value(&resolved, input, meter)?,
                 TcKind::ValueBox => read_box(&resolved, input, meter)?,
-                _ => Value::Leaf(read_leaf(&resolved, input)?),
+                _ => Value::Leaf(Leaf::read(&resolved, input)?),
             };
             Ok(Self::made_of(of, value))
         })
     }
 
     /// Writes the value without its type code; that of an exception begins with its id.
-    pub(crate) fn write<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    fn write<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         let resolved = self.resolved();
         match (&self.value, resolved.kind()) {
-            (Value::Leaf(leaf), _) => write_leaf(leaf, &resolved, out),
+            (Value::Leaf(leaf), _) => leaf.write(&resolved, out),
             (value, TcKind::Value | TcKind::Event | TcKind::ValueBox) => write_value(value, &resolved, out),
             (Value::Nothing, _) => Ok(()),
             (Value::Parts(parts), kind) => {
@@ -101,11 +101,7 @@ impl DynAny {
     }
 }
 
-pub(crate) fn read_members(
-    of: &TypeCode,
-    input: &mut Decoder<'_>,
-    meter: &mut Meter,
-) -> Result<Vec<DynAny>, DynAnyError> {
+fn read_members(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Vec<DynAny>, DynAnyError> {
     (0..of.member_count()?).map(|index| DynAny::read(&of.member_type(index)?, input, meter)).collect()
 }
 
@@ -124,64 +120,53 @@ fn read_elements(
     Ok(elements)
 }
 
-fn read_leaf(of: &TypeCode, input: &mut Decoder<'_>) -> Result<Leaf, DynAnyError> {
-    Ok(match of.kind() {
-        TcKind::Boolean => Leaf::Boolean(input.bool()?),
-        TcKind::Octet => Leaf::Octet(input.u8()?),
-        TcKind::Char => Leaf::Char(input.u8()?.into()),
-        TcKind::WChar => Leaf::WChar(input.wchar()?),
-        TcKind::Short => Leaf::Short(input.i16()?),
-        TcKind::UShort => Leaf::UShort(input.u16()?),
-        TcKind::Long => Leaf::Long(input.i32()?),
-        TcKind::ULong => Leaf::ULong(input.u32()?),
-        TcKind::LongLong => Leaf::LongLong(input.i64()?),
-        TcKind::ULongLong => Leaf::ULongLong(input.u64()?),
-        TcKind::Float => Leaf::Float(input.f32()?),
-        TcKind::Double => Leaf::Double(input.f64()?),
-        TcKind::LongDouble => Leaf::LongDouble(Decode::decode(input)?),
-        TcKind::String => Leaf::String(Decode::decode(input)?),
-        TcKind::WString => Leaf::WString(Decode::decode(input)?),
-        TcKind::Any => Leaf::Any(Decode::decode(input)?),
-        TcKind::TypeCode => Leaf::TypeCode(Decode::decode(input)?),
-        TcKind::ObjRef | TcKind::Component | TcKind::Home => Leaf::Reference(Decode::decode(input)?),
-        TcKind::Enum => Leaf::Enum(input.u32()?),
-        TcKind::Fixed => {
-            let (digits, scale) = digits_and_scale(of)?;
-            Leaf::Fixed(Decimal::decode_as(digits, scale, input)?)
+/// Reads up to the state of a value, which `read` reads; null has none.
+fn read_state(
+    of: &TypeCode,
+    input: &mut Decoder<'_>,
+    meter: &mut Meter,
+    read: impl FnOnce(&mut Decoder<'_>, &mut Meter) -> Result<Vec<DynAny>, DynAnyError>,
+) -> Result<Value, DynAnyError> {
+    let coming = match input.meet_value()? {
+        MetValue::Nil => return Ok(Value::Nothing),
+        MetValue::Again(_) => {
+            return Err(CdrError::Malformed("a value that is shared cannot be taken apart").into());
         }
-        kind => return Err(DynAnyError::InconsistentTypeCode(kind)),
+        MetValue::New(coming) => coming,
+    };
+    let id = of.id()?;
+    if !coming.ids().is_empty() && !coming.ids().iter().any(|known| **known == *id) {
+        return Err(CdrError::Malformed("a value is not of the type that its type code says").into());
+    }
+    // A derived value is cut to what the type knows, which only chunks allow (9.3.4.3).
+    let is_derived = coming.ids().first().is_some_and(|first| **first != *id);
+    if is_derived && !coming.is_chunked() {
+        return Err(CdrError::Malformed("a derived value cannot be cut to its base").into());
+    }
+    let state = read(input, meter)?;
+    input.leave_value(&coming)?;
+    Ok(Value::Parts(state))
+}
+
+fn read_value(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
+    read_state(of, input, meter, |input, meter| {
+        members_of(of)?.iter().map(|(_, member)| DynAny::read(member, input, meter)).collect()
     })
 }
 
-fn write_leaf<'a>(leaf: &'a Leaf, of: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-    match leaf {
-        Leaf::Boolean(value) => value.encode(out),
-        Leaf::Octet(value) => value.encode(out),
-        Leaf::Char(value) => value.encode(out),
-        Leaf::WChar(value) => value.encode(out),
-        Leaf::Short(value) => value.encode(out),
-        Leaf::UShort(value) => value.encode(out),
-        Leaf::Long(value) => value.encode(out),
-        Leaf::ULong(value) | Leaf::Enum(value) => value.encode(out),
-        Leaf::LongLong(value) => value.encode(out),
-        Leaf::ULongLong(value) => value.encode(out),
-        Leaf::Float(value) => value.encode(out),
-        Leaf::Double(value) => value.encode(out),
-        Leaf::LongDouble(value) => value.encode(out),
-        Leaf::String(value) => value.encode(out),
-        Leaf::WString(value) => value.encode(out),
-        Leaf::Any(value) => value.encode(out),
-        Leaf::TypeCode(value) => value.encode(out),
-        Leaf::Reference(value) => value.encode(out),
-        Leaf::Fixed(value) => {
-            let (digits, scale) = digits_and_scale(of).map_err(|_| CdrError::Malformed("its type is no fixed"))?;
-            value.encode_as(digits, scale, out)
-        }
-    }
+fn read_box(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
+    read_state(of, input, meter, |input, meter| Ok(vec![DynAny::read(&of.content_type()?, input, meter)?]))
 }
 
-/// Of a `fixed` type. A negative scale, which IDL cannot say but a type code can, has no values here.
-pub(crate) fn digits_and_scale(of: &TypeCode) -> Result<(u16, u16), DynAnyError> {
-    let scale = u16::try_from(of.fixed_scale()?).map_err(|_| DynAnyError::InconsistentTypeCode(TcKind::Fixed))?;
-    Ok((of.fixed_digits()?, scale))
+fn write_value<'a>(value: &'a Value, of: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    let Value::Parts(state) = value else {
+        out.u32(0);
+        return Ok(());
+    };
+    out.u32(SINGLE_ID_TAG);
+    out.short_str(of.id().unwrap_or_default())?;
+    state.iter().try_for_each(|part| part.write(out))
 }
+
+/// The tag of a value with one repository id and no chunks (CORBA 3.3 Part 2, 9.3.4.2).
+const SINGLE_ID_TAG: u32 = 0x7fff_ff02;

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use crate::{DynAny, DynAnyError, octets::Meter};
+use crate::{DynAny, DynAnyError, meter::Meter};
 
 /// A sequence: IDL `DynSequence`.
 #[derive(Debug)]
@@ -115,13 +115,3 @@ macro_rules! elements {
 }
 
 elements!(DynSequence DynArray);
-
-impl DynAny {
-    /// A copy that says it is of this type.
-    pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
-        if !self.type_code().equivalent(of) {
-            return Err(DynAnyError::TypeMismatch);
-        }
-        Ok(Self::made_of(of, self.value.clone()))
-    }
-}

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Decimal, FixedError, TcKind, TypeCode};
 
-use crate::{DynAny, DynAnyError, basic::Leaf, dyn_any::Value, octets::digits_and_scale};
+use crate::{DynAny, DynAnyError, dyn_any::Value, leaf::Leaf, leaf::digits_and_scale};
 
 /// A value of a `fixed` type: IDL `DynFixed`.
 #[derive(Debug)]

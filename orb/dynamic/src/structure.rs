@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use crate::{DynAny, DynAnyError, basic::NO_CURRENT};
+use crate::{DynAny, DynAnyError, error::NO_CURRENT, members::members_of};
 
 /// A struct or an exception: IDL `DynStruct`.
 #[derive(Debug)]
@@ -38,28 +38,6 @@ impl DynAny {
         }
     }
 }
-
-/// The members of a struct, exception or value type: inherited ones first.
-pub(crate) fn members_of(of: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAnyError> {
-    let mut line = vec![of.clone()];
-    while let Ok(Some(base)) = line[line.len() - 1].concrete_base_type() {
-        // Only a hostile type code says that a type inherits from itself.
-        if line.len() > MAX_BASES {
-            return Err(DynAnyError::TooLarge { limit: MAX_BASES });
-        }
-        line.push(base.without_aliases());
-    }
-    let mut members = Vec::new();
-    for of in line.iter().rev() {
-        for index in 0..of.member_count()? {
-            members.push((of.member_name(index)?.to_owned(), of.member_type(index)?));
-        }
-    }
-    Ok(members)
-}
-
-/// How many value types a value type may inherit from, one after the other.
-const MAX_BASES: usize = 64;
 
 /// The member at the current position.
 pub(crate) fn current(of: &DynAny) -> Result<(String, TypeCode), DynAnyError> {

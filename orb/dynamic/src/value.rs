@@ -1,14 +1,13 @@
 //! What only values of value types can do (16.2.10 to 16.2.12): they may be null.
-//!
-//! A value taken apart is a tree: one that is reached twice in a graph becomes two, and one that contains itself is refused.
 
-use spandrel_cdr::{Any, CdrError, Decoder, Encoder, MetValue, TcKind, TypeCode};
+use spandrel_cdr::{Any, TcKind};
 
 use crate::{
     DynAny, DynAnyError, DynNamePair, NameValuePair,
     dyn_any::Value,
-    octets::Meter,
-    structure::{current, from_any_pairs, members_of, pairs, set_pairs, to_any_pairs},
+    members::members_of,
+    meter::Meter,
+    structure::{current, from_any_pairs, pairs, set_pairs, to_any_pairs},
 };
 
 /// A value of a value type: IDL `DynValue`. Its components are its state, what is inherited first.
@@ -38,57 +37,6 @@ impl DynAny {
     pub fn as_value_box(&mut self) -> Result<DynValueBox<'_>, DynAnyError> {
         if self.kind() == TcKind::ValueBox { Ok(DynValueBox(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
-}
-
-/// The tag of a value with one repository id and no chunks (CORBA 3.3 Part 2, 9.3.4.2).
-const SINGLE_ID_TAG: u32 = 0x7fff_ff02;
-
-/// Reads up to the state of a value, which `read` reads; null has none.
-fn read_state(
-    of: &TypeCode,
-    input: &mut Decoder<'_>,
-    meter: &mut Meter,
-    read: impl FnOnce(&mut Decoder<'_>, &mut Meter) -> Result<Vec<DynAny>, DynAnyError>,
-) -> Result<Value, DynAnyError> {
-    let coming = match input.meet_value()? {
-        MetValue::Nil => return Ok(Value::Nothing),
-        MetValue::Again(_) => {
-            return Err(CdrError::Malformed("a value that is shared cannot be taken apart").into());
-        }
-        MetValue::New(coming) => coming,
-    };
-    let id = of.id()?;
-    if !coming.ids().is_empty() && !coming.ids().iter().any(|known| **known == *id) {
-        return Err(CdrError::Malformed("a value is not of the type that its type code says").into());
-    }
-    // A derived value is cut to what the type knows, which only chunks allow (9.3.4.3).
-    let is_derived = coming.ids().first().is_some_and(|first| **first != *id);
-    if is_derived && !coming.is_chunked() {
-        return Err(CdrError::Malformed("a derived value cannot be cut to its base").into());
-    }
-    let state = read(input, meter)?;
-    input.leave_value(&coming)?;
-    Ok(Value::Parts(state))
-}
-
-pub(crate) fn read_value(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
-    read_state(of, input, meter, |input, meter| {
-        members_of(of)?.iter().map(|(_, member)| DynAny::read(member, input, meter)).collect()
-    })
-}
-
-pub(crate) fn read_box(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
-    read_state(of, input, meter, |input, meter| Ok(vec![DynAny::read(&of.content_type()?, input, meter)?]))
-}
-
-pub(crate) fn write_value<'a>(value: &'a Value, of: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-    let Value::Parts(state) = value else {
-        out.u32(0);
-        return Ok(());
-    };
-    out.u32(SINGLE_ID_TAG);
-    out.short_str(of.id().unwrap_or_default())?;
-    state.iter().try_for_each(|part| part.write(out))
 }
 
 /// Both may be null (16.2.10, `DynValueCommon`).
