@@ -26,7 +26,8 @@ pub(super) fn or(comment: &[String], otherwise: impl FnOnce() -> String) -> Toke
     }
 }
 
-fn lines(comment: &[String]) -> Vec<String> {
+/// The lines of a comment as Rust has them, each with its blank at the front.
+pub(super) fn lines(comment: &[String]) -> Vec<String> {
     let text: Vec<String> = comment.iter().map(|line| line.replace('\t', " ").trim_end().to_owned()).collect();
     let blank = |line: &String| line.is_empty();
     let Some(first) = text.iter().position(|line| !blank(line)) else { return Vec::new() };

@@ -1,7 +1,8 @@
 //! The Rust back end: from a checked [`Model`] to one Rust source file.
 //!
-//! [`generate`] decides all names first (`names`), then writes each definition by itself: types and constants, the
-//! client's reference (`reference`), the server's trait and skeleton (`servant`). What it writes names one module of the
+//! [`generate`] decides all names and modules first (`names`, `plan`), then writes each definition by itself: types and constants, the
+//! client's reference (`reference`), the server's trait and skeleton (`servant`). `output` has several threads do that and joins
+//! what they wrote. What it writes names one module of the
 //! runtime and nothing else, adds nothing to a call that the runtime does not need, and is formatted as people would.
 //!
 //! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
@@ -24,11 +25,13 @@ mod names;
 mod options;
 mod output;
 mod padded;
+mod plan;
 mod prelude;
 mod reference;
 mod scope;
 mod servant;
 mod sizes;
+mod spacing;
 mod split;
 mod spread;
 mod structs;
@@ -46,12 +49,11 @@ mod words;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::model::{DefId, Definition, DefinitionKind, Model};
+use crate::model::{DefId, Definition, DefinitionKind, Interface, Model};
 pub use interpreted::Engine;
-use names::ModulePath;
 pub use options::{BadOption, Options, Sides};
 pub use split::SourceFile;
-use types::{Context, Scope};
+use types::Scope;
 
 /// Writes the Rust for a model: definitions of the main file, and of all files that it includes, so that the result
 /// stands by itself.
@@ -60,45 +62,24 @@ use types::{Context, Scope};
 /// file can be included in any module, and several in one if they define different things.
 #[must_use]
 pub fn generate(model: &Model, options: &Options) -> String {
-    let cx = Context::new(model, options);
-    let root = module(&cx, model.roots(), &ModulePath::new());
-    output::file(&cx, root)
+    output::file(model, options)
 }
 
 /// Writes the Rust for a model as [`generate`] does, into `stem`.rs and a file for each IDL module, in the folder `stem`.
 #[must_use]
 pub fn generate_files(model: &Model, options: &Options, stem: &str) -> Vec<SourceFile> {
-    let cx = Context::new(model, options);
-    let root = module(&cx, model.roots(), &ModulePath::new());
-    output::files(&cx, root, stem)
+    output::files(model, options, stem)
 }
 
-fn module(cx: &Context<'_>, contents: &[DefId], path: &ModulePath) -> TokenStream {
-    let scope = Scope { cx, module: path };
-    let written = flatten_structs(cx.model, contents).into_iter().filter(|&id| !cx.externals.is_external(id));
-    written.map(|id| definition(scope, &cx.model[id])).collect()
-}
-
+/// Writes a definition, without what is declared inside it if that is a Rust module.
 fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
-    let cx = scope.cx;
+    if scope.cx.left_out.contains(&definition.id) {
+        return TokenStream::new();
+    }
     match &definition.kind {
-        DefinitionKind::Module(body) => {
-            let place = cx.names.place(definition.id);
-            let mut path = place.module.clone();
-            path.push(place.ident.clone());
-            let inner = module(cx, &body.contents, &path);
-            // All of it has its Rust elsewhere.
-            if inner.is_empty() && body.contents.iter().any(|&id| cx.externals.is_external(id)) {
-                return inner;
-            }
-            output::module(scope, &place.ident, docs::attributes(&definition.doc), inner)
-        }
         DefinitionKind::Interface(body) => interface(scope, definition, body),
-        DefinitionKind::ValueType(body) => value(scope, definition, body),
-        DefinitionKind::ValueBox(body) if !cx.left_out.contains(&definition.id) => {
-            value_boxes::value_box(scope, definition, body)
-        }
-        _ if cx.left_out.contains(&definition.id) => TokenStream::new(),
+        DefinitionKind::ValueType(body) => values::value(scope, definition, body),
+        DefinitionKind::ValueBox(body) => value_boxes::value_box(scope, definition, body),
         DefinitionKind::Struct(body) => structs::structure(scope, definition, body),
         DefinitionKind::Union(body) => unions::union(scope, definition, body),
         DefinitionKind::Exception(body) => structs::exception(scope, definition, body),
@@ -106,68 +87,51 @@ fn definition(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
         DefinitionKind::Typedef(body) => consts::typedef(scope, definition, body),
         DefinitionKind::Native => consts::native(scope, definition),
         DefinitionKind::Const(body) => consts::constant(scope, definition, body),
-        // Written by the interface or enum that contains them, or left out.
+        // Written by the interface or enum that contains them, planned as modules, or left out.
         DefinitionKind::Operation(_)
         | DefinitionKind::Attribute(_)
         | DefinitionKind::Enumerator(_)
-        | DefinitionKind::ValueBox(_)
+        | DefinitionKind::Module(_)
         | DefinitionKind::Unmapped(_) => TokenStream::new(),
     }
 }
 
-fn value(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model::ValueType) -> TokenStream {
+fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let cx = scope.cx;
-    let is_written = !cx.left_out.contains(&definition.id);
-    let written = is_written.then(|| values::value(scope, definition, body));
-    let path = cx.names.interface_module(definition.id);
-    let nested = module(cx, &body.contents, &path);
-    let errors = is_written.then(|| values::own_errors(Scope { cx, module: &path }, definition, body));
-    let module = values::module(scope, definition, quote! { #nested #errors });
-    quote! { #written #module }
+    if cx.is_local(definition.id) {
+        let (object, typed) = (servant::servant(scope, definition, body), typed::interface(scope, definition, body));
+        return quote! { #object #typed };
+    }
+    let reference = reference::reference(scope, definition, body);
+    // Nobody can serve what is only announced.
+    let is_served = !body.forward_only && cx.sides != Sides::Client;
+    let server = is_served.then(|| {
+        let skeleton = servant::skeleton(scope, definition, body);
+        let tie = cx.ties.then(|| tie::tie(scope, definition, body));
+        let asynchronous = cx.asynchronous.server.then(|| asynchronous::servant::both(scope, definition, body));
+        quote! { #skeleton #tie #asynchronous }
+    });
+    // Values implement it on either side.
+    let is_supported = !body.forward_only && (body.is_abstract || cx.values.is_supported(definition.id));
+    let servant = (is_served || is_supported).then(|| servant::servant(scope, definition, body));
+    let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
+    let has_ami = cx.asynchronous.ami && !body.forward_only && cx.sides != Sides::Server;
+    let ami = has_ami.then(|| ami::beside(scope, definition, body));
+    quote! { #reference #servant #server #value #ami }
 }
 
-fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &crate::model::Interface) -> TokenStream {
-    let cx = scope.cx;
-    let is_written = !cx.left_out.contains(&definition.id);
-    let written = is_written.then(|| {
-        if cx.is_local(definition.id) {
-            let (object, typed) =
-                (servant::servant(scope, definition, body), typed::interface(scope, definition, body));
-            return quote! { #object #typed };
+/// The errors of the operations and initializers of an interface or value type, for its module.
+fn own_errors(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    if scope.cx.left_out.contains(&definition.id) {
+        return TokenStream::new();
+    }
+    match &definition.kind {
+        DefinitionKind::ValueType(body) => values::own_errors(scope, definition, body),
+        _ => {
+            let methods = method::own(scope.cx, definition.id).into_iter();
+            methods.filter_map(|method| errors::error(scope, &method)).collect()
         }
-        let reference = reference::reference(scope, definition, body);
-        // Nobody can serve what is only announced.
-        let is_served = !body.forward_only && cx.sides != Sides::Client;
-        let server = is_served.then(|| {
-            let skeleton = servant::skeleton(scope, definition, body);
-            let tie = cx.ties.then(|| tie::tie(scope, definition, body));
-            let asynchronous = cx.asynchronous.server.then(|| asynchronous::servant::both(scope, definition, body));
-            quote! { #skeleton #tie #asynchronous }
-        });
-        // Values implement it on either side.
-        let is_supported = !body.forward_only && (body.is_abstract || cx.values.is_supported(definition.id));
-        let servant = (is_served || is_supported).then(|| servant::servant(scope, definition, body));
-        let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
-        let has_ami = cx.asynchronous.ami && !body.forward_only && cx.sides != Sides::Server;
-        let ami = has_ami.then(|| ami::beside(scope, definition, body));
-        quote! { #reference #servant #server #value #ami }
-    });
-    let path = cx.names.interface_module(definition.id);
-    let inside = Scope { cx, module: &path };
-    let nested = module(cx, &body.contents, &path);
-    let errors = is_written.then(|| {
-        method::own(cx, definition.id)
-            .into_iter()
-            .filter_map(|method| errors::error(inside, &method))
-            .collect::<TokenStream>()
-    });
-    let inner = quote! { #nested #errors };
-    let module = (!inner.is_empty()).then(|| {
-        let line =
-            format!(" What is declared inside `{}`, and what its operations may fail with.", definition.scoped_name);
-        output::module(scope, &cx.names.interface(definition.id).module, quote! { #[doc = #line] }, inner)
-    });
-    quote! { #written #module }
+    }
 }
 
 /// The definitions, each preceded by those made inside a struct or union: Rust has them side by side.

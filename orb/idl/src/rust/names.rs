@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
+use super::prelude;
 use super::scope::Scope;
 use super::value_links::lineage;
 use super::words::{pascal, screaming, snake};
@@ -89,6 +90,8 @@ pub(super) struct Names {
     methods: HashMap<DefId, MethodNames>,
     /// The functions beside typedefs.
     type_codes: HashMap<DefId, Ident>,
+    /// Rust's own names that a module uses for others.
+    hidden: HashMap<ModulePath, Vec<&'static str>>,
 }
 
 impl Names {
@@ -119,6 +122,11 @@ impl Names {
 
     pub(super) fn method(&self, id: DefId) -> &MethodNames {
         &self.methods[&id]
+    }
+
+    /// Rust's own names that mean something else in a module.
+    pub(super) fn hidden(&self, module: &ModulePath) -> &[&'static str] {
+        self.hidden.get(module).map_or(&[], Vec::as_slice)
     }
 
     /// The function that makes a typedef's type code, in the typedef's module.
@@ -200,6 +208,10 @@ impl Naming<'_> {
                 }
                 _ => {}
             }
+        }
+        let hidden: Vec<&str> = prelude::used().filter(|name| scope.has(name)).collect();
+        if !hidden.is_empty() {
+            self.names.hidden.insert(path.clone(), hidden);
         }
         for &id in &contents {
             match &self.model[id].kind {

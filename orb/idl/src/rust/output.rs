@@ -1,30 +1,241 @@
 //! The frame around generated code: modules, the attributes at the top, the first line, and formatting.
+//!
+//! Each piece of the plan is written, parsed and formatted by itself, as if its modules were around it; what is kept of it is its
+//! text. So memory is that of the text, and several threads can write.
 
+use std::collections::BTreeSet;
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use proc_macro2::{Ident, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::{Attribute, Item, parse_quote};
 
+use super::plan::{self, Module, Part, Piece};
 use super::prelude::{self, OutsideModules};
-use super::split::{self, Modules, SourceFile};
+use super::spacing::Spaced;
+use super::split::{Location, SourceFile};
 use super::types::{Context, Scope};
-use crate::model::DefinitionKind;
+use super::{Options, definition, own_errors};
+use crate::model::{DefinitionKind, Model};
 
 /// Lints that do not suit code made from somebody else's declarations: it is seldom used whole, and documented as far as
 /// the IDL is.
 const ALLOWED: &[&str] = &["dead_code", "missing_docs", "unreachable_pub"];
 
-/// `pub mod`, with the runtime imported if it is used.
-pub(super) fn module(scope: Scope<'_, '_>, ident: &Ident, doc: TokenStream, inner: TokenStream) -> TokenStream {
-    let runtime = &scope.cx.runtime;
-    let import = uses_runtime(inner.clone()).then(|| quote! { use #runtime as rt; });
-    // A root module too: `mod bank { include_idl!("bank"); }` is what people write.
-    if scope.module.last().is_none_or(|around| around == ident) {
-        scope.cx.allow("clippy::module_inception");
+/// Stands where the lints go that are allowed, which are known when all is written.
+const LINTS: &str = "#[allow(lints)]";
+
+/// Fewer definitions than this are not worth a thread.
+const DEFINITIONS_PER_THREAD: usize = 200;
+
+/// The file's text.
+///
+/// # Panics
+/// If what was written is not Rust, which would be a fault of this back end.
+pub(super) fn file(model: &Model, options: &Options) -> String {
+    Joining::new(model, options, false).first("")
+}
+
+/// The texts of `stem`.rs and of the files for its modules.
+///
+/// # Panics
+/// As [`file`].
+pub(super) fn files(model: &Model, options: &Options, stem: &str) -> Vec<SourceFile> {
+    let mut joining = Joining::new(model, options, true);
+    let text = joining.first(stem);
+    let first = SourceFile { path: PathBuf::from(stem).with_added_extension("rs"), text };
+    [first].into_iter().chain(joining.files).collect()
+}
+
+/// A piece, written.
+#[derive(Debug, Default)]
+struct Written {
+    text: String,
+    uses_runtime: bool,
+}
+
+/// All pieces written, in order, and the lints that they trip.
+fn write_all(model: &Model, options: &Options, split: bool) -> (Vec<Written>, BTreeSet<&'static str>) {
+    let next = AtomicUsize::new(0);
+    // Tokens and names belong to a thread: each has its own.
+    let work = || {
+        let cx = Context::new(model, options);
+        let parts = plan::plan(&cx, split);
+        let mut pieces = Vec::new();
+        plan::pieces(&parts, &mut pieces);
+        let claim = || pieces.get(next.fetch_add(1, Ordering::Relaxed));
+        let mut written = Vec::new();
+        while let Some(piece) = claim() {
+            written.push((piece.nth, write(&cx, piece)));
+        }
+        (written, cx.lints.take())
+    };
+    let most = model.definitions().len() / DEFINITIONS_PER_THREAD;
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(most);
+    let done: Vec<_> = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let others = others.into_iter().map(|other| other.join());
+        let others = others.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        [own].into_iter().chain(others).collect()
+    });
+    let (mut all, mut lints) = (Vec::new(), BTreeSet::new());
+    for (written, tripped) in done {
+        all.extend(written);
+        lints.extend(tripped);
     }
-    let inner = prelude::unmark(inner);
-    quote! { #doc pub mod #ident { #import #inner } }
+    all.sort_unstable_by_key(|(nth, _)| *nth);
+    (all.into_iter().map(|(_, written)| written).collect(), lints)
+}
+
+fn write(cx: &Context<'_>, piece: &Piece) -> Written {
+    let scope = Scope { cx, module: &piece.path };
+    let body = &cx.model[piece.id];
+    let tokens = if piece.is_errors { own_errors(scope, body) } else { definition(scope, body) };
+    if tokens.is_empty() {
+        return Written::default();
+    }
+    let tokens = prelude::unmark(tokens, cx.names.hidden(&piece.path));
+    let uses_runtime = uses_runtime(tokens.clone());
+    let mut items = syn::parse2::<syn::File>(tokens).expect("generated code is Rust").items;
+    if is_first(cx, piece) {
+        items.iter_mut().for_each(mark);
+    }
+    Written { text: formatted(items, piece.depth), uses_runtime }
+}
+
+/// Whether a piece stands at the top of the first file.
+fn is_first(cx: &Context<'_>, piece: &Piece) -> bool {
+    piece.path.is_empty() && cx.prefix.is_empty()
+}
+
+/// Marks an item as to be given the allowed lints, if it defines something.
+fn mark(item: &mut Item) {
+    if let Some(attributes) = attributes(item) {
+        let behind_docs = attributes.iter().take_while(|attribute| attribute.path().is_ident("doc")).count();
+        attributes.insert(behind_docs, parse_quote! { #[allow(lints)] });
+    }
+}
+
+/// The text of items that so many modules are around.
+fn formatted(items: Vec<Item>, depth: usize) -> String {
+    let items = (0..depth).fold(items, |inner, _| {
+        let mut around: syn::ItemMod = parse_quote! { mod around {} };
+        around.content = around.content.map(|(brace, _)| (brace, inner));
+        vec![Item::Mod(around)]
+    });
+    let text = prettyplease::unparse(&syn::File { shebang: None, frontmatter: None, attrs: Vec::new(), items });
+    let lines = || text.split_inclusive('\n').map(str::len);
+    let (start, end): (usize, usize) = (lines().take(depth).sum(), lines().rev().take(depth).sum());
+    text[start..text.len() - end].to_owned()
+}
+
+/// Makes files of pieces.
+struct Joining<'m> {
+    cx: Context<'m>,
+    parts: Vec<Part>,
+    written: Vec<Written>,
+    /// The attribute that allows lints.
+    attribute: String,
+    /// Those of modules.
+    files: Vec<SourceFile>,
+}
+
+impl<'m> Joining<'m> {
+    fn new(model: &'m Model, options: &'m Options, split: bool) -> Self {
+        let (written, mut lints) = write_all(model, options, split);
+        let cx = Context::new(model, options);
+        let mut parts = plan::plan(&cx, split);
+        settle(&mut parts, &written, &mut lints);
+        let lints: Vec<syn::Path> =
+            ALLOWED.iter().chain(&lints).map(|lint| syn::parse_str(lint).expect("a lint is a path")).collect();
+        let below = formatted(vec![parse_quote! { #[allow( #( #lints ),* )] mod below; }], 0);
+        let attribute = below.trim_end_matches("mod below;\n").to_owned();
+        Self { cx, parts, written, attribute, files: Vec::new() }
+    }
+
+    /// The text of the first file; those of modules are left in `files`.
+    fn first(&mut self, stem: &str) -> String {
+        let mut text = Spaced::new(header(&self.cx));
+        let parts = std::mem::take(&mut self.parts);
+        self.parts(&parts, &Location::first(stem), true, &mut text);
+        text.finish()
+    }
+
+    fn parts(&mut self, parts: &[Part], location: &Location, is_first: bool, text: &mut Spaced) {
+        for part in parts {
+            match part {
+                Part::Piece(piece) => {
+                    let written = std::mem::take(&mut self.written[piece.nth].text);
+                    self.push(&written, is_first, text);
+                }
+                Part::Module(module) if module.is_left_out => {}
+                Part::Module(module) => self.module(module, location, is_first, text),
+            }
+        }
+    }
+
+    /// Adds lines, with the allowed lints where they are to be.
+    fn push(&self, lines: &str, is_first: bool, text: &mut Spaced) {
+        for line in lines.lines() {
+            text.push(if is_first && line == LINTS { &self.attribute } else { line });
+        }
+    }
+
+    fn module(&mut self, module: &Module, location: &Location, is_first: bool, text: &mut Spaced) {
+        let (ident, doc) = (&module.ident, &module.doc);
+        let lints = is_first.then(|| quote! { #[allow(lints)] });
+        let (path, file, inside) = location.module(ident);
+        let header = if module.has_file {
+            quote! { #( #[doc = #doc] )* #lints #[path = #path] pub mod #ident; }
+        } else {
+            quote! { #( #[doc = #doc] )* #lints pub mod #ident {} }
+        };
+        let header = formatted(vec![parse_quote! { #header }], module.depth);
+        let header = header.strip_suffix("{}\n").map_or(header.clone(), |open| format!("{open}{{\n"));
+        self.push(&header, is_first, text);
+        if module.has_file {
+            let mut text = Spaced::new(self::header(&self.cx));
+            self.contents(module, &inside, 0, &mut text);
+            self.files.push(SourceFile { path: file, text: text.finish() });
+        } else {
+            self.contents(module, location, module.depth + 1, text);
+            text.push(&format!("{}}}\n", " ".repeat(4 * module.depth)));
+        }
+    }
+
+    fn contents(&mut self, module: &Module, location: &Location, depth: usize, text: &mut Spaced) {
+        if module.imports_runtime {
+            let runtime = &self.cx.runtime;
+            text.push(&formatted(vec![parse_quote! { use #runtime as rt; }], depth));
+        }
+        self.parts(&module.parts, location, false, text);
+    }
+}
+
+/// Finds out of modules what follows from what is in them: whether they are written at all, what they import, what lints they trip;
+/// whether there is nothing in these parts.
+fn settle(parts: &mut [Part], written: &[Written], lints: &mut BTreeSet<&'static str>) -> bool {
+    let mut is_empty = true;
+    for part in parts {
+        is_empty &= match part {
+            Part::Piece(piece) => written[piece.nth].text.is_empty(),
+            Part::Module(module) => {
+                let is_empty = settle(&mut module.parts, written, lints);
+                let is_user = |part: &Part| matches!(part, Part::Piece(piece) if written[piece.nth].uses_runtime);
+                module.imports_runtime = !module.is_around && module.parts.iter().any(is_user);
+                module.is_left_out = is_empty && !module.may_be_empty;
+                if !module.is_left_out && module.may_repeat_name {
+                    lints.insert("clippy::module_inception");
+                }
+                module.is_left_out
+            }
+        };
+    }
+    is_empty
 }
 
 /// Whether tokens begin a path with `rt`, not counting modules inside, which have their own import.
@@ -44,76 +255,6 @@ fn uses_runtime(tokens: TokenStream) -> bool {
         groups.pass(&token);
     }
     false
-}
-
-/// The file's text.
-///
-/// # Panics
-/// If what was written is not Rust, which would be a fault of this back end.
-pub(super) fn file(cx: &Context<'_>, tokens: TokenStream) -> String {
-    text(cx, &parsed(cx, tokens))
-}
-
-/// The texts of `stem`.rs and of the files for its modules.
-///
-/// # Panics
-/// As [`file`].
-pub(super) fn files(cx: &Context<'_>, tokens: TokenStream, stem: &str) -> Vec<SourceFile> {
-    let mut file = parsed(cx, tokens);
-    let modules = split::split(&mut file, stem, &Modules::of(cx));
-    let first = (PathBuf::from(stem).with_added_extension("rs"), file);
-    let all = [first].into_iter().chain(modules);
-    all.map(|(path, file)| SourceFile { path, text: text(cx, &file) }).collect()
-}
-
-fn text(cx: &Context<'_>, file: &syn::File) -> String {
-    format!("{}{}", header(cx), spaced(&prettyplease::unparse(file)))
-}
-
-fn parsed(cx: &Context<'_>, tokens: TokenStream) -> syn::File {
-    let wrap = |inner: TokenStream, module: &String| {
-        let module: syn::Ident = syn::parse_str(module).expect("checked when it was set");
-        quote! { pub mod #module { #inner } }
-    };
-    let tokens = cx.prefix.iter().rev().fold(prelude::unmark(tokens), wrap);
-    let mut file: syn::File = syn::parse2(tokens).expect("generated code is Rust");
-    let allowed = cx.lints.borrow();
-    let lints = ALLOWED.iter().chain(allowed.iter()).map(|lint| syn::parse_str(lint).expect("a lint is a path"));
-    let lints: Vec<syn::Path> = lints.collect();
-    for item in &mut file.items {
-        if let Some(attributes) = attributes(item) {
-            let allow: Attribute = parse_quote! { #[allow( #( #lints ),* )] };
-            let behind_docs = attributes.iter().take_while(|attribute| attribute.path().is_ident("doc")).count();
-            attributes.insert(behind_docs, allow);
-        }
-    }
-    file
-}
-
-/// With a blank line between items, which the formatter does not leave.
-fn spaced(text: &str) -> String {
-    let mut spaced = String::with_capacity(text.len() + text.len() / 8);
-    let mut before = "";
-    for line in text.lines() {
-        let line_start = line.trim_start();
-        let is_table = line_start.ends_with("::interpret! {");
-        let begins = is_table || ["///", "#[", "pub ", "impl", "fn "].iter().any(|start| line_start.starts_with(start));
-        let one_liners =
-            before.ends_with(';') && !["///", "#[", "fn "].iter().any(|start| line_start.starts_with(start));
-        let ended = before.ends_with('}') || (before.ends_with(';') && !before.trim_start().starts_with("out"));
-        if begins && ended && !(one_liners && line.ends_with(';')) {
-            spaced.push('\n');
-        }
-        if before.ends_with("::interpret! {") {
-            // The formatter takes a macro's tokens for an expression at best.
-            spaced.push_str(&line.replace(" : ", ": "));
-        } else {
-            spaced.push_str(line);
-        }
-        spaced.push('\n');
-        before = line;
-    }
-    spaced
 }
 
 /// The attributes of items that define something; not those of trait implementations.

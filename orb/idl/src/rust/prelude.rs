@@ -29,6 +29,11 @@ const USED: &[(&str, &[&str])] = &[
 
 const MARK: &str = "__idl_";
 
+/// The names of the prelude that generated code uses.
+pub(super) fn used() -> impl Iterator<Item = &'static str> {
+    USED.iter().map(|(used, _)| *used)
+}
+
 /// Whether generated code uses this name of the prelude.
 pub(super) fn is_used(name: &str) -> bool {
     USED.iter().any(|(used, _)| *used == name)
@@ -44,10 +49,10 @@ pub(super) fn plain(name: &str) -> &str {
     name.strip_prefix(MARK).unwrap_or(name)
 }
 
-/// Removes the marks from what one Rust module contains, and spells out what they would have hidden there. Modules inside
-/// are left alone: names of the module around them are not seen in them.
-pub(super) fn unmark(tokens: TokenStream) -> TokenStream {
-    let mut hidden = HashSet::new();
+/// Removes the marks from a piece of what one Rust module contains, and spells out what is hidden there: `hidden` says what other
+/// pieces define. Modules inside are left alone: names of the module around them are not seen in them.
+pub(super) fn unmark(tokens: TokenStream, hidden: &[&str]) -> TokenStream {
+    let mut hidden: HashSet<String> = hidden.iter().map(|&name| name.to_owned()).collect();
     marks(tokens.clone(), &mut hidden);
     if hidden.is_empty() { tokens } else { rewrite(tokens, &hidden) }
 }
@@ -137,7 +142,7 @@ mod tests {
     #[test]
     fn the_short_name_is_kept_where_nothing_hides_it() {
         let tokens = quote! { fn f(s: String) -> Result<(), E> { Ok(()) } };
-        assert_eq!(unmark(tokens.clone()).to_string(), tokens.to_string());
+        assert_eq!(unmark(tokens.clone(), &[]).to_string(), tokens.to_string());
     }
 
     #[test]
@@ -153,6 +158,6 @@ mod tests {
             fn f(r: ::std::result::Result<(), ()>) -> ::std::result::Result<super::Result, E> { Ok(super::Result) }
             mod inner { fn f() -> Result<(), E> { Ok(()) } }
         };
-        assert_eq!(unmark(tokens).to_string(), expected.to_string());
+        assert_eq!(unmark(tokens, &[]).to_string(), expected.to_string());
     }
 }

@@ -10,7 +10,7 @@ use quote::quote;
 use super::method::{self, Method};
 use super::types::{Passing, Scope};
 use super::value_links::{concrete_base, is_plain, lineage, supported, truncatable_ids};
-use super::{docs, errors, lints, output, scope, typed};
+use super::{docs, errors, lints, scope, typed};
 use crate::model::{DefId, Definition, Factory, Member, StateMember, Type, ValueType};
 
 /// All that is written for a value type, but for the module with what is declared inside.
@@ -46,13 +46,6 @@ pub(super) fn own_errors(scope: Scope<'_, '_>, definition: &Definition, body: &V
         locals: scope::Scope::default(),
     });
     methods.chain(initializers).filter_map(|method| errors::error(scope, &method)).collect()
-}
-
-/// The module with what is declared inside, and the errors.
-pub(super) fn module(scope: Scope<'_, '_>, definition: &Definition, inner: TokenStream) -> Option<TokenStream> {
-    let line = format!(" What is declared inside `{}`, and what its operations may fail with.", definition.scoped_name);
-    let module = &scope.cx.names.interface(definition.id).module;
-    (!inner.is_empty()).then(|| output::module(scope, module, quote! { #[doc = #line] }, inner))
 }
 
 fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> TokenStream {

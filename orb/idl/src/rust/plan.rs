@@ -1,0 +1,172 @@
+//! Which Rust modules there are, and what goes into each, in order.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use proc_macro2::Ident;
+
+use super::names::ModulePath;
+use super::types::Context;
+use super::{docs, flatten_structs};
+use crate::model::{DefId, DefinitionKind};
+
+/// A part of the output.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// What is written in one go.
+    Piece(Piece),
+    /// A module with its parts.
+    Module(Module),
+}
+
+/// A definition without what is declared inside, or the errors of its operations.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) id: DefId,
+    pub(super) is_errors: bool,
+    /// Its number among all.
+    pub(super) nth: usize,
+    /// The module that it stands in.
+    pub(super) path: Rc<ModulePath>,
+    /// How many modules are around it in its file.
+    pub(super) depth: usize,
+}
+
+/// A Rust module.
+#[derive(Debug)]
+pub(super) struct Module {
+    pub(super) ident: Ident,
+    /// The comment on it.
+    pub(super) doc: Vec<String>,
+    pub(super) parts: Vec<Part>,
+    /// How many modules are around it in its file.
+    pub(super) depth: usize,
+    /// Written to a file of its own.
+    pub(super) has_file: bool,
+    /// Written even if there is nothing in it.
+    pub(super) may_be_empty: bool,
+    /// Around everything, because of the option `prefix`.
+    pub(super) is_around: bool,
+    /// Not written, because there is nothing in it; settled when all is written, as is the next.
+    pub(super) is_left_out: bool,
+    /// What stands in it names the runtime.
+    pub(super) imports_runtime: bool,
+    /// Clippy minds that a module is called as the one around it, which may be one that includes the file.
+    pub(super) may_repeat_name: bool,
+}
+
+/// What is written for a model, with the modules of the option `prefix` around everything; `split` gives IDL modules files.
+pub(super) fn plan(cx: &Context<'_>, split: bool) -> Vec<Part> {
+    let around = if split { 0 } else { cx.prefix.len() };
+    let planning = Planning { cx, split, pieces: Cell::new(0) };
+    let inner = planning.parts(cx.model.roots(), &Rc::default(), around);
+    cx.prefix.iter().enumerate().rev().fold(inner, |parts, (nth, name)| {
+        let ident = syn::parse_str(name).expect("checked when it was set");
+        let depth = if split { 0 } else { nth };
+        vec![Part::Module(Module {
+            ident,
+            doc: Vec::new(),
+            parts,
+            depth,
+            has_file: split,
+            may_be_empty: true,
+            is_around: true,
+            is_left_out: false,
+            imports_runtime: false,
+            may_repeat_name: false,
+        })]
+    })
+}
+
+struct Planning<'c, 'm> {
+    cx: &'c Context<'m>,
+    split: bool,
+    /// So many so far.
+    pieces: Cell<usize>,
+}
+
+impl Planning<'_, '_> {
+    fn parts(&self, contents: &[DefId], path: &Rc<ModulePath>, depth: usize) -> Vec<Part> {
+        let cx = self.cx;
+        let written = flatten_structs(cx.model, contents).into_iter().filter(|&id| !cx.externals.is_external(id));
+        let mut parts = Vec::new();
+        for id in written {
+            match &cx.model[id].kind {
+                DefinitionKind::Module(body) => parts.push(self.module(id, &body.contents, depth)),
+                DefinitionKind::Interface(_) | DefinitionKind::ValueType(_) => {
+                    parts.push(self.piece(id, false, path, depth));
+                    parts.push(self.inside(id, depth));
+                }
+                DefinitionKind::Operation(_)
+                | DefinitionKind::Attribute(_)
+                | DefinitionKind::Enumerator(_)
+                | DefinitionKind::Unmapped(_) => {}
+                _ => parts.push(self.piece(id, false, path, depth)),
+            }
+        }
+        parts
+    }
+
+    fn piece(&self, id: DefId, is_errors: bool, path: &Rc<ModulePath>, depth: usize) -> Part {
+        let nth = self.pieces.replace(self.pieces.get() + 1);
+        Part::Piece(Piece { id, is_errors, nth, path: path.clone(), depth })
+    }
+
+    fn module(&self, id: DefId, contents: &[DefId], depth: usize) -> Part {
+        let cx = self.cx;
+        let place = cx.names.place(id);
+        let mut path = place.module.clone();
+        path.push(place.ident.clone());
+        Part::Module(Module {
+            ident: place.ident.clone(),
+            doc: docs::lines(&cx.model[id].doc),
+            parts: self.parts(contents, &Rc::new(path), if self.split { 0 } else { depth + 1 }),
+            depth,
+            has_file: self.split,
+            // Unless all of it has its Rust elsewhere.
+            may_be_empty: !contents.iter().any(|&id| cx.externals.is_external(id)),
+            is_around: false,
+            is_left_out: false,
+            imports_runtime: false,
+            may_repeat_name: may_repeat(&place.module, &place.ident),
+        })
+    }
+
+    /// The module that belongs to an interface or value type.
+    fn inside(&self, id: DefId, depth: usize) -> Part {
+        let cx = self.cx;
+        let path = Rc::new(cx.names.interface_module(id));
+        let mut parts = self.parts(cx.model.contents(id), &path, depth + 1);
+        parts.push(self.piece(id, true, &path, depth + 1));
+        let name = &cx.model[id].scoped_name;
+        let line = format!(" What is declared inside `{name}`, and what its operations may fail with.");
+        let ident = cx.names.interface(id).module.clone();
+        Part::Module(Module {
+            may_repeat_name: may_repeat(&cx.names.place(id).module, &ident),
+            ident,
+            doc: vec![line],
+            parts,
+            depth,
+            has_file: false,
+            may_be_empty: false,
+            is_around: false,
+            is_left_out: false,
+            imports_runtime: false,
+        })
+    }
+}
+
+/// All pieces, in order.
+pub(super) fn pieces<'p>(parts: &'p [Part], found: &mut Vec<&'p Piece>) {
+    for part in parts {
+        match part {
+            Part::Piece(piece) => found.push(piece),
+            Part::Module(module) => pieces(&module.parts, found),
+        }
+    }
+}
+
+/// Whether a module has the name of the one around it, as far as is known.
+fn may_repeat(around: &ModulePath, ident: &Ident) -> bool {
+    around.last().is_none_or(|around| around == ident)
+}

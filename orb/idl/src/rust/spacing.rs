@@ -1,0 +1,53 @@
+//! Blank lines between items, which the formatter does not leave.
+
+/// A text that is given line by line, or some at a time.
+#[derive(Debug)]
+pub(super) struct Spaced {
+    text: String,
+    /// Where the last line starts.
+    last: usize,
+    /// How much of it is not the formatter's.
+    header: usize,
+}
+
+impl Spaced {
+    /// A text that begins with these lines.
+    pub(super) fn new(header: String) -> Self {
+        Self { last: header.len(), header: header.len(), text: header }
+    }
+
+    /// Adds lines, each with a line feed.
+    pub(super) fn push(&mut self, lines: &str) {
+        for line in lines.lines() {
+            let before = if self.last < self.header { "" } else { self.text[self.last..].trim_end_matches('\n') };
+            let in_table = before.ends_with("::interpret! {");
+            let gap = is_gap(before, line);
+            if gap {
+                self.text.push('\n');
+            }
+            self.last = self.text.len();
+            if in_table {
+                // The formatter takes a macro's tokens for an expression at best.
+                self.text.push_str(&line.replace(" : ", ": "));
+            } else {
+                self.text.push_str(line);
+            }
+            self.text.push('\n');
+        }
+    }
+
+    /// The text.
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// Whether a blank line belongs between these two.
+fn is_gap(before: &str, line: &str) -> bool {
+    let line_start = line.trim_start();
+    let is_table = line_start.ends_with("::interpret! {");
+    let begins = is_table || ["///", "#[", "pub ", "impl", "fn "].iter().any(|start| line_start.starts_with(start));
+    let one_liners = before.ends_with(';') && !["///", "#[", "fn "].iter().any(|start| line_start.starts_with(start));
+    let ended = before.ends_with('}') || (before.ends_with(';') && !before.trim_start().starts_with("out"));
+    begins && ended && !(one_liners && line.ends_with(';'))
+}
