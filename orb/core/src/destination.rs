@@ -113,8 +113,8 @@ fn choose(profile: &IiopProfile, own: CharSet) -> Result<Option<TransmissionCode
 
 /// INV_OBJREF for a reference without a usable profile.
 fn describe_unusable(ior: &Ior) -> SystemException {
-    let tags: Vec<u32> = ior.profiles.iter().map(|profile| profile.tag).collect();
     SystemException::inv_objref(0, CompletionStatus::No).with_detail(|| {
+        let tags: Vec<u32> = ior.profiles.iter().map(|profile| profile.tag).collect();
         format!("the reference to `{}` has no usable IIOP profile (profile tags {tags:?})", ior.type_id)
     })
 }

@@ -408,7 +408,7 @@ enum Url {
 }
 
 fn parse_url(text: &str) -> Result<Url, SystemException> {
-    let ior = match text.trim().parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))? {
+    let ior = match text.trim_ascii().parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))? {
         ObjectUrl::Ior(ior) => ior,
         ObjectUrl::Corbaloc(url) if url.addresses.contains(&Address::Rir) => {
             return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));

@@ -28,7 +28,11 @@ impl FromStr for ObjectUrl {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
-        if has_scheme(text.trim()) { text.parse().map(Self::Corbaloc) } else { ior_from_string(text).map(Self::Ior) }
+        if has_scheme(text.trim_ascii()) {
+            text.parse().map(Self::Corbaloc)
+        } else {
+            ior_from_string(text).map(Self::Ior)
+        }
     }
 }
 
@@ -76,8 +80,8 @@ impl FromStr for Corbaloc {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
-        let start = text.len() - text.trim_start().len();
-        let text = text.trim();
+        let start = text.len() - text.trim_ascii_start().len();
+        let text = text.trim_ascii();
         if !has_scheme(text) {
             return Err(ReferenceError::UnknownScheme(text.chars().take(16).collect()));
         }
@@ -106,7 +110,7 @@ fn parse_address(text: &str, position: usize) -> Result<Address, ReferenceError>
     if text.is_empty() {
         return Err(ReferenceError::NoAddress(position));
     }
-    if text.contains(char::is_whitespace) {
+    if text.bytes().any(|octet| octet.is_ascii_whitespace()) {
         // No URL has any, and at the end of the text it would be taken for none of it.
         return Err(ReferenceError::BadHost { position, text: text.to_owned() });
     }
@@ -131,18 +135,18 @@ fn parse_iiop(text: &str, position: usize) -> Result<Address, ReferenceError> {
     let (host, port) = match rest.strip_prefix('[') {
         Some(bracketed) => match bracketed.split_once(']') {
             // Only an IPv6 address, which has a colon, is written in brackets.
-            Some((host, after)) if host.contains(':') => {
+            Some((host, after)) if host.as_bytes().contains(&b':') => {
                 (host, after.strip_prefix(':').or(after.is_empty().then_some("")))
             }
             _ => return Err(bad_host()),
         },
         None => match rest.split_once(':') {
-            Some((_, port)) if port.contains(':') => return Err(bad_host()),
+            Some((_, port)) if port.as_bytes().contains(&b':') => return Err(bad_host()),
             Some((host, port)) => (host, Some(port)),
             None => (rest, Some("")),
         },
     };
-    if host.contains(|character: char| character.is_control() || "[]@".contains(character)) {
+    if host.contains(|character: char| character.is_control() || matches!(character, '[' | ']' | '@')) {
         return Err(bad_host());
     }
     let port = parse_port(port.ok_or_else(bad_host)?, position + rest.len())?;
@@ -154,7 +158,7 @@ fn parse_version(text: &str, position: usize) -> Result<GiopVersion, ReferenceEr
     let bad = || ReferenceError::BadVersion { position, text: text.to_owned() };
     let (major, minor) = text.split_once('.').ok_or_else(bad)?;
     match (decimal(major), decimal(minor)) {
-        (Some(1), Some(minor)) => Ok(GiopVersion { major: 1, minor }),
+        (Some(1), Some(minor)) => u8::try_from(minor).map(|minor| GiopVersion { major: 1, minor }).map_err(|_| bad()),
         _ => Err(bad()),
     }
 }
@@ -168,8 +172,9 @@ fn parse_port(text: &str, end: usize) -> Result<u16, ReferenceError> {
 }
 
 /// A number of digits only; `parse` alone would take a sign.
-fn decimal<T: FromStr>(text: &str) -> Option<T> {
-    text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok())?
+fn decimal(text: &str) -> Option<u16> {
+    let digits = text.bytes().all(|octet| octet.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
 }
 
 fn unescape(text: &str, start: usize) -> Result<Vec<u8>, ReferenceError> {
@@ -194,21 +199,13 @@ impl Corbaloc {
     /// [`ReferenceError::NoProfile`] if there is no IIOP address, as for `rir:`.
     pub fn to_ior(&self) -> Result<Ior, ReferenceError> {
         let no_profile = || ReferenceError::NoProfile(self.to_string());
-        let profile = |address: &Address| match address {
-            Address::Iiop { version, host, port } => Some(
-                IiopProfile {
-                    version: *version,
-                    host: host.clone(),
-                    port: *port,
-                    object_key: self.key.clone(),
-                    components: Vec::new(),
-                }
-                .encode()
-                .map_err(|_| no_profile()),
-            ),
-            Address::Rir | Address::Other(_) => None,
-        };
-        let profiles: Vec<_> = self.addresses.iter().filter_map(profile).collect::<Result<_, _>>()?;
+        let mut profiles = Vec::new();
+        for address in &self.addresses {
+            let Address::Iiop { version, host, port } = address else { continue };
+            let (version, host, port, components) = (*version, host.clone(), *port, Vec::new());
+            let profile = IiopProfile { version, host, port, object_key: self.key.clone(), components };
+            profiles.push(profile.encode().map_err(|_| no_profile())?);
+        }
         if profiles.is_empty() { Err(no_profile()) } else { Ok(Ior { type_id: String::new(), profiles }) }
     }
 }

@@ -42,8 +42,8 @@ pub fn ior_to_string(ior: &Ior) -> String {
 /// # Errors
 /// [`ReferenceError`] says what is wrong, and where.
 pub fn ior_from_string(text: &str) -> Result<Ior, ReferenceError> {
-    let start = text.len() - text.trim_start().len();
-    let text = text.trim();
+    let start = text.len() - text.trim_ascii_start().len();
+    let text = text.trim_ascii();
     let digits = match text.get(..PREFIX.len()) {
         Some(prefix) if prefix.eq_ignore_ascii_case(PREFIX) => &text[PREFIX.len()..],
         _ => return Err(ReferenceError::UnknownScheme(text.chars().take(16).collect())),
@@ -56,14 +56,15 @@ pub fn ior_from_string(text: &str) -> Result<Ior, ReferenceError> {
 }
 
 fn from_hex(digits: &str, start: usize) -> Result<Vec<u8>, ReferenceError> {
-    let value = |(position, found): (usize, char)| {
+    let mut octets = Vec::with_capacity(digits.len() / 2);
+    let mut high = None;
+    for (position, found) in digits.char_indices() {
         let digit = found.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        digit.ok_or(ReferenceError::NotHex { position: start + position, found })
-    };
-    let nibbles: Vec<u8> = digits.char_indices().map(value).collect::<Result<_, _>>()?;
-    let (pairs, rest) = nibbles.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(ReferenceError::OddDigits(nibbles.len()));
+        let digit = digit.ok_or(ReferenceError::NotHex { position: start + position, found })?;
+        match high.take() {
+            None => high = Some(digit << 4),
+            Some(high) => octets.push(high | digit),
+        }
     }
-    Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+    if high.is_some() { Err(ReferenceError::OddDigits(digits.len())) } else { Ok(octets) }
 }

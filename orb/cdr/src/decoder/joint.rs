@@ -156,20 +156,25 @@ impl<'m> Decoder<'m> {
         Ok(taken)
     }
 
-    /// Reads a primitive that the segment does not hold any more: it is the first thing after the joint.
+    /// Reads a primitive that the segment does not hold any more.
     #[cold]
     pub(super) fn array_joined<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
+        let octets = self.primitive_joined(N)?;
+        octets.first_chunk().copied().ok_or(CdrError::Truncated { needed: N, remaining: octets.len() })
+    }
+
+    /// The octets of a primitive that is the first thing after the joint. One for all sizes.
+    #[cold]
+    #[inline(never)]
+    fn primitive_joined(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
         if self.is_confined() {
-            self.next_chunk(self.gap(N))?;
-            let gap = self.gap(N);
-            let octets = self.unbroken().get(gap..).and_then(|rest| rest.first_chunk::<N>());
-            let octets =
-                octets.ok_or(CdrError::Malformed("a primitive, string or array is split between two chunks"))?;
-            self.at += gap + N;
-            return Ok(*octets);
+            self.next_chunk(self.gap(len))?;
+            return self
+                .aligned_unbroken(len)
+                .ok_or(CdrError::Malformed("a primitive, string or array is split between two chunks"));
         }
-        let gap = self.gap(N);
-        let truncated = CdrError::Truncated { needed: gap + N, remaining: self.remaining() };
+        let gap = self.gap(len);
+        let truncated = CdrError::Truncated { needed: gap + len, remaining: self.remaining() };
         let Some(Joined { whole, joints }) = self.joined else { return Err(truncated) };
         let end = self.input.len();
         if end == whole.len() {
@@ -180,9 +185,13 @@ impl<'m> Decoder<'m> {
         }
         self.at = end;
         self.see(whole, joints, joints.partition_point(|joint| joint.at <= end));
-        let gap = self.gap(N);
-        let octets = *self.unbroken().get(gap..).and_then(|rest| rest.first_chunk::<N>()).ok_or(truncated)?;
-        self.at += gap + N;
-        Ok(octets)
+        self.aligned_unbroken(len).ok_or(truncated)
+    }
+
+    fn aligned_unbroken(&mut self, len: usize) -> Option<&'m [u8]> {
+        let gap = self.gap(len);
+        let octets = self.unbroken().get(gap..)?.get(..len)?;
+        self.at += gap + len;
+        Some(octets)
     }
 }

@@ -26,6 +26,7 @@ pub(crate) use task::Told;
 pub(crate) use task::{Awaiting, Kind, Seat};
 use task::{Soon, Unsent};
 
+use super::PeerName;
 use crate::{
     reader::{Deadline, MessageReader, ReadError},
     transport::{Transport, is_timeout, send_message},
@@ -40,8 +41,8 @@ const HINT: std::time::Duration = std::time::Duration::from_millis(10);
 /// A connection that this process opened.
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
-    /// For messages about it: `host:port`.
-    peer: Arc<str>,
+    /// For messages about it.
+    peer: Arc<PeerName>,
     transport: Arc<dyn Transport>,
     writer: Mutex<Writer>,
     mux: Mutex<Mux>,
@@ -143,7 +144,7 @@ thread_local! {
 }
 
 impl ClientConnection {
-    pub(crate) fn new(peer: Arc<str>, transport: Arc<dyn Transport>, reader: MessageReader) -> Self {
+    pub(crate) fn new(peer: Arc<PeerName>, transport: Arc<dyn Transport>, reader: MessageReader) -> Self {
         Self {
             peer,
             transport,

@@ -17,7 +17,7 @@ mod station;
 #[cfg(feature = "asynchronous")]
 pub(crate) use connection::{Awaiting, Kind};
 pub(crate) use connection::{CallFailure, ClientConnection, Reply, ReplyKind, Told};
-pub(crate) use peer::{ClientSettings, Peer, PeerTable};
+pub(crate) use peer::{ClientSettings, Peer, PeerName, PeerTable};
 #[cfg(feature = "asynchronous")]
 pub(crate) use peer::{Lease, Leasing};
 #[cfg(feature = "asynchronous")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, SystemExceptionKind};
 use spandrel_sync::{Arc, Mutex, thread};
 
-use super::{CallFailure, ClientConnection};
+use super::{CallFailure, ClientConnection, PeerName};
 use crate::{
     models::{
         check, one_in, pipe,
@@ -38,7 +38,7 @@ impl Stage {
     fn with_end(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running, pipe::End) {
         let (near, far) = pipe::pair(capacity);
         let transport = Arc::new(near.clone());
-        let connection = Arc::new(ClientConnection::new("pretend".into(), transport, talk::reader()));
+        let connection = Arc::new(ClientConnection::new(PeerName::new("pretend", 1), transport, talk::reader()));
         let stage = Arc::new(Self { connection, octets, outcomes: Mutex::default() });
         (stage, Pretend::start(far, manners), near)
     }

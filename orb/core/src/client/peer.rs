@@ -1,6 +1,6 @@
 //! A host and port, and the connections that are open to it.
 
-use std::{io, ops::Deref, time::Duration};
+use std::{fmt, io, ops::Deref, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, TransmissionCodeSets, minor};
 use spandrel_ipc::inet;
@@ -69,13 +69,30 @@ impl PeerTable {
     }
 }
 
+/// Where a peer is.
+#[derive(Debug)]
+pub(crate) struct PeerName {
+    host: String,
+    port: u16,
+}
+
+impl PeerName {
+    pub(crate) fn new(host: &str, port: u16) -> Arc<Self> {
+        Arc::new(Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for PeerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
 /// One address that requests are sent to.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    host: String,
-    port: u16,
-    /// `host:port`, for messages.
-    name: Arc<str>,
+    name: Arc<PeerName>,
     settings: Arc<ClientSettings>,
     pool: Mutex<Pool>,
     /// Notified when a connection was opened or could not be.
@@ -119,15 +136,7 @@ pub(crate) enum Leasing {
 
 impl Peer {
     fn new(host: &str, port: u16, settings: Arc<ClientSettings>) -> Self {
-        let name = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        Self {
-            host: host.to_owned(),
-            port,
-            name: name.into(),
-            settings,
-            pool: Mutex::default(),
-            opened: Condition::new(),
-        }
+        Self { name: PeerName::new(host, port), settings, pool: Mutex::default(), opened: Condition::new() }
     }
 
     /// A connection that nobody uses, or a new one, or, at the limit, the one with the fewest users.
@@ -300,7 +309,7 @@ impl Peer {
         }
         let deadline = timeout.map(Deadline::after);
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let addrs = inet::Addr::resolve(&self.host, self.port)?;
+        let addrs = inet::Addr::resolve(&self.name.host, self.name.port)?;
         for (index, addr) in addrs.iter().enumerate() {
             if let Some(deadline) = &deadline {
                 // Each gets its share, or a dead one would leave nothing for those behind it.

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use spandrel_sync::{Arc, thread};
 
-use super::{CallFailure, ClientConnection, ClientSettings, Lease, Peer};
+use super::{CallFailure, ClientConnection, ClientSettings, Lease, Peer, PeerName};
 use crate::{
     models::{check, one_in, pipe, talk},
     transport::Transport,
@@ -31,7 +31,7 @@ fn connection(is_dead: bool) -> ClientConnection {
     if is_dead {
         far.close();
     }
-    ClientConnection::new("pretend:1".into(), Arc::new(near), talk::reader())
+    ClientConnection::new(PeerName::new("pretend", 1), Arc::new(near), talk::reader())
 }
 
 fn verify(peer: &Peer) {
