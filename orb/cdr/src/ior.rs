@@ -83,12 +83,17 @@ impl<R: Reference + ?Sized> Reference for &R {
 
 impl<R: Reference> Encode for Option<R> {
     fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        match self {
-            Some(reference) => reference.ior().encode(out),
-            None => {
-                out.short_str("")?;
-                out.len(0)
-            }
+        encode_reference(self.as_ref().map(Reference::ior), out)
+    }
+}
+
+/// One for all references.
+fn encode_reference<'a>(ior: Option<&'a Ior>, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    match ior {
+        Some(ior) => ior.encode(out),
+        None => {
+            out.short_str("")?;
+            out.len(0)
         }
     }
 }
@@ -97,13 +102,17 @@ impl<R: FromBound> Decode for Option<R> {
     const MIN_OCTETS: usize = Ior::MIN_OCTETS;
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        let ior = Ior::decode(input)?;
-        if ior.is_nil() {
-            return Ok(None);
-        }
-        let binder = input.binder().ok_or(CdrError::Unbound)?;
-        R::from_bound(binder.bind(ior)?).map(Some)
+        decode_reference(input)?.map(R::from_bound).transpose()
     }
+}
+
+/// One for all references.
+fn decode_reference(input: &mut Decoder<'_>) -> Result<Option<Arc<dyn Any + Send + Sync>>, CdrError> {
+    let ior = Ior::decode(input)?;
+    if ior.is_nil() {
+        return Ok(None);
+    }
+    input.binder().ok_or(CdrError::Unbound)?.bind(ior).map(Some)
 }
 
 impl Encode for Ior {

@@ -4,7 +4,7 @@
 //! know of them: room for what is received. The tables behind the values belong to `spandrel-cdr`.
 
 #[cfg(feature = "server")]
-use spandrel_cdr::engine::{Arguments, Held};
+use spandrel_cdr::engine::{Arguments, Held, Upcall};
 use spandrel_cdr::{
     CdrError, Decoder, Encoder,
     engine::{self, Filled, Place, Results, Value},
@@ -34,7 +34,7 @@ fn ask<'p, E: UserExceptions>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
-    place: &mut Place<'p>,
+    place: Place<'p>,
 ) -> Result<Filled<'p>, E> {
     let mut exception = None;
     let raised = &mut |id: &str, input: &mut Decoder<'_>| {
@@ -51,11 +51,14 @@ fn ask_for_all<'p>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
-    place: &mut Place<'p>,
+    place: Place<'p>,
     raised: Raise<'_>,
 ) -> Result<Filled<'p>, SystemException> {
-    let mut filled = None;
-    let results = &mut |input: &mut Decoder<'_>| place.fill(input).map(|proof| filled = Some(proof));
+    let (mut place, mut filled) = (Some(place), None);
+    let results = &mut |input: &mut Decoder<'_>| {
+        let place = place.take().expect("results are read once");
+        place.fill(input).map(|proof| filled = Some(proof))
+    };
     object.invoke_erased(operation, &|out| encode(arguments, out), results, raised)?;
     Ok(filled.expect("results were read"))
 }
@@ -84,17 +87,26 @@ pub fn send_oneway(
 #[inline]
 pub fn serve<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
     call: &ServerCall<'m>,
-    upcall: impl FnOnce(&mut A) -> Result<R, E>,
-    results: impl for<'r> FnOnce(&'r R, &'r A) -> [Value<'r>; N],
+    upcall: impl Fn(&mut A) -> Result<R, E>,
+    results: impl for<'r> Fn(&'r R, &'r A) -> [Value<'r>; N],
 ) -> Result<Replied, SystemException> {
-    engine::with_arguments(call.unread(), |arguments| match &*Held::new(upcall(arguments)) {
+    let serve = |arguments: &mut A| match &*Held::new(upcall(arguments)) {
         Ok(returned) => reply(call, &results(returned, arguments)),
         Err(error) => raise(call, error),
-    })
+    };
+    engine::upcall(serve, |upcall| run(call, upcall))
+}
+
+/// One for all operations.
+#[cfg(feature = "server")]
+fn run<'m>(
+    call: &ServerCall<'m>,
+    upcall: &Upcall<'_, 'm, Result<Replied, SystemException>>,
+) -> Result<Replied, SystemException> {
+    upcall.run(call.unread())?
 }
 
 #[cfg(feature = "server")]
-#[inline(never)]
 fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, SystemException> {
     call.again().reply(|out| encode(results, out))
 }
@@ -113,8 +125,8 @@ fn raise<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied,
 #[inline]
 pub fn serve_oneway<'m, A: Arguments<'m>>(
     call: &ServerCall<'m>,
-    upcall: impl FnOnce(&mut A) -> Result<(), SystemException>,
+    upcall: impl Fn(&mut A) -> Result<(), SystemException>,
 ) -> Result<Replied, SystemException> {
-    engine::with_arguments(call.unread(), upcall)?;
-    Ok(call.again().finish_oneway())
+    let serve = |arguments: &mut A| upcall(arguments).map(|()| call.again().finish_oneway());
+    engine::upcall(serve, |upcall| run(call, upcall))
 }

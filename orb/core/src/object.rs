@@ -128,14 +128,16 @@ impl ObjectRef {
     /// # Errors
     /// BAD_PARAM if it does not; any system exception of the question.
     pub fn narrow<I: Interface>(&self) -> Result<I, SystemException> {
-        if self.is_a(I::REPOSITORY_ID)? {
-            return Ok(self.unchecked_narrow());
-        }
-        Err(self.is_no::<I>())
+        self.must_be(I::REPOSITORY_ID)?;
+        Ok(self.unchecked_narrow())
     }
 
-    pub(crate) fn is_no<I: Interface>(&self) -> SystemException {
-        let detail = || format!("the object of type `{}` is no `{}`", self.type_id(), I::REPOSITORY_ID);
+    fn must_be(&self, repository_id: &str) -> Result<(), SystemException> {
+        if self.is_a(repository_id)? { Ok(()) } else { Err(self.is_no(repository_id)) }
+    }
+
+    pub(crate) fn is_no(&self, repository_id: &str) -> SystemException {
+        let detail = || format!("the object of type `{}` is no `{repository_id}`", self.type_id());
         SystemException::bad_param(ids::BAD_PARAM_NARROW, CompletionStatus::No).with_detail(detail)
     }
 

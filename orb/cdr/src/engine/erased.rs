@@ -1,10 +1,12 @@
 //! Arguments and results of operations without their types, so that one piece of code invokes and serves all operations.
 //!
 //! A [`Value`] is a borrowed argument that knows how it is written. A [`Place`] is room for results of a type that whoever
-//! fills it need not know; [`receive`] makes one, and gives what it was filled with. [`Arguments`] are what an
-//! operation takes, where texts and sequences are lent from the message, and [`Results`] what it returns.
+//! fills it need not know; [`receive`] makes one, and gives what it was filled with. An [`Upcall`] runs a servant that wants
+//! arguments of a type that whoever reads them need not know. [`Arguments`] are what an operation takes, where texts and
+//! sequences are lent from the message, and [`Results`] what it returns.
 
 use std::{
+    alloc::Layout,
     borrow::Cow,
     fmt,
     marker::PhantomData,
@@ -222,13 +224,19 @@ tuples!(A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
 pub struct Place<'p> {
     ops: &'static [Op],
     start: *mut u8,
-    is_filled: bool,
     brand: Brand<'p>,
 }
 
-/// Proof that the place of this lifetime was filled.
+/// Proof that the place of this lifetime was filled; until it is handed in, it owns what is there.
 #[derive(Debug)]
-pub struct Filled<'p>(Brand<'p>);
+pub struct Filled<'p>(Place<'p>);
+
+impl Drop for Filled<'_> {
+    fn drop(&mut self) {
+        // SAFETY: all parts are there, and nobody took them.
+        unsafe { read::drop_parts(self.0.ops, self.0.start) };
+    }
+}
 
 /// Neither shorter nor longer than itself.
 type Brand<'p> = PhantomData<fn(&'p ()) -> &'p ()>;
@@ -238,42 +246,10 @@ impl<'p> Place<'p> {
     ///
     /// # Errors
     /// As [`Decode::decode`].
-    ///
-    /// # Panics
-    /// If the place was filled already.
-    pub fn fill(&mut self, input: &mut Decoder<'_>) -> Result<Filled<'p>, CdrError> {
-        assert!(!self.is_filled, "values are read once");
-        // SAFETY: there is room for what the ops say, and nothing there yet.
+    pub fn fill(self, input: &mut Decoder<'_>) -> Result<Filled<'p>, CdrError> {
+        // SAFETY: there is room for what the ops say, and nothing there yet: no place is filled twice.
         unsafe { read::value(self.ops, self.start, input)? };
-        self.is_filled = true;
-        Ok(Filled(PhantomData))
-    }
-
-    /// # Safety
-    /// The place is empty, and for values that may be lent from what this decoder reads.
-    #[inline(never)]
-    unsafe fn fill_lending<X: From<CdrError>>(&mut self, input: &Decoder<'_>) -> Result<(), X> {
-        // SAFETY: as above.
-        unsafe { self.fill_from(input).map_err(X::from) }
-    }
-
-    /// # Safety
-    /// As [`Place::fill_lending`].
-    unsafe fn fill_from(&mut self, input: &Decoder<'_>) -> Result<(), CdrError> {
-        // SAFETY: as above.
-        unsafe { read::value(self.ops, self.start, &mut input.clone())? };
-        self.is_filled = true;
-        Ok(())
-    }
-}
-
-impl Drop for Place<'_> {
-    #[inline(never)]
-    fn drop(&mut self) {
-        if self.is_filled {
-            // SAFETY: all parts are there, and nobody took them.
-            unsafe { read::drop_parts(self.ops, self.start) };
-        }
+        Ok(Filled(self))
     }
 }
 
@@ -282,32 +258,84 @@ impl Drop for Place<'_> {
 /// # Errors
 /// Those of `ask`.
 #[inline]
-pub fn receive<R: Results, X>(ask: impl for<'p> FnOnce(&mut Place<'p>) -> Result<Filled<'p>, X>) -> Result<R, X> {
+pub fn receive<R: Results, X>(ask: impl for<'p> FnOnce(Place<'p>) -> Result<Filled<'p>, X>) -> Result<R, X> {
     let mut results = MaybeUninit::<R>::uninit();
-    let mut place = Place { ops: R::OPS, start: results.as_mut_ptr().cast(), is_filled: false, brand: PhantomData };
-    ask(&mut place)?;
-    std::mem::forget(place);
+    std::mem::forget(ask(Place { ops: R::OPS, start: results.as_mut_ptr().cast(), brand: PhantomData })?);
     // SAFETY: the proof is that of this place, which was filled with what the tuple's ops say.
     Ok(unsafe { results.assume_init() })
 }
 
-/// Reads an operation's arguments, and lends them to `serve` where they are; then they are dropped.
-///
-/// # Errors
-/// As [`Decode::decode`], before `serve` is called, or those of `serve`.
-#[inline]
-pub fn with_arguments<'m, A: Arguments<'m>, R, X: From<CdrError>>(
-    input: &Decoder<'m>,
-    serve: impl FnOnce(&mut A) -> Result<R, X>,
-) -> Result<R, X> {
-    let mut arguments = MaybeUninit::<A>::uninit();
-    let mut place = Place { ops: A::OPS, start: arguments.as_mut_ptr().cast(), is_filled: false, brand: PhantomData };
-    // SAFETY: there is room for the arguments, which may be lent from what this decoder reads, and after success they are
-    // there until the place is dropped.
-    unsafe {
-        place.fill_lending::<X>(input)?;
-        serve(&mut *place.start.cast::<A>())
+/// What a list of arguments needs.
+#[derive(Debug)]
+struct Shape {
+    ops: &'static [Op],
+    room: Layout,
+}
+
+/// A servant's part in an operation: wants arguments, and makes an outcome of them.
+pub struct Upcall<'s, 'm, O> {
+    shape: &'static Shape,
+    serve: &'s dyn Fn(*mut u8) -> O,
+    message: Brand<'m>,
+}
+
+impl<O> fmt::Debug for Upcall<'_, '_, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upcall").field("shape", self.shape).finish_non_exhaustive()
     }
+}
+
+/// Arguments up to this size are kept on the stack; nearly all are.
+const SMALL: usize = 512;
+
+/// So are these, at the price of touching pages that nobody may have used before.
+const LARGE: usize = 8192;
+
+/// Room for arguments, of the largest alignment that types of ours have.
+#[repr(C, align(16))]
+struct Room<const N: usize>([MaybeUninit<u8>; N]);
+
+impl<'m, O> Upcall<'_, 'm, O> {
+    /// Reads the arguments, and lends them to the servant where they are; then they are dropped.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`]; the servant is not called then.
+    pub fn run(&self, input: &Decoder<'m>) -> Result<O, CdrError> {
+        let room = self.shape.room;
+        if room.align() > align_of::<Room<0>>() || room.size() > LARGE {
+            let block = read::Block::new(room);
+            // SAFETY: the block has room for them.
+            return unsafe { self.run_in(block.start(), input) };
+        }
+        if room.size() > SMALL { self.run_on_stack::<LARGE>(input) } else { self.run_on_stack::<SMALL>(input) }
+    }
+
+    #[inline(never)]
+    fn run_on_stack<const N: usize>(&self, input: &Decoder<'m>) -> Result<O, CdrError> {
+        assert!(self.shape.room.size() <= N);
+        let mut room = MaybeUninit::<Room<N>>::uninit();
+        // SAFETY: the caller has looked at the alignment; the room is large enough.
+        unsafe { self.run_in(room.as_mut_ptr().cast(), input) }
+    }
+
+    /// # Safety
+    /// There is room for the arguments.
+    unsafe fn run_in(&self, room: *mut u8, input: &Decoder<'m>) -> Result<O, CdrError> {
+        // SAFETY: by the caller; the arguments may be lent from what this decoder reads.
+        unsafe { read::value(self.shape.ops, room, &mut input.clone())? };
+        // SAFETY: all of them are there, and nobody uses them after this.
+        let _arguments = unsafe { read::Partial::all(self.shape.ops, room) };
+        Ok((self.serve)(room))
+    }
+}
+
+/// Hides the types of what an operation takes from `run`.
+#[inline]
+pub fn upcall<'m, A: Arguments<'m>, O, T>(serve: impl Fn(&mut A) -> O, run: impl FnOnce(&Upcall<'_, 'm, O>) -> T) -> T {
+    // SAFETY: called only where the arguments are that the shape describes.
+    let serve = |arguments: *mut u8| serve(unsafe { &mut *arguments.cast::<A>() });
+    let shape = const { &Shape { ops: A::OPS, room: Layout::new::<A>() } };
+    run(&Upcall { shape, serve: &serve, message: PhantomData })
 }
 
 /// A value that is dropped by a call: once for each type, and not wherever one goes out of scope.

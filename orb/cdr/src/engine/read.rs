@@ -15,9 +15,17 @@ use super::{
 use crate::{CdrError, Decoder, bounded};
 
 /// The parts of a value that are there already. Dropped, it drops them.
-struct Partial<'p> {
+pub(super) struct Partial<'p> {
     done: &'p [Op],
     base: *mut u8,
+}
+
+impl<'p> Partial<'p> {
+    /// # Safety
+    /// All these parts are there, and used no longer than this.
+    pub(super) unsafe fn all(ops: &'p [Op], base: *mut u8) -> Self {
+        Self { done: ops, base }
+    }
 }
 
 impl Drop for Partial<'_> {
@@ -193,25 +201,32 @@ unsafe fn plains(width: usize, count: usize, to: *mut u8, input: &mut Decoder<'_
 }
 
 /// Memory from the global allocator; given back unless it was taken.
-struct Block {
+pub(super) struct Block {
     start: NonNull<u8>,
     layout: Layout,
 }
 
 impl Block {
     /// As a vector has it: nothing is allocated for nothing.
-    fn new(program: &Program, len: usize) -> Result<Self, CdrError> {
+    fn of(program: &Program, len: usize) -> Result<Self, CdrError> {
         let align = usize::from(program.memory_align);
         let size = (program.memory as usize).checked_mul(len);
-        let layout =
-            size.and_then(|size| Layout::from_size_align(size, align).ok()).ok_or(CdrError::TooLong { len })?;
+        let layout = size.and_then(|size| Layout::from_size_align(size, align).ok());
+        Ok(Self::new(layout.ok_or(CdrError::TooLong { len })?))
+    }
+
+    pub(super) fn new(layout: Layout) -> Self {
         let start = if layout.size() == 0 {
-            NonNull::without_provenance(align.try_into().expect("no alignment is zero"))
+            NonNull::without_provenance(layout.align().try_into().expect("no alignment is zero"))
         } else {
             // SAFETY: the layout has a size.
             NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
         };
-        Ok(Self { start, layout })
+        Self { start, layout }
+    }
+
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
     }
 }
 
@@ -226,7 +241,7 @@ impl Drop for Block {
 
 /// Reads what a vector of so many elements owns: memory of just that size. The caller has checked `len` against the input.
 fn vector(program: &'static Program, len: usize, input: &mut Decoder<'_>) -> Result<*mut u8, CdrError> {
-    let block = Block::new(program, len)?;
+    let block = Block::of(program, len)?;
     // SAFETY: there is room for so many.
     unsafe { elements(program, block.start.as_ptr(), len, input)? };
     let start = block.start.as_ptr();

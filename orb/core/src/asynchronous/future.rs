@@ -95,7 +95,7 @@ impl ObjectRef {
         &self,
     ) -> impl Future<Output = Result<I, SystemException>> + Send + 'static + use<I> {
         let (object, asked) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
-        async move { if asked.await? { Ok(object.unchecked_narrow()) } else { Err(object.is_no::<I>()) } }
+        async move { if asked.await? { Ok(object.unchecked_narrow()) } else { Err(object.is_no(I::REPOSITORY_ID)) } }
     }
 
     fn start<'a>(

@@ -133,8 +133,7 @@ impl<'m> ServerCall<'m> {
     ///
     /// # Errors
     /// BAD_OPERATION for an operation that nobody knows; MARSHAL for unreadable arguments.
-    #[inline(never)]
-    pub fn implicit<S: Servant + ?Sized>(mut self, servant: &S) -> Result<Replied, SystemException> {
+    pub fn implicit(mut self, servant: &dyn Servant) -> Result<Replied, SystemException> {
         match self.operation() {
             "_is_a" => {
                 let id = self.arguments.str()?;

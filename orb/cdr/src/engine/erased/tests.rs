@@ -23,18 +23,48 @@ fn arguments_are_lent_where_they_were_read() {
     ]);
     let input = Decoder::new(&message, Wire::default());
     type All<'m> = (u16, Cow<'m, str>, Cow<'m, [u8]>, Vec<String>, f64);
-    let kept = with_arguments(&input, |(number, text, octets, texts, real): &mut All<'_>| {
+    let serve = |(number, text, octets, texts, real): &mut All<'_>| {
         assert!(matches!(text, Cow::Borrowed("text")));
         assert!(matches!(octets, Cow::Borrowed([1, 2, 3])));
         texts.push(format!("{number} {real}"));
-        Ok::<_, CdrError>(std::mem::take(texts))
-    });
+        std::mem::take(texts)
+    };
+    let kept = upcall(serve, |upcall| upcall.run(&input));
     assert_eq!(kept, Ok(vec!["a".into(), "b".into(), "7 1.5".into()]));
     for len in 0..message.len() {
         let input = Decoder::new(&message[..len], Wire::default());
-        let refused = with_arguments(&input, |_: &mut All<'_>| -> Result<(), CdrError> { panic!("it was cut off") });
+        let refused = upcall(|_: &mut All<'_>| panic!("it was cut off"), |upcall| upcall.run(&input));
         assert!(refused.is_err());
     }
+}
+
+#[test]
+fn there_is_room_for_arguments_of_any_size() {
+    fn sum<const N: usize>() {
+        let numbers: [i64; N] = std::array::from_fn(|nth| nth as i64);
+        let message = octets(&[Value::text("text"), Value::of(&numbers)]);
+        let input = Decoder::new(&message, Wire::default());
+        let serve = |(text, numbers): &mut (String, [i64; N])| (std::mem::take(text), numbers.iter().sum::<i64>());
+        let served = upcall(serve, |upcall| upcall.run(&input));
+        assert_eq!(served, Ok(("text".to_owned(), numbers.iter().sum())));
+    }
+    sum::<1>();
+    sum::<61>();
+    sum::<62>();
+    sum::<1021>();
+    sum::<1022>();
+    sum::<2000>();
+}
+
+#[test]
+fn a_servant_that_panics_leaves_its_arguments_to_be_dropped() {
+    let message = octets(&[Value::text("text")]);
+    let caught = std::panic::catch_unwind(|| {
+        let input = Decoder::new(&message, Wire::default());
+        let serve = |(text,): &mut (String,)| assert_eq!(text, "another", "a servant fails");
+        upcall(serve, |upcall| upcall.run(&input))
+    });
+    assert!(caught.is_err()); // and Miri finds no leak
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Reads how large functions and their data are from a compiled crate.
 //!
-//! Every function and every constant is a section of its own. Functions are told apart by their names; a constant belongs to
-//! the functions that refer to it, directly or through other constants.
+//! Every function and every constant is a section of its own. Where stubs and skeletons begin is told by names. All that can be
+//! reached from there counts, whatever it is called, and nothing else does: a reference type has methods that a stub does not
+//! need, and types have forms that nobody sends.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -19,7 +20,7 @@ use crate::LabError;
 pub struct Sizes {
     /// The functions of the stubs, or the skeleton's.
     pub code: u64,
-    /// Other functions that they need here: what marshals their types.
+    /// Other functions that they need here: what marshals their types, drops them, and what generics were made for them.
     pub helpers: u64,
     /// Constants of both: tables, and texts such as the names of operations.
     pub tables: u64,
@@ -36,31 +37,42 @@ impl Sizes {
 }
 
 /// What a function is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    Code,
-    Helper,
+    /// Where a stub or a skeleton begins: what is reached from here counts.
+    Root,
+    /// Counts if it is reached.
+    Other,
     TypeCode,
     /// What only makes the compiler keep the rest.
     Scaffold,
 }
 
-fn role(name: &str, side: Side) -> Role {
+/// Methods of every reference type that send no request.
+const NO_OPERATIONS: [&str; 3] = ["narrow", "unchecked_narrow", "as_object"];
+
+fn role(name: &str, side: Side, references: &HashSet<&str>) -> Role {
     if name.contains("::scaffold") {
         return Role::Scaffold;
     }
     if name.contains("::Typed>") || name.contains("type_code") || name.contains("_tc::") || name.ends_with("_tc") {
         return Role::TypeCode;
     }
-    // The forms of traits that are derived, and what drops values, belong to the types, whichever engine there is.
-    if name.contains("core::fmt::") || name.contains("drop_in_place") || name.contains("core::clone::Clone>") {
-        return Role::Scaffold;
-    }
-    let is_own = match side {
-        Side::Stub => name.contains("::test_") || name.contains("::stubs::"),
-        Side::Skeleton => name.contains("Skeleton") || name.contains("::dispatch"),
+    let is_root = match side {
+        Side::Stub => method(name).is_some_and(|(of, it)| references.contains(of) && !NO_OPERATIONS.contains(&it)),
+        Side::Skeleton => name.split_once("Skeleton<").is_some_and(|(_, rest)| {
+            let rest = rest.rsplit_once("::Servant>::").map(|(_, method)| method);
+            matches!(rest, Some("dispatch" | "is_a" | "repository_id"))
+        }),
     };
-    if is_own { Role::Code } else { Role::Helper }
+    if is_root { Role::Root } else { Role::Other }
+}
+
+/// The type and the name of a function like `<crate::Type>::name`.
+fn method(name: &str) -> Option<(&str, &str)> {
+    let (of, method) = name.strip_prefix('<')?.rsplit_once(">::")?;
+    let is_plain = !of.contains(['<', ' ']) && !method.contains(':');
+    is_plain.then_some((of, method))
 }
 
 /// The sizes of a compiled crate.
@@ -84,41 +96,54 @@ pub(super) fn sizes(archive: &Path, side: Side) -> Result<Sizes, LabError> {
 }
 
 fn add(sizes: &mut Sizes, file: &File<'_>, side: Side) {
-    let mut roles: HashMap<SectionIndex, Role> = HashMap::new();
+    let names = functions(file);
+    let references: HashSet<&str> = names
+        .values()
+        .filter_map(|name| method(name))
+        .filter_map(|(of, method)| (method == "unchecked_narrow").then_some(of))
+        .collect();
+    let roles: HashMap<SectionIndex, Role> =
+        names.iter().map(|(&index, name)| (index, role(name, side, &references))).collect();
+    let with = |wanted: Role| roles.iter().filter(move |&(_, &role)| role == wanted).map(|(&index, _)| index);
+    // TypeCodes that a type is told with are not what marshals it.
+    let counts = |index| !matches!(roles.get(&index), Some(Role::TypeCode | Role::Scaffold));
+    let counted = reached(file, with(Role::Root), counts);
+    for &index in &counted {
+        let octets = file.section_by_index(index).map_or(0, |section| section.size());
+        match roles.get(&index) {
+            Some(Role::Root) => sizes.code += octets,
+            Some(_) => sizes.helpers += octets,
+            None => sizes.tables += octets,
+        }
+    }
+    let is_of_type_codes = |index| roles.get(&index).is_none_or(|role| *role == Role::TypeCode);
+    let type_codes = reached(file, with(Role::TypeCode), is_of_type_codes);
+    let octets = |index: &SectionIndex| file.section_by_index(*index).map_or(0, |section| section.size());
+    sizes.type_codes += type_codes.difference(&counted).map(octets).sum::<u64>();
+}
+
+/// The functions, by their sections.
+fn functions(file: &File<'_>) -> HashMap<SectionIndex, String> {
+    let mut names = HashMap::new();
     for symbol in file.symbols() {
         let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
         // Sections have symbols of their own, without a name.
-        if name.is_empty() {
-            continue;
-        }
-        if file.section_by_index(section).is_ok_and(|section| section.kind() == SectionKind::Text) {
-            roles.entry(section).or_insert_with(|| role(&format!("{:#}", rustc_demangle::demangle(name)), side));
+        let is_text = file.section_by_index(section).is_ok_and(|section| section.kind() == SectionKind::Text);
+        if is_text && !name.is_empty() {
+            names.entry(section).or_insert_with(|| format!("{:#}", rustc_demangle::demangle(name)));
         }
     }
-    let mut of_code = HashSet::new();
-    let mut of_type_codes = HashSet::new();
-    for (&index, &role) in &roles {
-        let Ok(section) = file.section_by_index(index) else { continue };
-        match role {
-            Role::Code => sizes.code += section.size(),
-            Role::Helper => sizes.helpers += section.size(),
-            Role::TypeCode => sizes.type_codes += section.size(),
-            Role::Scaffold => {}
-        }
-        match role {
-            Role::Code | Role::Helper => constants(file, index, &mut of_code),
-            Role::TypeCode => constants(file, index, &mut of_type_codes),
-            Role::Scaffold => {}
-        }
-    }
-    let octets = |index: &SectionIndex| file.section_by_index(*index).map_or(0, |section| section.size());
-    sizes.tables += of_code.iter().map(octets).sum::<u64>();
-    sizes.type_codes += of_type_codes.difference(&of_code).map(octets).sum::<u64>();
+    names
 }
 
-/// The constants that a section refers to, and theirs.
-fn constants(file: &File<'_>, from: SectionIndex, found: &mut HashSet<SectionIndex>) {
-    let mut open = vec![from];
+/// The functions and constants that some need: themselves, what they refer to, and so on, as far as it `counts`.
+fn reached(
+    file: &File<'_>,
+    from: impl Iterator<Item = SectionIndex>,
+    counts: impl Fn(SectionIndex) -> bool,
+) -> HashSet<SectionIndex> {
+    let mut open: Vec<SectionIndex> = from.collect();
+    let mut found: HashSet<SectionIndex> = open.iter().copied().collect();
     while let Some(index) = open.pop() {
         let Ok(section) = file.section_by_index(index) else { continue };
         for (_, relocation) in section.relocations() {
@@ -130,17 +155,42 @@ fn constants(file: &File<'_>, from: SectionIndex, found: &mut HashSet<SectionInd
                 _ => None,
             };
             let Some(target) = target else { continue };
-            let kind = file.section_by_index(target).map(|section| section.kind());
-            let is_constant = matches!(
-                kind,
-                Ok(SectionKind::ReadOnlyData
-                    | SectionKind::ReadOnlyString
-                    | SectionKind::ReadOnlyDataWithRel
-                    | SectionKind::Data)
-            );
-            if is_constant && found.insert(target) {
+            let is_kept = file.section_by_index(target).is_ok_and(|section| is_code_or_constant(section.kind()));
+            if is_kept && counts(target) && found.insert(target) {
                 open.push(target);
             }
         }
+    }
+    found
+}
+
+fn is_code_or_constant(kind: SectionKind) -> bool {
+    matches!(
+        kind,
+        SectionKind::Text
+            | SectionKind::ReadOnlyData
+            | SectionKind::ReadOnlyString
+            | SectionKind::ReadOnlyDataWithRel
+            | SectionKind::Data
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stubs_are_the_operations_of_references_and_skeletons_the_servants_that_wrap_servants() {
+        let references = HashSet::from(["it::bank::Account"]);
+        let of = |name, side| role(name, side, &references);
+        assert_eq!(of("<it::bank::Account>::deposit", Side::Stub), Role::Root);
+        assert_eq!(of("<it::bank::Account>::deposit::{closure#0}", Side::Stub), Role::Other);
+        assert_eq!(of("<it::bank::Account>::narrow", Side::Stub), Role::Other);
+        assert_eq!(of("<it::bank::Choice>::discriminator", Side::Stub), Role::Other);
+        let skeleton = "<it::bank::AccountSkeleton<alloc::sync::Arc<dyn it::bank::AccountServant>> as spandrel_orb::servant::Servant>::dispatch";
+        assert_eq!(of(skeleton, Side::Skeleton), Role::Root);
+        assert_eq!(of(&format!("{skeleton}::{{closure#0}}"), Side::Skeleton), Role::Other);
+        assert_eq!(of("<it::bank::Entry as spandrel_cdr::value::Decode>::decode", Side::Skeleton), Role::Other);
+        assert_eq!(of("<it::bank::Entry as spandrel_cdr::Typed>::type_code", Side::Stub), Role::TypeCode);
     }
 }
