@@ -51,6 +51,12 @@ enum Role {
 /// Methods of every reference type that send no request.
 const NO_OPERATIONS: [&str; 3] = ["narrow", "unchecked_narrow", "as_object"];
 
+/// The role of a function with these names: equal functions are compiled to one.
+fn role_of_any(names: &[String], side: Side, references: &HashSet<&str>) -> Role {
+    let has = |wanted: Role| names.iter().any(|name| role(name, side, references) == wanted);
+    [Role::Root, Role::Other, Role::TypeCode].into_iter().find(|&wanted| has(wanted)).unwrap_or(Role::Scaffold)
+}
+
 fn role(name: &str, side: Side, references: &HashSet<&str>) -> Role {
     if name.contains("::scaffold") {
         return Role::Scaffold;
@@ -99,11 +105,12 @@ fn add(sizes: &mut Sizes, file: &File<'_>, side: Side) {
     let names = functions(file);
     let references: HashSet<&str> = names
         .values()
+        .flatten()
         .filter_map(|name| method(name))
         .filter_map(|(of, method)| (method == "unchecked_narrow").then_some(of))
         .collect();
     let roles: HashMap<SectionIndex, Role> =
-        names.iter().map(|(&index, name)| (index, role(name, side, &references))).collect();
+        names.iter().map(|(&index, names)| (index, role_of_any(names, side, &references))).collect();
     let with = |wanted: Role| roles.iter().filter(move |&(_, &role)| role == wanted).map(|(&index, _)| index);
     // TypeCodes that a type is told with are not what marshals it.
     let counts = |index| !matches!(roles.get(&index), Some(Role::TypeCode | Role::Scaffold));
@@ -123,14 +130,14 @@ fn add(sizes: &mut Sizes, file: &File<'_>, side: Side) {
 }
 
 /// The functions, by their sections.
-fn functions(file: &File<'_>) -> HashMap<SectionIndex, String> {
-    let mut names = HashMap::new();
+fn functions(file: &File<'_>) -> HashMap<SectionIndex, Vec<String>> {
+    let mut names: HashMap<SectionIndex, Vec<String>> = HashMap::new();
     for symbol in file.symbols() {
         let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
         // Sections have symbols of their own, without a name.
         let is_text = file.section_by_index(section).is_ok_and(|section| section.kind() == SectionKind::Text);
         if is_text && !name.is_empty() {
-            names.entry(section).or_insert_with(|| format!("{:#}", rustc_demangle::demangle(name)));
+            names.entry(section).or_default().push(format!("{:#}", rustc_demangle::demangle(name)));
         }
     }
     names
@@ -182,7 +189,7 @@ mod tests {
     #[test]
     fn stubs_are_the_operations_of_references_and_skeletons_the_servants_that_wrap_servants() {
         let references = HashSet::from(["it::bank::Account"]);
-        let of = |name, side| role(name, side, &references);
+        let of = |name: &str, side| role(name, side, &references);
         assert_eq!(of("<it::bank::Account>::deposit", Side::Stub), Role::Root);
         assert_eq!(of("<it::bank::Account>::deposit::{closure#0}", Side::Stub), Role::Other);
         assert_eq!(of("<it::bank::Account>::narrow", Side::Stub), Role::Other);
