@@ -7,21 +7,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::Options;
 use super::asynchronous::{everything, invocation};
 use super::method::{self, Method, tuple};
 use super::scope;
 use super::types::Scope;
 use crate::model::{DefId, Definition, Interface, Type};
-
-impl Options {
-    /// Whether references have `sendc_` and `sendp_` operations, and interfaces reply handlers and pollers (default: no).
-    #[must_use]
-    pub fn ami(mut self, wanted: bool) -> Self {
-        self.asynchronous.ami = wanted;
-        self
-    }
-}
 
 /// The operations of a reference; `taken` has the names of the others.
 pub(super) fn senders(

@@ -7,44 +7,11 @@ mod tests;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::Options;
+use super::arguments::{decode, encode, wide};
 use super::method::{Method, tuple};
-use super::reference::{decode, encode, wide};
 use super::scope;
 use super::types::Scope;
 use crate::model::{ParameterMode, Type};
-
-/// Which asynchronous forms are written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asynchronous {
-    pub(super) client: bool,
-    pub(super) server: bool,
-    pub(super) ami: bool,
-}
-
-impl Default for Asynchronous {
-    fn default() -> Self {
-        Self { client: true, server: false, ami: false }
-    }
-}
-
-impl Options {
-    /// Whether references have a method `…_async` for each operation, which returns a future (default: yes). They are inlined, so
-    /// that a program pays for those that it calls.
-    #[must_use]
-    pub fn asynchronous_client(mut self, wanted: bool) -> Self {
-        self.asynchronous.client = wanted;
-        self
-    }
-
-    /// Whether each interface has an asynchronous servant trait, whose methods return futures, and a skeleton for it
-    /// (default: no).
-    #[must_use]
-    pub fn asynchronous_server(mut self, wanted: bool) -> Self {
-        self.asynchronous.server = wanted;
-        self
-    }
-}
 
 /// The asynchronous form of each method of a reference; `taken` has the names of the others.
 pub(super) fn methods(scope: Scope<'_, '_>, methods: &[(Ident, Method<'_>)], taken: &mut scope::Scope) -> TokenStream {

@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::padded;
 use super::types::Scope;
 use crate::model::Definition;
 
@@ -12,6 +13,6 @@ pub(super) fn further(scope: Scope<'_, '_>, definition: &Definition) -> TokenStr
         scope.cx.derives.iter().filter(|(name, _)| name.as_ref().is_none_or(|it| *it == definition.scoped_name));
     let paths: Vec<TokenStream> = chosen.filter_map(|(_, path)| path.parse().ok()).collect();
     let derived = (!paths.is_empty()).then(|| quote! { #[derive( #( #paths ),* )] });
-    let padding = scope.cx.padding.derives(scope, definition.id);
+    let padding = padded::derives(scope, definition.id);
     quote! { #derived #padding }
 }

@@ -3,7 +3,8 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
-use super::interpreted::{self, Engine};
+use super::engines::Engine;
+use super::interpreted;
 use super::types::Scope;
 use super::{attributes, docs, fixed, lints, prelude, typed};
 use crate::model::{DefId, Definition, Enum};

@@ -21,7 +21,7 @@ pub(super) fn local(model: &Model) -> HashSet<DefId> {
             DefinitionKind::Interface(body) => {
                 body.bases.iter().for_each(|&base| uses(base));
                 let contents = model.contents(definition.id).iter();
-                contents.filter(|&&id| super::is_method(&model[id])).for_each(|&id| uses(id));
+                contents.filter(|&&id| super::contents::is_method(&model[id])).for_each(|&id| uses(id));
             }
             DefinitionKind::Const(_) => {}
             _ => mentioned(definition, uses),

@@ -66,7 +66,7 @@ pub(super) fn flattened<'m>(cx: &types::Context<'m>, interface: DefId) -> Vec<Me
 
 fn methods<'m>(cx: &types::Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
     let definition = &cx.model[id];
-    if !super::is_method(definition) {
+    if !super::contents::is_method(definition) {
         return Vec::new();
     }
     let names = cx.names.method(id);

@@ -8,15 +8,20 @@
 //! It reads no file and writes none; that belongs to `spandrel-build` and the command line.
 
 mod ami;
+mod arguments;
 mod asynchronous;
 mod attributes;
+mod bad_option;
 mod consts;
+mod contents;
 mod docs;
+mod engines;
 mod enums;
 mod errors;
 mod external;
 mod fixed;
 mod interpreted;
+mod labels;
 mod layout;
 mod lints;
 mod local;
@@ -25,6 +30,7 @@ mod names;
 mod options;
 mod output;
 mod padded;
+mod padding;
 mod plan;
 mod prelude;
 mod reference;
@@ -41,6 +47,7 @@ mod traits;
 mod typed;
 mod types;
 mod unions;
+mod upcall;
 mod value_boxes;
 mod value_links;
 mod values;
@@ -49,9 +56,10 @@ mod words;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::model::{DefId, Definition, DefinitionKind, Interface, Model};
-pub use interpreted::Engine;
-pub use options::{BadOption, Options, Sides};
+use crate::model::{Definition, DefinitionKind, Interface, Model};
+pub use bad_option::BadOption;
+pub use engines::Engine;
+pub use options::{Options, Sides};
 pub use split::SourceFile;
 use types::Scope;
 
@@ -132,20 +140,6 @@ fn own_errors(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
             methods.filter_map(|method| errors::error(scope, &method)).collect()
         }
     }
-}
-
-/// The definitions, each preceded by those made inside a struct or union: Rust has them side by side.
-fn flatten_structs(model: &Model, contents: &[DefId]) -> Vec<DefId> {
-    let nested = |id: DefId| match &model[id].kind {
-        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => flatten_structs(model, &body.contents),
-        DefinitionKind::Union(body) => flatten_structs(model, &body.contents),
-        _ => Vec::new(),
-    };
-    contents.iter().flat_map(|&id| nested(id).into_iter().chain([id])).collect()
-}
-
-fn is_method(definition: &Definition) -> bool {
-    matches!(definition.kind, DefinitionKind::Operation(_) | DefinitionKind::Attribute(_))
 }
 
 #[cfg(test)]

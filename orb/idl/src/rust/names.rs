@@ -230,7 +230,7 @@ impl Naming<'_> {
 
     /// The definitions, each followed by those made inside a struct: Rust has them side by side.
     fn with_nested(&self, contents: &[DefId]) -> Vec<DefId> {
-        super::flatten_structs(self.model, contents)
+        super::contents::flatten_structs(self.model, contents)
     }
 
     fn inside(&self, path: &ModulePath, ident: Ident) -> ModulePath {
@@ -337,7 +337,7 @@ impl Naming<'_> {
 
     fn own_methods(&self, interface: DefId) -> Vec<DefId> {
         let contents = self.model.contents(interface).iter().copied();
-        contents.filter(|&id| super::is_method(&self.model[id])).collect()
+        contents.filter(|&id| super::contents::is_method(&self.model[id])).collect()
     }
 
     /// What is declared inside an interface, and so not to be used for an error.

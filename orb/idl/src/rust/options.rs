@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::asynchronous::Asynchronous;
-use super::interpreted::Engines;
-use super::padded::Chosen;
+use super::bad_option::{BadOption, parse};
+use super::engines::Engines;
+use super::padding::Chosen;
 
 /// What can be chosen about the generated code.
 #[derive(Clone, Debug)]
@@ -23,6 +23,20 @@ pub struct Options {
     /// Modules around everything, outermost first.
     pub(super) prefix: Vec<String>,
     pub(super) ties: bool,
+}
+
+/// Which asynchronous forms are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asynchronous {
+    pub(super) client: bool,
+    pub(super) server: bool,
+    pub(super) ami: bool,
+}
+
+impl Default for Asynchronous {
+    fn default() -> Self {
+        Self { client: true, server: false, ami: false }
+    }
 }
 
 /// Which side of interfaces is written.
@@ -165,15 +179,27 @@ impl Options {
     }
 }
 
-/// The text as what it is to be: kept as text, which every thread may have.
-pub(super) fn parse<T: syn::parse::Parse>(text: &str, expected: &'static str) -> Result<T, BadOption> {
-    syn::parse_str(text).map_err(|_| BadOption { given: text.to_owned(), expected })
-}
+impl Options {
+    /// Whether references have a method `…_async` for each operation, which returns a future (default: yes). They are inlined, so
+    /// that a program pays for those that it calls.
+    #[must_use]
+    pub fn asynchronous_client(mut self, wanted: bool) -> Self {
+        self.asynchronous.client = wanted;
+        self
+    }
 
-/// What was given for an option is not what it takes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is not {expected}")]
-pub struct BadOption {
-    pub(super) given: String,
-    pub(super) expected: &'static str,
+    /// Whether each interface has an asynchronous servant trait, whose methods return futures, and a skeleton for it
+    /// (default: no).
+    #[must_use]
+    pub fn asynchronous_server(mut self, wanted: bool) -> Self {
+        self.asynchronous.server = wanted;
+        self
+    }
+
+    /// Whether references have `sendc_` and `sendp_` operations, and interfaces reply handlers and pollers (default: no).
+    #[must_use]
+    pub fn ami(mut self, wanted: bool) -> Self {
+        self.asynchronous.ami = wanted;
+        self
+    }
 }

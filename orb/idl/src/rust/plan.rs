@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use proc_macro2::Ident;
 
+use super::contents::flatten_structs;
+use super::docs;
 use super::names::ModulePath;
 use super::types::Context;
-use super::{docs, flatten_structs};
 use crate::model::{DefId, DefinitionKind};
 
 /// A part of the output.

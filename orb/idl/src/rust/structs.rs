@@ -3,7 +3,8 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::interpreted::{self, Engine};
+use super::engines::Engine;
+use super::interpreted;
 use super::types::Scope;
 use super::{attributes, docs, fixed, lints, names, padded, typed};
 use crate::model::{Definition, Struct};

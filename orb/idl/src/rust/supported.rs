@@ -12,7 +12,8 @@ pub(super) fn left_out(model: &Model) -> HashSet<DefId> {
     let is_unmapped = |definition: &Definition| matches!(definition.kind, DefinitionKind::Unmapped(_));
     spread(model, is_unmapped, |definition, uses| {
         definition.parent.iter().filter(|&&parent| is_unmapped(&model[parent])).for_each(|&parent| uses(parent));
-        let methods = || model.contents(definition.id).iter().copied().filter(|&id| super::is_method(&model[id]));
+        let methods =
+            || model.contents(definition.id).iter().copied().filter(|&id| super::contents::is_method(&model[id]));
         match &definition.kind {
             DefinitionKind::Interface(body) => body.bases.iter().copied().chain(methods()).for_each(uses),
             DefinitionKind::ValueType(body) => {

@@ -6,8 +6,8 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
+use super::labels;
 use super::types::Scope;
-use super::unions;
 use super::value_links::concrete_base;
 use crate::model::{
     Definition, DefinitionKind, Enum, Interface, Label, Member, Struct, Type, Typedef, Union, ValueBox, ValueType,
@@ -42,7 +42,7 @@ pub(super) fn union(scope: Scope<'_, '_>, definition: &Definition, body: &Union)
         let label = match label {
             Label::Default => quote! { Default },
             label => {
-                let number = unions::number(scope.cx.model, label).unwrap_or(0);
+                let number = labels::number(scope.cx.model, label).unwrap_or(0);
                 let number = Literal::i128_unsuffixed(number);
                 quote! { Value(#number) }
             }

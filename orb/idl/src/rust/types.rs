@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
+use super::engines::Engines;
 use super::external::Externals;
-use super::interpreted::Engines;
 use super::layout::LeafCounts;
 use super::names::{ModulePath, Names, path};
-use super::padded::PaddingTable;
+use super::options::Asynchronous;
+use super::padding::PaddingTable;
 use super::sizes::SizeTable;
 use super::traits::TraitTable;
 use super::value_links::ValueTable;
@@ -27,7 +28,7 @@ pub(super) struct Context<'m> {
     pub(super) sizes: SizeTable,
     pub(super) runtime: syn::Path,
     pub(super) engines: Engines,
-    pub(super) asynchronous: super::asynchronous::Asynchronous,
+    pub(super) asynchronous: Asynchronous,
     /// Macros to derive besides, for a definition of this name or for all.
     pub(super) derives: &'m [(Option<String>, String)],
     /// What has its Rust elsewhere.

@@ -11,8 +11,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::types::Scope;
-use super::{attributes, consts, docs, lints, names, prelude, typed};
-use crate::model::{ConstValue, Definition, DefinitionKind, Label, Member, Model, Primitive, Type, Union};
+use super::{attributes, consts, docs, labels, lints, names, prelude, typed};
+use crate::model::{ConstValue, Definition, Label, Member, Model, Primitive, Type, Union};
 
 /// A union with its codec.
 pub(super) fn union(scope: Scope<'_, '_>, definition: &Definition, body: &Union) -> TokenStream {
@@ -298,7 +298,7 @@ impl<'s, 'm> Plan<'s, 'm> {
 /// A value that no label names: what selects the branch of `default`. None if all are named.
 fn free_value(model: &Model, body: &Union) -> Option<ConstValue> {
     let labels = body.branches.iter().flat_map(|branch| &branch.labels);
-    let named: HashSet<i128> = labels.filter_map(|label| number(model, label)).collect();
+    let named: HashSet<i128> = labels.filter_map(|label| labels::number(model, label)).collect();
     let number = |range: RangeInclusive<i128>| {
         let negative = *range.start()..0;
         (0..=*range.end()).chain(negative).find(|number| !named.contains(number))
@@ -323,22 +323,6 @@ fn free_value(model: &Model, body: &Union) -> Option<ConstValue> {
             let last = enumerators.len() as i128 - 1;
             number(0..=last).map(|number| ConstValue::Enumerator(enumerators[number as usize]))
         }
-        _ => None,
-    }
-}
-
-/// The number of a label among the values of the discriminator's type.
-pub(super) fn number(model: &Model, label: &Label) -> Option<i128> {
-    let Label::Value(value) = label else { return None };
-    match value {
-        ConstValue::Integer(value) => Some(*value),
-        ConstValue::Boolean(value) => Some((*value).into()),
-        ConstValue::Char(octet) => Some((*octet).into()),
-        ConstValue::WideChar(value) => Some(u32::from(*value).into()),
-        ConstValue::Enumerator(id) => match &model[*id].kind {
-            DefinitionKind::Enumerator(body) => Some(body.ordinal.into()),
-            _ => None,
-        },
         _ => None,
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn concrete_base(model: &Model, body: &ValueType) -> Option<DefId> {
 /// Whether its values are their state: nothing that a user would have to write.
 pub(super) fn is_plain(model: &Model, id: DefId) -> bool {
     let Some(body) = model[id].as_value_type() else { return matches!(model[id].kind, DefinitionKind::ValueBox(_)) };
-    let has_methods = |id: &DefId| model.contents(*id).iter().any(|&id| super::is_method(&model[id]));
+    let has_methods = |id: &DefId| model.contents(*id).iter().any(|&id| super::contents::is_method(&model[id]));
     !body.is_abstract
         && !body.is_custom
         && !body.forward_only

@@ -6,8 +6,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::super::method::{self, Method, Parameter};
-use super::super::servant::{Locals, OBJECT_ID, pass, read, reply};
 use super::super::types::Scope;
+use super::super::upcall::{Locals, OBJECT_ID, pass, read, reply};
 use crate::model::{DefId, Definition, Interface};
 
 /// The trait and the skeleton.

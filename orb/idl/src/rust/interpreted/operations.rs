@@ -3,11 +3,12 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::{Engine, has_table};
+use super::has_table;
 use crate::model::{ParameterMode, Type};
+use crate::rust::engines::Engine;
 use crate::rust::method::{Method, Parameter, tuple};
 use crate::rust::types::{Passing, Scope};
-use crate::rust::{reference, scope, servant};
+use crate::rust::{arguments, scope, upcall};
 
 /// The runtime has tuples of up to so many values.
 const MOST_VALUES: usize = 8;
@@ -33,7 +34,7 @@ pub(in crate::rust) fn goes_by_tables(scope: Scope<'_, '_>, method: &Method<'_>)
 pub(in crate::rust) fn stub(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let operation = &method.operation;
-    let wide = reference::wide(scope, method);
+    let wide = arguments::wide(scope, method);
     let sent = method.parameters.iter().filter(|parameter| parameter.is_sent());
     let values = sent.map(|parameter| value(scope, parameter));
     if method.oneway {
@@ -84,7 +85,7 @@ fn store(method: &Method<'_>) -> Option<TokenStream> {
 pub(in crate::rust) fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
     let operation = &method.operation;
-    let (ident, servant) = (&method.ident, servant::servant_path(scope, method.owner));
+    let (ident, servant) = (&method.ident, upcall::servant_path(scope, method.owner));
     let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
     let names = sent.iter().map(|parameter| &parameter.ident);
     let types = sent.iter().map(|parameter| received(scope, parameter));

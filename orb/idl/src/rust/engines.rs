@@ -1,0 +1,89 @@
+//! Which engine marshals what: chosen for everything, and otherwise for what has a name.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use super::bad_option::BadOption;
+
+/// A marshaling engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// Straight-line code for each type: the fastest, and the largest.
+    #[default]
+    Compiled,
+    /// A table for each type, and one interpreter for all.
+    Interpretive,
+    /// Both: a type begins with its table, and goes over to its code once it has been used often.
+    Adaptive,
+}
+
+impl FromStr for Engine {
+    type Err = BadOption;
+
+    fn from_str(name: &str) -> Result<Self, BadOption> {
+        match name {
+            "compiled" => Ok(Self::Compiled),
+            "interpretive" => Ok(Self::Interpretive),
+            "adaptive" => Ok(Self::Adaptive),
+            _ => Err(BadOption {
+                given: name.to_owned(),
+                expected: "a marshaling engine: compiled, interpretive or adaptive",
+            }),
+        }
+    }
+}
+
+/// The engine of everything, and those of some modules, interfaces and types by their scoped names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Engines {
+    default: Engine,
+    named: BTreeMap<String, Engine>,
+}
+
+impl Engines {
+    /// Takes `ENGINE` or `Scoped::Name=ENGINE`.
+    pub(super) fn choose(&mut self, choice: &str) -> Result<(), BadOption> {
+        match choice.split_once('=') {
+            None => self.default = choice.parse()?,
+            Some((name, engine)) => {
+                let name = name.trim_start_matches("::").to_owned();
+                self.named.insert(name, engine.parse()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The engine of what has this scoped name: that of the innermost scope around it for which one was chosen.
+    pub(super) fn of(&self, scoped_name: &str) -> Engine {
+        let mut name = scoped_name;
+        loop {
+            if let Some(&engine) = self.named.get(name) {
+                return engine;
+            }
+            match name.rsplit_once("::") {
+                Some((around, _)) => name = around,
+                None => return self.default,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_choice_holds() {
+        let mut engines = Engines::default();
+        for choice in ["interpretive", "Bank::Account=adaptive", "::Bank::Account::Entry=compiled"] {
+            engines.choose(choice).expect("an engine");
+        }
+        assert_eq!(engines.of("Bank"), Engine::Interpretive);
+        assert_eq!(engines.of("Bank::AccountBook"), Engine::Interpretive);
+        assert_eq!(engines.of("Bank::Account"), Engine::Adaptive);
+        assert_eq!(engines.of("Bank::Account::Kind"), Engine::Adaptive);
+        assert_eq!(engines.of("Bank::Account::Entry"), Engine::Compiled);
+        let error = engines.choose("Bank=fast").expect_err("no engine");
+        assert_eq!(error.to_string(), "`fast` is not a marshaling engine: compiled, interpretive or adaptive");
+    }
+}

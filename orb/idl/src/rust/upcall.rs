@@ -1,0 +1,85 @@
+//! How a skeleton reads arguments, passes them to a servant, and writes what it returns.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::method::{Method, Parameter, tuple};
+use super::structs::sequence;
+use super::types::{Passing, Scope};
+use crate::model::{DefId, ParameterMode};
+
+/// The repository id that every object answers to (CORBA 3.3 Part 1, 8.3.4).
+pub(super) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+
+/// Locals of one arm, named so that no parameter hides them.
+pub(super) struct Locals {
+    pub(super) call: Ident,
+    pub(super) input: Ident,
+    out: Ident,
+    result: Ident,
+    pub(super) error: Ident,
+}
+
+impl Locals {
+    pub(super) fn new(method: &Method<'_>) -> Self {
+        let mut scope = method.locals.clone();
+        let mut take = |name| scope.take(name);
+        Self {
+            call: take("call"),
+            input: take("input"),
+            out: take("out"),
+            result: take("result"),
+            error: take("error"),
+        }
+    }
+
+    /// The pattern for what the servant returns; none for nothing.
+    pub(super) fn returned(&self, method: &Method<'_>) -> Option<TokenStream> {
+        let result = method.result.map(|_| &self.result);
+        let parts: Vec<&Ident> = result.into_iter().chain(method.outs().map(|out| &out.ident)).collect();
+        (!parts.is_empty()).then(|| tuple(&parts))
+    }
+}
+
+pub(super) fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Ident) -> TokenStream {
+    let rt = scope.rt();
+    let Parameter { ident, mode, ty } = parameter;
+    let owned = scope.owned(ty);
+    match (mode, scope.cx.passing(ty)) {
+        (ParameterMode::InOut, _) => quote! { let mut #ident: #owned = #rt::Decode::decode(&mut #input)?; },
+        (_, Passing::Text) => quote! { let #ident = #input.str()?; },
+        (_, Passing::Slice) => {
+            let element = scope.element(ty);
+            quote! { let #ident = <#element as #rt::Decode>::lend(&mut #input)?; }
+        }
+        _ => quote! { let #ident: #owned = #rt::Decode::decode(&mut #input)?; },
+    }
+}
+
+pub(super) fn pass(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) -> TokenStream {
+    match (mode, scope.cx.passing(ty)) {
+        (ParameterMode::InOut, _) => quote! { &mut #ident },
+        (_, Passing::Value) => quote! { #ident },
+        (_, Passing::Reference) => quote! { #ident.as_ref() },
+        (_, Passing::Text | Passing::WideText | Passing::Slice | Passing::Borrowed) => quote! { &#ident },
+    }
+}
+
+/// The return value, then `inout` and `out` parameters in the order of their declaration (CORBA 3.3 Part 2, 9.4.3).
+pub(super) fn reply(scope: Scope<'_, '_>, method: &Method<'_>, locals: &Locals) -> TokenStream {
+    let rt = scope.rt();
+    let Locals { call, out, result, .. } = locals;
+    let result = method.result.map(|_| result);
+    let parameters = method.parameters.iter().filter(|parameter| parameter.is_returned());
+    let values: Vec<&Ident> = result.into_iter().chain(parameters.map(|parameter| &parameter.ident)).collect();
+    let steps = sequence(&values, |value| quote! { #rt::Encode::encode(&#value, #out) });
+    match values.len() {
+        0 => quote! { #call.reply(|_out| Ok(())) },
+        1 => quote! { #call.reply(|#out| #steps) },
+        _ => quote! { #call.reply(|#out| { #steps }) },
+    }
+}
+
+pub(super) fn servant_path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
+    scope.beside(interface, &scope.cx.names.interface(interface).servant)
+}
