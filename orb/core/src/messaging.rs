@@ -157,31 +157,16 @@ trait PendingReply: Pollable {
 /// A reply of known types.
 struct Pending<R, E> {
     bell: Arc<Bell>,
-    reply: Mutex<Stage<R, E>>,
-}
-
-enum Stage<R, E> {
-    Waiting(AsyncReply<R, E>),
-    Ready(Result<R, E>),
-    Taken,
+    /// None once it was taken.
+    reply: Mutex<Option<AsyncReply<R, E>>>,
 }
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
-    /// True if there is a result now.
+    /// True if there is a result now. It is not read here: that may run what the program has registered, and a lock is held.
     fn look(&self) -> Result<bool, SystemException> {
-        let mut stage = self.reply.lock();
-        if let Stage::Waiting(reply) = &mut *stage {
-            let waker = Waker::from(Arc::clone(&self.bell));
-            match Pin::new(reply).poll(&mut Context::from_waker(&waker)) {
-                Poll::Pending => return Ok(false),
-                Poll::Ready(outcome) => *stage = Stage::Ready(outcome),
-            }
-        }
-        match &*stage {
-            Stage::Taken => Err(SystemException::object_not_exist(0, CompletionStatus::Yes)
-                .with_detail("the reply was taken from its poller before")),
-            _ => Ok(true),
-        }
+        let reply = self.reply.lock();
+        let reply = reply.as_ref().ok_or_else(taken_before)?;
+        Ok(reply.has_come(&Waker::from(Arc::clone(&self.bell))))
     }
 
     fn take(&self, timeout: u32) -> Result<R, E> {
@@ -192,13 +177,18 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pending<R, E> {
             };
             return Err(exception.with_detail("the reply has not come yet").into());
         }
-        let mut stage = self.reply.lock();
-        match std::mem::replace(&mut *stage, Stage::Taken) {
-            Stage::Ready(outcome) => outcome,
-            // Another thread was quicker.
-            _ => Err(SystemException::object_not_exist(0, CompletionStatus::Yes).into()),
+        // None if another thread was quicker.
+        let mut reply = self.reply.lock().take().ok_or_else(taken_before)?;
+        match Pin::new(&mut reply).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => Err(SystemException::internal(0, CompletionStatus::Maybe).into()),
         }
     }
+}
+
+fn taken_before() -> SystemException {
+    SystemException::object_not_exist(0, CompletionStatus::Yes)
+        .with_detail("the reply was taken from its poller before")
 }
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pollable for Pending<R, E> {
@@ -212,7 +202,11 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pollable for Pending
     }
 
     fn announce(&self, bell: &Arc<Bell>) {
-        self.bell.others.lock().push(Arc::clone(bell));
+        let mut others = self.bell.others.lock();
+        if !others.iter().any(|other| Arc::ptr_eq(other, bell)) {
+            others.push(Arc::clone(bell));
+        }
+        drop(others);
         // Polled anew, so that it rings from now on.
         if !matches!(self.look(), Ok(false)) {
             bell.ring();
@@ -243,7 +237,7 @@ impl Poller {
         operation: &'static str,
         reply: AsyncReply<R, E>,
     ) -> Self {
-        let pending = Pending { bell: Arc::default(), reply: Mutex::new(Stage::Waiting(reply)) };
+        let pending = Pending { bell: Arc::default(), reply: Mutex::new(Some(reply)) };
         Self { target: target.clone(), operation, pending: Arc::new(pending) }
     }
 

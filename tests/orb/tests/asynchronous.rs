@@ -186,7 +186,7 @@ fn time_outs_hold() {
     let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(50))));
     let error = block_on(limited.hold_async(1)).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
-    assert_eq!(block_on(limited.add_async(1, 1)).unwrap(), 2, "on another connection");
+    assert_eq!(block_on(target.add_async(1, 1)).unwrap(), 2, "on another connection");
     server.probe.open(1);
 }
 

@@ -3,6 +3,9 @@
 use std::{
     collections::HashSet,
     future::poll_fn,
+    io::Write,
+    net::{Shutdown, TcpStream},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -14,12 +17,14 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall, SystemException,
+    CompletionStatus, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall, SystemException,
     SystemExceptionKind, Task,
 };
+use spandrel_cdr::{CdrError, Encoder, Wire};
+use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     probe::{Refused, Target, TargetAsyncServant, TargetAsyncSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, in_background, kind_and_completion},
+    support::{PATIENCE, block_on, in_background, kind_and_completion, read_message},
 };
 
 /// Gates that futures wait at.
@@ -86,9 +91,14 @@ impl Drop for Held<'_> {
     }
 }
 
+/// A gate that is open.
+const OPEN: u32 = 101;
+/// The gate of notes that say `[1]`.
+const NOTES: u32 = 102;
+
 struct Patient {
     gates: Arc<Gates>,
-    notes: AtomicUsize,
+    notes: Arc<AtomicUsize>,
 }
 
 impl TargetAsyncServant for Patient {
@@ -127,7 +137,8 @@ impl TargetAsyncServant for Patient {
         panic!("as asked")
     }
 
-    async fn note(&self, _data: &[u8]) -> Result<(), SystemException> {
+    async fn note(&self, data: &[u8]) -> Result<(), SystemException> {
+        self.gates.pass(if data == [1] { NOTES } else { OPEN }).await;
         self.notes.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
@@ -164,15 +175,17 @@ struct Server {
     orb: Orb,
     object: ObjectRef,
     gates: Arc<Gates>,
+    notes: Arc<AtomicUsize>,
 }
 
 impl Server {
     fn with(builder: OrbBuilder) -> Self {
         let orb = builder.build();
-        let gates = Arc::<Gates>::default();
-        let patient = Patient { gates: Arc::clone(&gates), notes: AtomicUsize::new(0) };
+        let (gates, notes) = (Arc::<Gates>::default(), Arc::<AtomicUsize>::default());
+        gates.open(OPEN);
+        let patient = Patient { gates: Arc::clone(&gates), notes: Arc::clone(&notes) };
         let object = Poa::root(&orb).unwrap().activate(TargetAsyncSkeleton::new(patient)).unwrap();
-        Self { orb, object, gates }
+        Self { orb, object, gates, notes }
     }
 
     fn client_with(&self, builder: OrbBuilder) -> Target {
@@ -209,7 +222,7 @@ fn it_answers_like_any_other() {
         }
         assert_eq!(target.fail(3).unwrap_err().minor(), 3);
         assert_eq!(target.panic().unwrap_err().kind(), SystemExceptionKind::Unknown);
-        target.note(&[1]).unwrap();
+        target.note(&[2]).unwrap();
         let end = Instant::now() + PATIENCE;
         while target.count().unwrap() == 0 {
             assert!(Instant::now() < end, "the one-way was never served");
@@ -348,6 +361,177 @@ fn another_thread_may_answer_and_one_that_does_not_is_noticed() {
     let error = target.ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::NoResponse, CompletionStatus::Maybe), "{error}");
     orb.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_one_way_is_served_though_its_client_has_left() {
+    everywhere(|builder| {
+        let server = Server::with(builder);
+        let (gates, notes) = (Arc::clone(&server.gates), Arc::clone(&server.notes));
+        let mut stream = connect(&server.object);
+        // Held up until the client is gone: a two-way beside it is given up then.
+        stream
+            .write_all(&request(&server.object, 1, ResponseFlags::NONE, "note", |out| out.octet_sequence(&[1])))
+            .unwrap();
+        let hold = request(&server.object, 2, ResponseFlags::TWO_WAY, "hold", |out| {
+            out.u32(1);
+            Ok(())
+        });
+        stream.write_all(&hold).unwrap();
+        gates.await_that(|state| state.held == 2);
+        drop(stream);
+        gates.await_that(|state| state.held == 1 && state.dropped == 1);
+        assert_eq!(notes.load(Ordering::SeqCst), 0);
+        gates.open(NOTES);
+        let end = Instant::now() + PATIENCE;
+        while notes.load(Ordering::SeqCst) == 0 {
+            assert!(Instant::now() < end, "the one-way was never served");
+            thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn shutdown_does_not_wait_for_one_ways_for_ever() {
+    everywhere(|builder| {
+        let server = Server::with(builder.shutdown_timeout(Duration::from_millis(100)));
+        let target = server.client();
+        target.note(&[1]).unwrap();
+        server.gates.await_that(|state| state.held == 1);
+        server.orb.shutdown(true).unwrap();
+        server.gates.await_that(|state| state.held == 0);
+        assert_eq!(server.notes.load(Ordering::SeqCst), 0);
+    });
+}
+
+/// What may go wrong between an upcall and its answer.
+struct Clumsy;
+
+impl Servant for Clumsy {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Clumsy:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let failure = || SystemException::bad_param(77, CompletionStatus::Yes);
+        if operation == "ping" {
+            return call.reply(|_| Ok(()));
+        }
+        let empty = |call: ServerCall<'_>| call.reply(|_| Ok(()));
+        let (call, replied) = call.defer()?;
+        match operation {
+            "fails_after_deferring" => return Err(failure()),
+            "panics_after_deferring" => panic!("as asked"),
+            "answers_twice" => drop((call.answer(empty)?, call.answer(empty)?)),
+            "answers_inside_of_an_answer" => {
+                let both = call.answer(|outer| {
+                    let _ = call.answer(empty)?;
+                    empty(outer)
+                });
+                call.end(both);
+            }
+            "answers_and_fails" => {
+                let both = call.answer(|call| empty(call).and(Err(failure())));
+                call.end(both);
+            }
+            "fails_and_answers" => {
+                call.answer(|_| Err(failure())).unwrap_err();
+                let answered = call.answer(empty);
+                call.end(answered);
+            }
+            "panics_in_an_answer" => {
+                let panicked = catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("as asked"))));
+                assert!(panicked.is_err());
+                call.end(Err(failure()));
+            }
+            _ => call.end(Err(failure())),
+        }
+        Ok(replied)
+    }
+}
+
+#[test]
+fn whatever_goes_wrong_a_request_is_answered_once() {
+    everywhere(|builder| {
+        let orb = builder.build();
+        let object = Poa::root(&orb).unwrap().activate(Clumsy).unwrap();
+        let mut stream = connect(&object);
+        let operations = [
+            "fails_after_deferring",
+            "panics_after_deferring",
+            "answers_twice",
+            "answers_inside_of_an_answer",
+            "answers_and_fails",
+            "fails_and_answers",
+            "panics_in_an_answer",
+            "fails",
+        ];
+        for (id, operation) in (0..).step_by(2).zip(operations) {
+            for (id, operation) in [(id, operation), (id + 1, "ping")] {
+                let request = request(&object, id, ResponseFlags::TWO_WAY, operation, |_| Ok(()));
+                stream.write_all(&request).unwrap();
+            }
+            let mut ids = [answered(&mut stream), answered(&mut stream)];
+            ids.sort_unstable();
+            assert_eq!(ids, [id, id + 1], "{operation}");
+        }
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert!(read_message(&mut stream).is_err(), "that was all");
+        orb.shutdown(true).unwrap();
+    });
+}
+
+#[test]
+fn a_spawner_that_takes_no_tasks_has_each_request_answered_once() {
+    let refuse: [fn(Task); 2] = [|task| drop(task), |_| panic!("as asked")];
+    for refuse in refuse {
+        let server = Server::with(Orb::builder().spawner(refuse));
+        let mut stream = connect(&server.object);
+        for id in 0..3 {
+            stream.write_all(&request(&server.object, id, ResponseFlags::TWO_WAY, "ping", |_| Ok(()))).unwrap();
+            assert_eq!(answered(&mut stream), id);
+        }
+        let error = server.client().ping().unwrap_err();
+        assert!(matches!(error.kind(), SystemExceptionKind::NoResponse | SystemExceptionKind::Unknown), "{error}");
+    }
+}
+
+/// A connection to the object's server that is no ORB's.
+fn connect(object: &ObjectRef) -> TcpStream {
+    let profile = profile_of(object);
+    let stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn profile_of(object: &ObjectRef) -> IiopProfile {
+    IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap()
+}
+
+fn request(
+    object: &ObjectRef,
+    id: u32,
+    response: ResponseFlags,
+    operation: &str,
+    encode: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>,
+) -> Vec<u8> {
+    let template = RequestTemplate::new(Wire::default(), &profile_of(object).object_key);
+    let mut out = Encoder::new(Wire::default());
+    let body = template.begin(&mut out, id, response, operation, &[]);
+    encode(&mut out).unwrap();
+    body.end(&mut out).unwrap();
+    out.to_vec()
+}
+
+/// The id of the request that the next message replies to.
+fn answered(stream: &mut TcpStream) -> u32 {
+    let message = read_message(stream).unwrap();
+    assert_eq!(message[7], 1, "a reply");
+    u32::from_ne_bytes(message[12..16].try_into().unwrap())
 }
 
 #[test]

@@ -114,18 +114,31 @@ impl Call {
 
     /// Its outcome, once.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
-        let mut state = self.state.lock();
-        if let Some(outcome) = state.outcome.take() {
-            return Poll::Ready(outcome);
+        if !self.has_ended(waker) {
+            return Poll::Pending;
         }
-        let old = match &mut state.waker {
-            Some(old) if old.will_wake(waker) => None,
-            other => other.replace(waker.clone()),
-        };
+        let outcome = self.state.lock().outcome.take();
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// True if there is an outcome now; if not, `waker` will be woken when there is.
+    pub(super) fn has_ended(&self, waker: &Waker) -> bool {
+        let state = self.state.lock();
+        if state.outcome.is_some() {
+            return true;
+        }
+        if state.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            return false;
+        }
         drop(state);
-        // Outside of the lock, since it may be anybody's code.
-        drop(old);
-        Poll::Pending
+        // Made, and the old one dropped, outside of the lock, since both are anybody's code.
+        let waker = waker.clone();
+        let mut state = self.state.lock();
+        let has_ended = state.outcome.is_some();
+        let unused = if has_ended { Some(waker) } else { state.waker.replace(waker) };
+        drop(state);
+        drop(unused);
+        has_ended
     }
 
     /// Nobody is interested any more.

@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use spandrel_cdr::{CdrError, Decoder, Encoder, Wire};
@@ -118,6 +118,16 @@ impl<R, E> AsyncReply<R, E> {
     fn new(started: Result<Arc<Call>, SystemException>, decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>) -> Self {
         let state = started.map_or_else(State::Failed, State::Waiting);
         Self { state, decode, error: std::marker::PhantomData }
+    }
+}
+
+impl<R, E> AsyncReply<R, E> {
+    /// True if polling it would be the end of it; if not, `waker` will be woken when it would. Reads nothing of the answer.
+    pub(crate) fn has_come(&self, waker: &Waker) -> bool {
+        match &self.state {
+            State::Waiting(call) => call.has_ended(waker),
+            State::Failed(_) | State::Told => true,
+        }
     }
 }
 

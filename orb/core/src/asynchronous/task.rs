@@ -67,15 +67,20 @@ impl Wake for Running {
             Stage::Due | Stage::DueAgain => return,
         }
         drop(state);
-        let running = Arc::clone(&self);
         // Where the reactor has too much to do, or has ended, it is done here.
-        if self.registry.execute(move |_| running.poll()).is_err() {
+        if !self.enqueue() {
             self.poll();
         }
     }
 }
 
 impl Running {
+    /// Has it polled as a job; false if the reactor takes no more of them.
+    fn enqueue(self: &Arc<Self>) -> bool {
+        let running = Arc::clone(self);
+        self.registry.execute(move |_| running.poll()).is_ok()
+    }
+
     fn poll(self: &Arc<Self>) {
         let waker = Waker::from(Arc::clone(self));
         loop {
@@ -93,6 +98,12 @@ impl Running {
             state.task = Some(task);
             if state.stage == Stage::Polled {
                 state.stage = Stage::Waiting;
+                return;
+            }
+            state.stage = Stage::Due;
+            drop(state);
+            // After what else is due: it may be waiting for just that, and have only given way.
+            if self.enqueue() {
                 return;
             }
         }

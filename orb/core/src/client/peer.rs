@@ -154,12 +154,19 @@ impl Peer {
             return Ok(Lease { peer: self, connection, fresh: false });
         }
         let opened = connect().map(Arc::new);
-        self.settle(&opened, timeout.is_some(), 1);
+        self.settle(&opened, timeout.is_some(), 1, None);
         Ok(Lease { peer: self, connection: opened?, fresh: true })
     }
 
     /// Tells everybody what came of opening a connection. `is_limited`: a time-out may be that of the one who opened it.
-    fn settle(&self, opened: &Result<Arc<ClientConnection>, CallFailure>, is_limited: bool, users: usize) {
+    /// `opener`: the asynchronous call that it was opened for, which was there before those that are parked.
+    fn settle(
+        &self,
+        opened: &Result<Arc<ClientConnection>, CallFailure>,
+        is_limited: bool,
+        users: usize,
+        opener: Option<Arc<dyn Awaiting>>,
+    ) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
         let mut outcome = Ok(());
@@ -177,6 +184,9 @@ impl Peer {
         let parked = std::mem::take(&mut pool.parked);
         drop(pool);
         self.opened.notify_all();
+        if let Some(opener) = opener {
+            opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone));
+        }
         for call in parked {
             call.opened(outcome.clone());
         }
@@ -213,7 +223,7 @@ impl Peer {
                 .with_detail(|| format!("no thread to connect to {} in", self.name))
                 .with_source(error);
             let failure = CallFailure::new(exception);
-            self.settle(&Err(failure.clone()), false, 0);
+            self.settle(&Err(failure.clone()), false, 0, None);
             return Err(failure);
         }
         Ok(Leasing::Parked)
@@ -223,8 +233,7 @@ impl Peer {
     #[cfg(feature = "asynchronous")]
     fn open_for(self: &Arc<Self>, opener: Arc<dyn Awaiting>, timeout: Option<Duration>) {
         let opened = self.connect(timeout).map(Arc::new);
-        self.settle(&opened, timeout.is_some(), 0);
-        opener.opened(opened.map(drop));
+        self.settle(&opened, timeout.is_some(), 0, Some(opener));
     }
 
     /// A call waits for a connection no longer.

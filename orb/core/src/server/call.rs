@@ -15,7 +15,7 @@ use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scrat
 pub(super) struct Asked<'m> {
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
-    /// Set once an answer was sent: a servant that fails after that gets no second one.
+    /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
     pub(super) is_answered: AtomicBool,
 }
 
@@ -54,6 +54,11 @@ impl<'m> ServerCall<'m> {
 
     pub(super) fn request_id(&self) -> u32 {
         self.asked.header.request_id
+    }
+
+    /// It will be answered, or not, by whoever has it then: what comes of its upcall is no answer any more.
+    pub(super) fn note_deferred(&self) {
+        self.asked.is_answered.store(true, Ordering::Relaxed);
     }
 
     /// Where the arguments begin, or what has not been read of them.

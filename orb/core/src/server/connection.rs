@@ -24,7 +24,7 @@ pub(super) use seat::{Ready, Seat};
 
 use super::{
     call::{Asked, ServerCall, answer_exception, panicked},
-    deferred::Deferred,
+    deferred::{Cancelled, Deferred},
     link::Link,
     threads,
 };
@@ -199,7 +199,7 @@ impl ServerConnection {
                 // Advisory (9.4.4): a request whose upcall runs is answered all the same.
                 let cancelled = CancelRequest::decode(&mut self.decoder(message))?;
                 self.reader.lock().cancel(cancelled.request_id);
-                self.cancel_deferred(Some(cancelled.request_id));
+                self.cancel_deferred(Cancelled::Request(cancelled.request_id));
                 Ok(Served::Continue)
             }
             MessageType::CloseConnection => Err(ReadError::EndOfFile),

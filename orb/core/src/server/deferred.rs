@@ -7,6 +7,7 @@ use std::{
     collections::HashMap,
     fmt,
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -22,7 +23,7 @@ use super::{
     ServerConnection,
     call::{Asked, ServerCall, answer_exception, panicked},
 };
-use crate::{Replied, asynchronous::Task, orb::UpcallScope};
+use crate::{Replied, Spawn, orb::UpcallScope};
 
 /// Deferred calls of one connection. A client that sends more has them refused.
 const MAX_DEFERRED: usize = 1024;
@@ -30,8 +31,25 @@ const MAX_DEFERRED: usize = 1024;
 /// The deferred calls of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
-    calls: HashMap<u64, (u32, Arc<Cancellation>)>,
+    calls: HashMap<u64, Entry>,
     next: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    request_id: u32,
+    /// Nobody ever waits for the answer to a one-way: that its client left says nothing.
+    is_one_way: bool,
+    cancellation: Arc<Cancellation>,
+}
+
+/// Which deferred calls are given up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Cancelled {
+    Request(u32),
+    /// Whoever waits for answers is gone.
+    Awaited,
+    All,
 }
 
 /// Whether somebody still waits for the answer.
@@ -46,15 +64,22 @@ impl Cancellation {
         self.is_cancelled.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().take();
         if let Some(waker) = waker {
-            waker.wake();
+            // It is an executor's code, and this thread reads for others.
+            let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            if woken.is_err() {
+                tracing::error!("a waker panicked");
+            }
         }
     }
 
     /// True once it is cancelled; the task is woken when it is.
     fn poll(&self, waker: &Waker) -> bool {
-        let mut place = self.waker.lock();
-        if !place.as_ref().is_some_and(|old| old.will_wake(waker)) {
-            *place = Some(waker.clone());
+        let is_known = self.waker.lock().as_ref().is_some_and(|old| old.will_wake(waker));
+        if !is_known {
+            // Made, and the old one dropped, outside of the lock, since both are anybody's code.
+            let waker = waker.clone();
+            let old = self.waker.lock().replace(waker);
+            drop(old);
         }
         // Looked at afterwards: who cancels takes the waker after that.
         self.is_cancelled.load(Ordering::SeqCst)
@@ -82,7 +107,8 @@ impl ServerCall<'_> {
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
         let connection = self.connection().shared();
         let cancellation = Arc::<Cancellation>::default();
-        let key = connection.enter_deferred(self.request_id(), &cancellation)?;
+        let key = connection.enter_deferred(self.request_id(), !self.is_response_expected(), &cancellation)?;
+        self.note_deferred();
         let (message, body) = (self.message().clone(), self.body());
         let is_over = AtomicBool::new(false);
         Ok((DeferredCall { connection, message, body, key, cancellation, is_over }, Replied(())))
@@ -97,17 +123,19 @@ impl ServerCall<'_> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        let orb = self.connection().orb().clone();
+        let workers;
+        let spawner: &dyn Spawn = match &orb.settings().serving.spawner {
+            Some(spawner) => &*spawner.0,
+            None => {
+                // Before it is deferred: a deferred call that is dropped is answered by that.
+                workers = orb.server().pool().workers().map_err(no_threads)?;
+                &workers
+            }
+        };
         let (call, replied) = self.defer()?;
-        let (orb, cancellation) = (call.connection.orb().clone(), Arc::clone(&call.cancellation));
-        let task: Task = Box::pin(Serving { cancellation, task: Box::pin(serve(call)) });
-        match &orb.settings().serving.spawner {
-            Some(spawner) => spawner.0.spawn(task),
-            None => orb.server().pool().run(task).map_err(|error| {
-                SystemException::no_resources(0, CompletionStatus::No)
-                    .with_detail("no threads for asynchronous servants")
-                    .with_source(error)
-            })?,
-        }
+        let cancellation = Arc::clone(&call.cancellation);
+        spawner.spawn(Box::pin(Serving { cancellation, task: Box::pin(serve(call)) }));
         Ok(replied)
     }
 }
@@ -155,17 +183,16 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        if self.is_cancelled() || self.is_over.load(Ordering::SeqCst) {
-            return Ok(Replied(()));
-        }
         let mut arguments = self.connection.decoder(&self.message);
         let header = RequestHeader::decode(&mut arguments)?;
         let asked = Asked::new(&header, self.message.header.version);
-        let replied = how(ServerCall::new(&self.connection, &self.message, &asked, arguments));
-        if replied.is_ok() {
-            self.is_over.store(true, Ordering::SeqCst);
+        if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
+            return Ok(Replied(()));
         }
-        replied
+        let attempt = Attempt { is_over: &self.is_over, asked: &asked };
+        let replied = how(ServerCall::new(&self.connection, &self.message, &asked, arguments))?;
+        std::mem::forget(attempt);
+        Ok(replied)
     }
 
     /// Ends the call: an error is answered with.
@@ -185,6 +212,20 @@ impl DeferredCall {
     fn operation(&self) -> String {
         let header = RequestHeader::decode(&mut self.connection.decoder(&self.message));
         header.map_or_else(|_| String::new(), |header| header.operation.to_string())
+    }
+}
+
+/// The time in which a call is being answered. If that fails before anything was sent, it may be tried again.
+struct Attempt<'c> {
+    is_over: &'c AtomicBool,
+    asked: &'c Asked<'c>,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.asked.is_answered.load(Ordering::Relaxed) {
+            self.is_over.store(false, Ordering::SeqCst);
+        }
     }
 }
 
@@ -208,20 +249,35 @@ impl fmt::Debug for DeferredCall {
     }
 }
 
+fn no_threads(error: std::io::Error) -> SystemException {
+    SystemException::no_resources(0, CompletionStatus::No)
+        .with_detail("no threads for asynchronous servants")
+        .with_source(error)
+}
+
 impl Deferred {
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Those whose answers nobody waits for: of one request, or all. To be told outside of the lock.
-    fn cancelled(&self, request_id: Option<u32>) -> Vec<Arc<Cancellation>> {
-        let calls = self.calls.values().filter(|(id, _)| request_id.is_none_or(|wanted| wanted == *id));
-        calls.map(|(_, cancellation)| Arc::clone(cancellation)).collect()
+    /// To be told outside of the lock.
+    fn cancelled(&self, which: Cancelled) -> Vec<Arc<Cancellation>> {
+        let calls = self.calls.values().filter(|entry| match which {
+            Cancelled::Request(request_id) => !entry.is_one_way && entry.request_id == request_id,
+            Cancelled::Awaited => !entry.is_one_way,
+            Cancelled::All => true,
+        });
+        calls.map(|entry| Arc::clone(&entry.cancellation)).collect()
     }
 }
 
 impl ServerConnection {
-    fn enter_deferred(&self, request_id: u32, cancellation: &Arc<Cancellation>) -> Result<u64, SystemException> {
+    fn enter_deferred(
+        &self,
+        request_id: u32,
+        is_one_way: bool,
+        cancellation: &Arc<Cancellation>,
+    ) -> Result<u64, SystemException> {
         let mut deferred = self.deferred.lock();
         if deferred.calls.len() >= MAX_DEFERRED {
             return Err(SystemException::transient(0, CompletionStatus::No)
@@ -229,7 +285,12 @@ impl ServerConnection {
         }
         let key = deferred.next;
         deferred.next += 1;
-        deferred.calls.insert(key, (request_id, Arc::clone(cancellation)));
+        deferred.calls.insert(key, Entry { request_id, is_one_way, cancellation: Arc::clone(cancellation) });
+        drop(deferred);
+        // Looked at afterwards: who reads to the end cancels what it finds there after that.
+        if !is_one_way && self.is_read_out() {
+            cancellation.cancel();
+        }
         Ok(key)
     }
 
@@ -240,9 +301,9 @@ impl ServerConnection {
         self.after_deferred();
     }
 
-    /// The client waits no longer for the answer to this request, or to any.
-    pub(super) fn cancel_deferred(&self, request_id: Option<u32>) {
-        let cancelled = self.deferred.lock().cancelled(request_id);
+    /// Nobody waits any longer for these answers.
+    pub(super) fn cancel_deferred(&self, which: Cancelled) {
+        let cancelled = self.deferred.lock().cancelled(which);
         for cancellation in cancelled {
             cancellation.cancel();
         }

@@ -23,7 +23,10 @@ use super::{
     connection::{Ready, Seat},
     threads,
 };
-use crate::asynchronous::task::{self, Task};
+use crate::{
+    Spawn,
+    asynchronous::task::{self, Task},
+};
 
 /// Threads that run the reactor, besides one for each processor: a few may be held up for less time than is noticed.
 const SPARE_THREADS: usize = 2;
@@ -77,6 +80,12 @@ impl Drop for Visit<'_> {
     }
 }
 
+/// Threads that run futures.
+pub(super) struct Workers<'p> {
+    registry: &'p Registry,
+    staff: &'p Arc<Staff>,
+}
+
 /// A future that keeps a thread while it is polled.
 struct Visiting {
     staff: Arc<Staff>,
@@ -126,12 +135,14 @@ impl Pool {
         registry.register(pooled, Interest::INPUT).map(drop)
     }
 
-    /// Runs a future in the reactor's threads.
-    pub(super) fn run(&self, task: Task) -> io::Result<()> {
+    /// The reactor's threads, to run futures in.
+    ///
+    /// # Errors
+    /// Those of the system: there is no such thread, and none can be started.
+    pub(super) fn workers(&self) -> io::Result<Workers<'_>> {
         let registry = self.registry()?;
         self.staff_as_wanted();
-        task::run_in(registry, Box::pin(Visiting { staff: Arc::clone(&self.staff), task }));
-        Ok(())
+        Ok(Workers { registry, staff: &self.staff })
     }
 
     /// An upcall keeps one of the threads: another has to do its work.
@@ -196,6 +207,12 @@ impl Pool {
         if let Some(reactor) = self.reactor.get() {
             reactor.close();
         }
+    }
+}
+
+impl Spawn for Workers<'_> {
+    fn spawn(&self, task: Task) {
+        task::run_in(self.registry, Box::pin(Visiting { staff: Arc::clone(self.staff), task }));
     }
 }
 

@@ -10,7 +10,10 @@ use spandrel_giop::MessageType;
 use spandrel_sync::atomic::Ordering;
 
 use super::{CLOSING, SEATED, ServerConnection};
-use crate::{reader::Deadline, server::link::LINGER};
+use crate::{
+    reader::Deadline,
+    server::{deferred::Cancelled, link::LINGER},
+};
 
 /// How long a peer is waited for to take a message that only tells it of the end.
 const COURTESY: Duration = Duration::from_millis(200);
@@ -32,8 +35,13 @@ impl ServerConnection {
     pub(super) fn end_reading(&self) {
         self.is_read_out.store(true, Ordering::SeqCst);
         // A client that sends nothing more is gone: those who serve it in their own time need not go on.
-        self.cancel_deferred(None);
+        self.cancel_deferred(Cancelled::Awaited);
         self.finish_when_done();
+    }
+
+    /// True once nobody reads any more.
+    pub(in crate::server) fn is_read_out(&self) -> bool {
+        self.is_read_out.load(Ordering::SeqCst)
     }
 
     pub(super) fn one_less_relieved(&self) {
@@ -123,7 +131,9 @@ impl ServerConnection {
         while *farewell < stage {
             let remaining = deadline.remaining();
             if remaining.is_zero() {
+                drop(farewell);
                 self.link.cut();
+                self.cancel_deferred(Cancelled::All);
                 return;
             }
             self.parting.wait_for(&mut farewell, remaining);
