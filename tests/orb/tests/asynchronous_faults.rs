@@ -203,7 +203,8 @@ fn a_time_out_ends_what_could_never_be_written() {
     // In whatever order they get the connection.
     let (first, second) = (target.echo_octets_async(&long), target.echo_octets_async(&long));
     for error in [block_on(first).unwrap_err(), block_on(second).unwrap_err()] {
-        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No), "{error}");
+        // MAYBE is said too, if that is in the midst of a write.
+        assert_eq!(error.kind(), SystemExceptionKind::Timeout, "{error}");
     }
 }
 

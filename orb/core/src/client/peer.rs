@@ -154,18 +154,18 @@ impl Peer {
             return Ok(Lease { peer: self, connection, fresh: false });
         }
         let opened = connect().map(Arc::new);
-        self.settle(&opened, timeout.is_some(), 1, None);
+        self.settle(&opened, timeout.is_some(), 1, || {});
         Ok(Lease { peer: self, connection: opened?, fresh: true })
     }
 
     /// Tells everybody what came of opening a connection. `is_limited`: a time-out may be that of the one who opened it.
-    /// `opener`: the asynchronous call that it was opened for, which was there before those that are parked.
+    /// `first` tells whom it was opened for.
     fn settle(
         &self,
         opened: &Result<Arc<ClientConnection>, CallFailure>,
         is_limited: bool,
         users: usize,
-        opener: Option<Arc<dyn Awaiting>>,
+        first: impl FnOnce(),
     ) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
@@ -184,9 +184,7 @@ impl Peer {
         let parked = std::mem::take(&mut pool.parked);
         drop(pool);
         self.opened.notify_all();
-        if let Some(opener) = opener {
-            opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone));
-        }
+        first();
         for call in parked {
             call.opened(outcome.clone());
         }
@@ -223,7 +221,7 @@ impl Peer {
                 .with_detail(|| format!("no thread to connect to {} in", self.name))
                 .with_source(error);
             let failure = CallFailure::new(exception);
-            self.settle(&Err(failure.clone()), false, 0, None);
+            self.settle(&Err(failure.clone()), false, 0, || {});
             return Err(failure);
         }
         Ok(Leasing::Parked)
@@ -233,7 +231,10 @@ impl Peer {
     #[cfg(feature = "asynchronous")]
     fn open_for(self: &Arc<Self>, opener: Arc<dyn Awaiting>, timeout: Option<Duration>) {
         let opened = self.connect(timeout).map(Arc::new);
-        self.settle(&opened, timeout.is_some(), 0, Some(opener));
+        // It was there before those that are parked.
+        self.settle(&opened, timeout.is_some(), 0, || {
+            opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone))
+        });
     }
 
     /// A call waits for a connection no longer.
