@@ -4,23 +4,14 @@
 //! A decoder inside a chunk sees no further than its end, as one before a joint of fragments does: running out of octets
 //! is the rare case in which the next chunk is looked for, so that reading in a chunk costs what reading elsewhere does.
 
-use super::read::ReadValues;
+use super::remembered::{Chunks, NextChunk};
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG};
 use crate::{CdrError, Decoder};
 
 /// How many times the octets of a message may be passed over.
 const TIMES: usize = 16;
 
-/// Where in chunked values a decoder is.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Chunks {
-    /// How many values in chunks are around this place.
-    pub(super) level: u32,
-    /// An end tag has ended all values from this level on, and not all of them know.
-    pub(super) ended: Option<u32>,
-    /// Whether the decoder sees a chunk's content only. It does not while it reads what stands between chunks.
-    pub(super) is_confined: bool,
-}
+const FIND_CHUNK: NextChunk = |input, padding| input.find_chunk(padding);
 
 impl<'m> Decoder<'m> {
     /// The same decoder, without what it knows of values, which may be much: to look ahead.
@@ -34,18 +25,18 @@ impl<'m> Decoder<'m> {
 
     /// Whether running out of octets means that the next chunk is to be looked for.
     pub(crate) fn is_confined(&self) -> bool {
-        self.values.as_ref().is_some_and(|values| values.values().chunks.is_confined)
+        self.values.as_ref().is_some_and(|values| values.values().chunks.next.is_some())
     }
 
     /// Goes on in the next chunk. What the last one has left may only be padding: nothing is split between two.
     pub(crate) fn next_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
-        match &self.values {
-            Some(values) => values.next_chunk()(self, padding),
+        match self.values.as_ref().and_then(|values| values.values().chunks.next) {
+            Some(next) => next(self, padding),
             None => Ok(()),
         }
     }
 
-    pub(super) fn find_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
+    fn find_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
         if self.unbroken_len() > padding {
             return Err(CdrError::Malformed("a primitive, string or array is split between two chunks"));
         }
@@ -64,7 +55,7 @@ impl<'m> Decoder<'m> {
         if self.is_confined() {
             self.pass_unbroken();
             self.see_all();
-            self.chunks().is_confined = false;
+            self.chunks().next = None;
         }
         Ok(())
     }
@@ -75,7 +66,7 @@ impl<'m> Decoder<'m> {
             return Err(CdrError::LengthBeyondInput { len, remaining });
         }
         self.see_only(len);
-        self.chunks().is_confined = true;
+        self.chunks().next = Some(FIND_CHUNK);
         Ok(())
     }
 
@@ -118,7 +109,7 @@ impl<'m> Decoder<'m> {
     /// Sees nothing, so that whatever is read next looks for a chunk.
     fn between_chunks(&mut self) {
         self.see_only(0);
-        self.chunks().is_confined = true;
+        self.chunks().next = Some(FIND_CHUNK);
     }
 
     /// Ends the state of a chunked value: what is left of it, which a derived type has added or a custom reader has left,
@@ -135,7 +126,7 @@ impl<'m> Decoder<'m> {
         chunks.ended = chunks.ended.filter(|&ended| ended < level);
         chunks.level = level - 1;
         if level == 1 {
-            chunks.is_confined = false;
+            chunks.next = None;
             self.see_all();
             self.forget_whole();
         } else {
@@ -201,11 +192,5 @@ impl<'m> Decoder<'m> {
         self.restore(view);
         *self.chunks() = here;
         value
-    }
-}
-
-impl ReadValues {
-    fn note_passed(&mut self, at: usize, level: u32) {
-        self.passed.insert(at, level);
     }
 }

@@ -19,6 +19,7 @@ mod header;
 mod kind;
 mod read;
 mod reference;
+mod remembered;
 mod write;
 
 pub use abstract_ref::AbstractRef;
@@ -28,7 +29,7 @@ pub use kind::{Cast, ConcreteValue, Entry, ImplementedBy, IsA, ValueBase, ValueT
 pub use reference::{Linked, ValueRef};
 
 pub use copy::{Coming, Met};
-pub(crate) use read::Remembered;
+pub(crate) use remembered::Remembered;
 pub(crate) use write::WrittenValues;
 
 /// The lowest value tag; the octet below says what follows (9.3.4.1).

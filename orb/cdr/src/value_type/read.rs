@@ -1,125 +1,12 @@
 //! Reading values: which factory makes them, how they are tied into one graph, and which are there already.
 
-use std::collections::HashMap;
-use std::mem;
 use std::sync::Arc;
 
-use super::chunk::Chunks;
-use super::graph::{Anchor, Graph, Place};
-use super::header::{Header, Ids};
+use super::graph::Place;
+use super::header::Header;
+use super::remembered::Expected;
 use super::{Entry, INDIRECTION, LAST_VALUE_TAG, VALUE_TAG, ValueFactory, ValueRef, ValueType};
 use crate::{CdrError, Decoder};
-
-/// What a decoder remembers of the values that it has read.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ReadValues {
-    /// The value whose tag is at a position.
-    places: HashMap<usize, Place>,
-    /// The tags of values that were passed over with what a derived type adds to its base, and how many chunked values
-    /// are around each.
-    pub(super) passed: HashMap<usize, u32>,
-    /// How many octets have been passed over so.
-    pub(super) passed_octets: usize,
-    /// The strings of headers, and lists of them, by where their lengths stand.
-    pub(super) strings: HashMap<usize, Arc<str>>,
-    pub(super) lists: HashMap<usize, Ids>,
-    /// The graph that is being read: one for each value at the top.
-    open: OpenGraph,
-    /// How many values are around this place.
-    depth: u16,
-    /// Those that are complete. Later values of the message may refer to theirs.
-    finished: Vec<Arc<Graph>>,
-    pub(super) chunks: Chunks,
-}
-
-/// What a decoder remembers, as the decoder has it: programs that read no values are without the code that these need.
-pub(crate) trait Remembered: std::fmt::Debug + Send + Sync {
-    fn values(&self) -> &ReadValues;
-    fn values_mut(&mut self) -> &mut ReadValues;
-    /// The same once more.
-    fn copy(&self) -> Box<dyn Remembered>;
-    /// Where in chunks the decoder is, and nothing else.
-    fn place(&self) -> Box<dyn Remembered>;
-    /// What goes on in the next chunk.
-    fn next_chunk(&self) -> NextChunk;
-}
-
-/// [`Decoder::next_chunk`].
-pub(super) type NextChunk = for<'m> fn(&mut Decoder<'m>, usize) -> Result<(), CdrError>;
-
-impl Remembered for ReadValues {
-    fn values(&self) -> &ReadValues {
-        self
-    }
-
-    fn values_mut(&mut self) -> &mut ReadValues {
-        self
-    }
-
-    fn copy(&self) -> Box<dyn Remembered> {
-        Box::new(self.clone())
-    }
-
-    fn place(&self) -> Box<dyn Remembered> {
-        Box::new(Self { chunks: self.chunks.clone(), ..Self::default() })
-    }
-
-    fn next_chunk(&self) -> NextChunk {
-        |input, padding| input.find_chunk(padding)
-    }
-}
-
-impl Clone for Box<dyn Remembered> {
-    fn clone(&self) -> Self {
-        self.copy()
-    }
-}
-
-/// Values of which some are not complete.
-#[derive(Clone, Debug, Default)]
-struct OpenGraph {
-    anchor: Arc<Anchor>,
-    entries: Vec<Option<Entry>>,
-    /// Positions to which a value was referred before it was complete.
-    expected: Vec<(u32, Expected)>,
-}
-
-/// What a position demands of a value, without its type.
-#[derive(Clone, Copy)]
-struct Expected {
-    repository_id: &'static str,
-    known: fn(&str) -> Option<&'static dyn ValueFactory>,
-    accepts: fn(&Entry) -> bool,
-}
-
-impl std::fmt::Debug for Expected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.repository_id)
-    }
-}
-
-impl Expected {
-    fn of<T: ValueType + ?Sized>() -> Self {
-        Self { repository_id: T::REPOSITORY_ID, known: T::known, accepts: |entry| entry.cast::<T>().is_some() }
-    }
-
-    fn check(self, entry: &Entry) -> Result<(), CdrError> {
-        if (self.accepts)(entry) {
-            return Ok(());
-        }
-        Err(CdrError::WrongValue { expected: self.repository_id, found: entry.about().ids[0] })
-    }
-}
-
-impl OpenGraph {
-    fn finish(self) -> Result<Arc<Graph>, CdrError> {
-        let entries: Vec<Entry> = self.entries.into_iter().flatten().collect();
-        for (index, expected) in self.expected {
-            expected.check(&entries[index as usize])?;
-        }
-        Ok(Graph::finish(self.anchor, entries))
-    }
-}
 
 /// A factory that was registered, or one that generated code has.
 enum Factory {
@@ -155,10 +42,6 @@ impl Decoder<'_> {
         let found = graph.entry(place.index).about().ids[0];
         let value = ValueRef::kept(graph, place.index);
         value.map(Some).ok_or(CdrError::WrongValue { expected: expected.repository_id, found })
-    }
-
-    pub(super) fn read_values(&mut self) -> &mut ReadValues {
-        self.values.get_or_insert_with(|| Box::new(ReadValues::default())).values_mut()
     }
 
     fn value_place(&mut self, expected: Expected) -> Result<Option<Place>, CdrError> {
@@ -238,53 +121,5 @@ impl Decoder<'_> {
         };
         let id = || header.ids.first().map_or(expected.repository_id, |id| id);
         found.ok_or_else(|| CdrError::UnknownValue { repository_id: id().into() })
-    }
-}
-
-impl ReadValues {
-    fn is_open(&self, place: &Place) -> bool {
-        self.depth > 0 && Arc::ptr_eq(&place.anchor, &self.open.anchor)
-    }
-
-    /// Begins a value.
-    fn enter(&mut self, at: usize, limits: crate::Limits) -> Result<Place, CdrError> {
-        if self.depth >= limits.value_nesting {
-            return Err(CdrError::TooDeep { limit: limits.value_nesting });
-        }
-        if self.places.len() >= limits.values as usize {
-            return Err(CdrError::TooManyValues { limit: limits.values });
-        }
-        let index = u32::try_from(self.open.entries.len()).expect("the limit is such a number");
-        self.depth += 1;
-        self.open.entries.push(None);
-        let place = Place { anchor: Arc::clone(&self.open.anchor), index };
-        self.places.insert(at, place.clone());
-        Ok(place)
-    }
-
-    /// Completes a value; with the outermost one its graph is finished.
-    fn leave(&mut self, index: u32, entry: Entry) -> Result<(), CdrError> {
-        self.open.entries[index as usize] = Some(entry);
-        self.depth -= 1;
-        if self.depth == 0 {
-            let graph = mem::take(&mut self.open).finish()?;
-            self.finished.push(graph);
-        }
-        Ok(())
-    }
-
-    /// Refuses a value that is known already and not of the type that another position needs.
-    fn check(&mut self, place: &Place, expected: Expected) -> Result<(), CdrError> {
-        if !self.is_open(place) {
-            // A finished one is asked when the reference is made.
-            return Ok(());
-        }
-        match &self.open.entries[place.index as usize] {
-            Some(entry) => expected.check(entry),
-            None => {
-                self.open.expected.push((place.index, expected));
-                Ok(())
-            }
-        }
     }
 }
