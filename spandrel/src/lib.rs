@@ -12,6 +12,7 @@
 //! | `asynchronous` | calls that no thread waits for, and `net::reactor` |
 //! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
 //! | `values` | factories of valuetypes |
+//! | `urls` | references as people write them (`corbaloc:`), and initial references; without it there is `IOR:` |
 //!
 //! Without `server` and `asynchronous` there is nothing that generated skeletons and asynchronous methods could name: the build script
 //! leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).

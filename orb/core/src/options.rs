@@ -8,13 +8,15 @@ use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Limits};
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
 
+#[cfg(feature = "urls")]
+use crate::initial::InitialReferences;
 #[cfg(feature = "server")]
 use crate::{
     Endpoint, EndpointError, Spawn,
     orb::{Serving, Spawner},
     server::ServerSettings,
 };
-use crate::{Orb, client::ClientSettings, destination::WireSettings, initial::InitialReferences, orb::Settings};
+use crate::{Orb, client::ClientSettings, destination::WireSettings, orb::Settings};
 
 /// Why an ORB was not made.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -60,6 +62,7 @@ impl Default for OrbBuilder {
             settings: Settings {
                 wire: WireSettings { version: GiopVersion::V1_2, order, char_set: CharSet::Latin1, limits },
                 request_timeout: None,
+                #[cfg(feature = "urls")]
                 initial: InitialReferences::default(),
                 #[cfg(feature = "server")]
                 serving: Serving { endpoints: Vec::new(), shutdown_timeout: Duration::from_secs(30), spawner: None },
@@ -239,6 +242,7 @@ impl OrbBuilder {
 
     /// Makes a reference known by a name (`-ORBInitRef Name=URL`).
     #[must_use]
+    #[cfg(feature = "urls")]
     pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
         self.settings.initial.set(name.into(), url.into());
         self
@@ -246,6 +250,7 @@ impl OrbBuilder {
 
     /// Where names that are not known otherwise are looked for (`-ORBDefaultInitRef URL`).
     #[must_use]
+    #[cfg(feature = "urls")]
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
         self.settings.initial.set_default(url.into());
         self
@@ -284,7 +289,7 @@ impl OrbBuilder {
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBId` | any; accepted because the standard has it |
     ///
-    /// Without the features `server` and `asynchronous` what concerns only these is unknown.
+    /// Without the features `server`, `asynchronous` and `urls` what concerns only these is unknown.
     ///
     /// # Errors
     /// [`InitError`] for an option that is unknown or a value that cannot be read.
@@ -317,10 +322,12 @@ impl OrbBuilder {
                     .map(Endpoint::from_str)
                     .try_fold(self, |builder, endpoint| Ok::<_, InitError>(builder.listen(endpoint?)))?
             }
+            #[cfg(feature = "urls")]
             "-ORBInitRef" => {
                 let (name, url) = value.split_once('=').ok_or_else(|| bad("Name=URL"))?;
                 self.init_ref(name, url)
             }
+            #[cfg(feature = "urls")]
             "-ORBDefaultInitRef" => self.default_init_ref(value),
             "-ORBRequestTimeout" => self.request_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
             "-ORBConnectTimeout" => self.connect_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
@@ -375,7 +382,7 @@ fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().filter(|count| *count > 0).map(Duration::from_millis)
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(all(test, feature = "server", feature = "urls"))]
 mod tests {
     use super::*;
 

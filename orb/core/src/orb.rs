@@ -7,7 +7,11 @@ use std::{cell::Cell, io, sync::OnceLock};
 #[cfg(feature = "values")]
 use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
-use spandrel_giop::{Address, CompletionStatus, ObjectUrl, SystemException, ior_to_string, minor};
+#[cfg(not(feature = "urls"))]
+use spandrel_giop::ior_from_string;
+#[cfg(feature = "urls")]
+use spandrel_giop::{Address, ObjectUrl};
+use spandrel_giop::{CompletionStatus, SystemException, ior_to_string, minor};
 #[cfg(feature = "server")]
 use spandrel_giop::{IiopProfile, code_sets_component, component::Component, ids};
 #[cfg(feature = "server")]
@@ -20,6 +24,8 @@ use spandrel_sync::{
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
+#[cfg(feature = "urls")]
+use crate::initial::InitialReferences;
 #[cfg(feature = "values")]
 use crate::values::ValueFactories;
 #[cfg(feature = "server")]
@@ -31,7 +37,6 @@ use crate::{
     InitError, ObjectRef, OrbBuilder,
     client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
-    initial::InitialReferences,
 };
 
 /// What both sides of an ORB are configured with.
@@ -39,6 +44,7 @@ use crate::{
 pub(crate) struct Settings {
     pub(crate) wire: WireSettings,
     pub(crate) request_timeout: Option<Duration>,
+    #[cfg(feature = "urls")]
     pub(crate) initial: InitialReferences,
     #[cfg(feature = "server")]
     pub(crate) serving: Serving,
@@ -254,12 +260,13 @@ impl Orb {
         ior_to_string(object.ior())
     }
 
-    /// A reference from an `IOR:` or `corbaloc:` text. Nothing is contacted.
+    /// A reference from an `IOR:` or, with the feature `urls`, `corbaloc:` text. Nothing is contacted.
     ///
     /// # Errors
     /// BAD_PARAM saying what is wrong with the text, or that it denotes no object.
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
         match parse_url(text)? {
+            #[cfg(feature = "urls")]
             Url::Initial(name) => self.resolve_initial_references(&name),
             Url::Object(ior) => Ok(self.reference(ior)),
         }
@@ -269,6 +276,7 @@ impl Orb {
     ///
     /// # Errors
     /// BAD_PARAM for a name that is not configured, or whose URL cannot be read.
+    #[cfg(feature = "urls")]
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
         let refused = |detail: &dyn Fn() -> String| {
             SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
@@ -287,6 +295,7 @@ impl Orb {
 
     /// The names that [`Orb::resolve_initial_references`] knows.
     #[must_use]
+    #[cfg(feature = "urls")]
     pub fn list_initial_services(&self) -> Vec<String> {
         self.0.settings.initial.names()
     }
@@ -404,17 +413,21 @@ fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
 enum Url {
     Object(Ior),
     /// `corbaloc:rir:`, a name known here.
+    #[cfg(feature = "urls")]
     Initial(String),
 }
 
 fn parse_url(text: &str) -> Result<Url, SystemException> {
-    let ior = match text.trim_ascii().parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))? {
+    #[cfg(feature = "urls")]
+    let ior = match text.parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))? {
         ObjectUrl::Ior(ior) => ior,
         ObjectUrl::Corbaloc(url) if url.addresses.contains(&Address::Rir) => {
             return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));
         }
         ObjectUrl::Corbaloc(url) => url.to_ior().map_err(|error| bad_url(minor::BAD_ADDRESS, error))?,
     };
+    #[cfg(not(feature = "urls"))]
+    let ior = ior_from_string(text).map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))?;
     if ior.is_nil() {
         return Err(
             SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail("the reference is nil")
