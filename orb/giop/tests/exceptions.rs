@@ -1,5 +1,7 @@
 //! System exceptions as people read them, and where they come from.
 
+#![cfg(feature = "details")]
+
 use std::error::Error;
 
 use spandrel_cdr::{CdrError, Decoder, Wire};

@@ -66,5 +66,5 @@ fn stub() -> Result<String, LabError> {
     let files = MemoryFiles::new().with("account.idl", IDL);
     let model = compile_with(&FrontEndOptions::default(), &files, "account.idl".as_ref());
     let model = model.map_err(|error| LabError::Settings(error.to_string()))?;
-    Ok(generate(&model, &Options::new().sides(Sides::Client)))
+    Ok(generate(&model, &Options::new().sides(Sides::Client).asynchronous_client(false)))
 }
