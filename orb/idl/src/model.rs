@@ -18,17 +18,9 @@ use crate::source::{SourceMap, Span};
 
 mod dump;
 mod queries;
+mod types;
 
-/// Names a [`Definition`] in its [`Model`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DefId(pub(crate) u32);
-
-impl DefId {
-    /// The position in [`Model::definitions`].
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+pub use types::{ConstValue, DefId, FixedValue, Primitive, Type};
 
 /// A checked IDL specification: the main file and all that it includes.
 #[derive(Clone, Debug)]
@@ -300,123 +292,6 @@ pub struct Const {
     pub ty: Type,
     /// The value, within the range of its type.
     pub value: ConstValue,
-}
-
-/// The value of a constant; which variant follows from the constant's type.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum ConstValue {
-    /// Any integer type, `octet` included.
-    Integer(i128),
-    /// `float` (already rounded to one), `double`, `long double` (with the precision of a double).
-    Float(f64),
-    /// `boolean`
-    Boolean(bool),
-    /// `char`: an ISO 8859-1 code.
-    Char(u8),
-    /// `wchar`
-    WideChar(char),
-    /// `string`: characters up to U+00FF, none of them NUL.
-    String(String),
-    /// `wstring`
-    WideString(String),
-    /// `fixed`
-    Fixed(FixedValue),
-    /// A value of an enumeration: the enumerator.
-    Enumerator(DefId),
-}
-
-/// A decimal number: `unscaled` × 10^-`scale`, of at most 31 digits. The scale is that of the constant's type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedValue {
-    /// All digits as a whole number.
-    pub unscaled: i128,
-    /// How many of them stand behind the point.
-    pub scale: u8,
-}
-
-/// A type, as used by members, parameters, typedefs and constants.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Type {
-    /// A type without parts.
-    Primitive(Primitive),
-    /// `string`, or `string<bound>`.
-    String {
-        /// The greatest number of characters, without the terminating NUL.
-        bound: Option<u32>,
-    },
-    /// `wstring`, or `wstring<bound>`.
-    WString {
-        /// The greatest number of wide characters.
-        bound: Option<u32>,
-    },
-    /// `sequence<element>`, or `sequence<element, bound>`.
-    Sequence {
-        /// What it is a sequence of.
-        element: Box<Type>,
-        /// The greatest number of elements.
-        bound: Option<u32>,
-    },
-    /// An array, from the dimensions behind a declarator. The element is never itself written as an array, but may name a
-    /// typedef of one.
-    Array {
-        /// What it is an array of.
-        element: Box<Type>,
-        /// The dimensions, outermost first; at least one, each at least 1.
-        dimensions: Vec<u32>,
-    },
-    /// An interface, value type, struct, union, enum, typedef or native type (or exception, where `raises` names one).
-    Named(DefId),
-    /// `Object`: a reference to an object of any interface.
-    Object,
-    /// `fixed<digits, scale>`, or `fixed` alone as the type of a constant.
-    Fixed {
-        /// Digits in all, at most 31; for a constant, those of its value.
-        digits: u16,
-        /// Digits behind the point, at most as many.
-        scale: u16,
-    },
-    /// `any`: a value with its type.
-    Any,
-    /// `CORBA::TypeCode`: the description of a type.
-    TypeCode,
-    /// `ValueBase` (also written `CORBA::ValueBase`): a value of any value type.
-    ValueBase,
-    /// `CORBA::AbstractBase`: a reference or a value.
-    AbstractBase,
-}
-
-/// The types without parts (IDL 4.2, 7.4.1.4.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Primitive {
-    /// `short`: 16 bits.
-    Short,
-    /// `unsigned short`
-    UnsignedShort,
-    /// `long`: 32 bits.
-    Long,
-    /// `unsigned long`
-    UnsignedLong,
-    /// `long long`: 64 bits.
-    LongLong,
-    /// `unsigned long long`
-    UnsignedLongLong,
-    /// `float`: IEEE 754 single.
-    Float,
-    /// `double`: IEEE 754 double.
-    Double,
-    /// `long double`: IEEE 754 quadruple, 16 octets.
-    LongDouble,
-    /// `boolean`
-    Boolean,
-    /// `octet`
-    Octet,
-    /// `char`
-    Char,
-    /// `wchar`
-    WChar,
 }
 
 /// An operation.

@@ -12,6 +12,7 @@ mod display;
 mod kind;
 mod node;
 mod read;
+mod sound;
 mod typed;
 mod write;
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::{
     Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, Visibility,
-    build::label_range,
     node::{Child, Group, Mark, Member, Node, index_of},
+    sound::label_range,
 };
 use crate::{CdrError, Decode, Decoder};
 
