@@ -1,10 +1,7 @@
 //! Many values of fixed layout at once: whole blocks where memory and CDR agree, and one tight loop for each member where
 //! they do not.
 
-use super::{
-    program::{EnumTable, Fixed, Op, Program},
-    write,
-};
+use super::program::{EnumTable, Fixed, Op, Program};
 use crate::{CdrError, Encoder};
 
 /// Elements that are coded member after member before the next ones are: few enough to stay in the nearest cache.
@@ -105,40 +102,26 @@ unsafe fn each<N: Copy>(change: impl Fn(N) -> N, from: (*const u8, usize), to: (
     }
 }
 
-/// Writes elements of fixed layout, without a length.
+/// Writes elements that start where the layout holds, without a length.
 ///
 /// # Safety
-/// As [`write::slice`]; `fixed` and `ops` are those of `program`.
+/// At least one value, so many, of this type are there, for as long as `'a`; `fixed` and `ops` are those of `program`.
 pub(super) unsafe fn write<'a>(
     program: &'static Program,
     fixed: Fixed,
     ops: &'static [Op],
-    mut elements: *const u8,
-    mut len: usize,
+    elements: *const u8,
+    len: usize,
     out: &mut Encoder<'a>,
-) -> Result<(), CdrError> {
+) {
     let step = program.memory as usize;
-    let (first, align) = (fixed.first.into(), fixed.align.into());
-    // The layout holds for elements that start at a multiple of their alignment; those before are coded by member.
-    let by_columns = out.wire().order.is_swapped() || !fixed.block;
-    while len > 0 && (by_columns && len < FEW || !(fixed.is_uniform() && out.gap(align) == out.gap(first))) {
-        // SAFETY: there is one more element.
-        unsafe {
-            write::value(ops, elements, out)?;
-            elements = elements.add(step);
-        }
-        len -= 1;
-    }
-    if len == 0 {
-        return Ok(());
-    }
-    out.align(first);
+    out.align(fixed.first.into());
     let swapped = out.wire().order.is_swapped();
     // SAFETY: the elements are there; where a block has no gaps, all its octets are initialised.
     unsafe {
         if program.is_dense() && !swapped {
             out.lend(std::slice::from_raw_parts(elements, len * step));
-            return Ok(());
+            return;
         }
         let octets = (len - 1) * fixed.stride() + fixed.octets as usize;
         let room = out.room(octets).as_mut_ptr();
@@ -148,7 +131,6 @@ pub(super) unsafe fn write<'a>(
             write_members(fixed, ops, step, swapped, elements, room, len);
         }
     }
-    Ok(())
 }
 
 /// Copies all, then zeros what lies between: for so many elements at once that they are still in the cache.

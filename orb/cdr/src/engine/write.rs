@@ -4,7 +4,7 @@ use std::slice;
 
 use super::{
     bulk, leaves,
-    program::{Op, Program},
+    program::{Fixed, Op, Program},
 };
 use crate::{CdrError, Encoder};
 
@@ -126,7 +126,7 @@ pub(super) unsafe fn slice<'a>(
             (Some(_), &[Op::Plain { width, count, .. }]) if program.is_dense() => {
                 plains(width, elements, len * count as usize, out);
             }
-            (Some(fixed), ops) => bulk::write(program, fixed, ops, elements, len, out)?,
+            (Some(fixed), ops) => fixed_layout(program, fixed, ops, elements, len, out)?,
             (None, [Op::Text { at: 0, .. }]) => {
                 for nth in 0..len {
                     out.str(&*elements.add(nth * step).cast::<String>())?;
@@ -138,6 +138,36 @@ pub(super) unsafe fn slice<'a>(
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Writes elements of fixed layout: the layout holds for those that start at a multiple of their alignment, and those before
+/// are coded by member.
+///
+/// # Safety
+/// As [`slice`]; `fixed` and `ops` are those of `program`.
+unsafe fn fixed_layout<'a>(
+    program: &'static Program,
+    fixed: Fixed,
+    ops: &'static [Op],
+    mut elements: *const u8,
+    mut len: usize,
+    out: &mut Encoder<'a>,
+) -> Result<(), CdrError> {
+    let (first, align) = (fixed.first.into(), fixed.align.into());
+    let by_columns = out.wire().order.is_swapped() || !fixed.block;
+    while len > 0 && (by_columns && len < bulk::FEW || !(fixed.is_uniform() && out.gap(align) == out.gap(first))) {
+        // SAFETY: there is one more element.
+        unsafe {
+            value(ops, elements, out)?;
+            elements = elements.add(program.memory as usize);
+        }
+        len -= 1;
+    }
+    if len > 0 {
+        // SAFETY: the elements are there, and the first of them starts where the layout holds.
+        unsafe { bulk::write(program, fixed, ops, elements, len, out) };
     }
     Ok(())
 }
