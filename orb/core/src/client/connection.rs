@@ -1,7 +1,9 @@
 //! One connection to a peer, used by one thread or shared by several.
 //!
-//! Threads that wait for a reply are here; calls that no thread waits for are in [`task`].
+//! What threads that wait for a reply do is here, and who waits in [`mux`]; calls that no thread waits for are in [`task`].
 
+mod mux;
+mod reply;
 #[cfg(feature = "asynchronous")]
 mod task;
 #[cfg(not(feature = "asynchronous"))]
@@ -10,10 +12,9 @@ mod task;
 
 use std::io;
 
-use spandrel_cdr::{Encoder, GiopVersion, Limits, Wire};
+use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{
-    CancelRequest, CompletionStatus, GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader,
-    ReplyStatus, SystemException, SystemExceptionKind, ids, minor,
+    CancelRequest, CompletionStatus, GiopError, Message, MessageType, SystemException, SystemExceptionKind, ids, minor,
 };
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
@@ -21,9 +22,13 @@ use spandrel_sync::{
     thread_local,
 };
 
-pub(crate) use task::Told;
 #[cfg(feature = "asynchronous")]
-pub(crate) use task::{Awaiting, Kind, Seat};
+pub(crate) use mux::Awaiting;
+pub(crate) use mux::Told;
+use mux::{Mux, Waiter, Who};
+pub(crate) use reply::{CallFailure, Reply, ReplyKind};
+#[cfg(feature = "asynchronous")]
+pub(crate) use task::{Kind, Seat};
 use task::{Soon, Unsent};
 
 use super::PeerName;
@@ -63,79 +68,6 @@ struct Writer {
     is_cut: bool,
     /// A message that an asynchronous call could not write to its end without waiting: comes before all others.
     rest: Option<Unsent>,
-}
-
-/// Who reads, who waits, and whether there is anything left to wait for.
-#[derive(Debug)]
-struct Mux {
-    /// Taken by the leader while it reads.
-    reader: Option<Box<MessageReader>>,
-    waiters: Vec<Waiter>,
-    closed: Option<CallFailure>,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    request_id: u32,
-    reply: Option<Reply>,
-    who: Who,
-}
-
-/// Who waits for a reply.
-#[derive(Debug)]
-enum Who {
-    /// A thread, with what it waits on: set once it waits for a leader, and may be asked to lead itself. One that still
-    /// writes may not, or nobody would read while it does.
-    Thread(Option<Arc<Condition>>),
-    /// A call that is told.
-    #[cfg(feature = "asynchronous")]
-    Task {
-        told: Told,
-        /// The transport has taken the last octet of its request, or may have.
-        is_sent: bool,
-    },
-    /// Nobody any more: the reply is dropped when it comes. Until then somebody has to read.
-    #[cfg(feature = "asynchronous")]
-    Nobody,
-}
-
-/// A Reply or LocateReply with its header read.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) message: Message,
-    pub(crate) kind: ReplyKind,
-    request_id: u32,
-    /// Where its body begins.
-    pub(crate) body: usize,
-    /// How the request was written: its code sets are those of the reply.
-    pub(crate) wire: Wire,
-}
-
-/// What a [`Reply`] says.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ReplyKind {
-    Reply(ReplyStatus),
-    Locate(LocateStatus),
-}
-
-/// Why a call got no reply.
-#[derive(Clone, Debug)]
-pub(crate) struct CallFailure {
-    pub(crate) exception: SystemException,
-    /// True if the same request may be sent again on another connection, because this one was closed under it.
-    pub(crate) stale: bool,
-    /// True if the peer said why.
-    pub(crate) is_explained: bool,
-}
-
-impl CallFailure {
-    pub(crate) fn new(exception: SystemException) -> Self {
-        Self { exception, stale: false, is_explained: false }
-    }
-
-    fn stale(exception: SystemException) -> Self {
-        Self { exception, stale: true, is_explained: false }
-    }
 }
 
 thread_local! {
@@ -528,74 +460,5 @@ impl Drop for ClientConnection {
     fn drop(&mut self) {
         self.leave_reactor();
         self.transport.close();
-    }
-}
-
-impl Mux {
-    /// Asks one of the threads that still wait to read on; false if there is none.
-    fn wake_next_leader(&self) -> bool {
-        let mut waiting = self.waiters.iter().filter(|waiter| waiter.reply.is_none());
-        let wake = waiting.find_map(Waiter::wake);
-        wake.inspect(|wake| wake.notify_one()).is_some()
-    }
-
-    /// What threads wait on.
-    fn threads(&self) -> impl Iterator<Item = &Arc<Condition>> {
-        self.waiters.iter().filter_map(Waiter::wake)
-    }
-
-    fn position(&self, request_id: u32) -> usize {
-        self.find(request_id).expect("a thread stays registered until it has taken its outcome")
-    }
-
-    fn find(&self, request_id: u32) -> Option<usize> {
-        self.waiters.iter().position(|waiter| waiter.request_id == request_id)
-    }
-
-    fn remove(&mut self, request_id: u32) {
-        let waiter = self.position(request_id);
-        self.waiters.swap_remove(waiter);
-    }
-
-    /// Gives a thread its reply; gives that of a task back with whom to tell.
-    fn deliver(&mut self, reply: Reply) -> Option<(Told, Reply)> {
-        let at = self.find(reply.request_id)?;
-        let waiter = &mut self.waiters[at];
-        if let Some(wake) = waiter.thread() {
-            wake.iter().for_each(|wake| wake.notify_one());
-            waiter.reply = Some(reply);
-            return None;
-        }
-        Some((self.waiters.swap_remove(at).task()?, reply))
-    }
-}
-
-impl Waiter {
-    fn wake(&self) -> Option<&Arc<Condition>> {
-        self.thread()?.as_ref()
-    }
-
-    /// What it waits on, if it is a thread.
-    fn thread(&self) -> Option<&Option<Arc<Condition>>> {
-        match &self.who {
-            Who::Thread(wake) => Some(wake),
-            #[cfg(feature = "asynchronous")]
-            _ => None,
-        }
-    }
-}
-
-impl Reply {
-    fn parse(message: Message) -> Result<Self, GiopError> {
-        let mut input = message.decoder(Limits::default());
-        let (request_id, kind) = if message.header.message_type == MessageType::Reply {
-            let header = ReplyHeader::decode(&mut input)?;
-            (header.request_id, ReplyKind::Reply(header.status))
-        } else {
-            let header = LocateReplyHeader::decode(&mut input)?;
-            (header.request_id, ReplyKind::Locate(header.status))
-        };
-        let body = input.position();
-        Ok(Self { kind, request_id, body, wire: input.wire(), message })
     }
 }

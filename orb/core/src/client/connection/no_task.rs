@@ -2,12 +2,8 @@
 
 use std::{convert::Infallible, io};
 
-use super::{CallFailure, ClientConnection, Mux, Reply, Waiter};
+use super::{CallFailure, ClientConnection, mux::Mux};
 use crate::reader::MessageReader;
-
-/// Nobody.
-#[derive(Debug)]
-pub(crate) struct Told(Infallible);
 
 /// Nothing.
 #[derive(Debug, Default)]
@@ -16,16 +12,6 @@ pub(super) struct Soon {}
 /// No message.
 #[derive(Debug)]
 pub(super) struct Unsent(Infallible);
-
-impl Told {
-    pub(crate) fn done(self, _outcome: Result<Option<Reply>, CallFailure>) {
-        match self.0 {}
-    }
-
-    pub(crate) fn opened(self, _outcome: Result<(), CallFailure>) {
-        match self.0 {}
-    }
-}
 
 impl ClientConnection {
     pub(super) fn leave_reactor(&self) {
@@ -52,12 +38,6 @@ impl Mux {
 
     pub(super) fn has_tasks(&self) -> bool {
         false
-    }
-}
-
-impl Waiter {
-    pub(super) fn task(self) -> Option<Told> {
-        None
     }
 }
 

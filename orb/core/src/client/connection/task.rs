@@ -16,7 +16,10 @@ use spandrel_sync::{
     atomic::{AtomicU8, Ordering},
 };
 
-use super::{CallFailure, ClientConnection, CloseOnPanic, Mux, Reply, Waiter, Who, Writer};
+use super::{
+    CallFailure, ClientConnection, CloseOnPanic, Writer,
+    mux::{Awaiting, Mux, Waiter, Who},
+};
 use crate::reader::MessageReader;
 
 /// In `wanted`: replies are to be read.
@@ -30,16 +33,6 @@ const PATIENCE: Duration = Duration::from_millis(1);
 /// With more requests than this that nobody waits for any more, a connection is given to nobody else.
 const MAX_ABANDONED: usize = 256;
 
-/// Somebody who is told what becomes of a request.
-pub(crate) trait Awaiting: Send + Sync + fmt::Debug {
-    /// The reply has come, or the transport has taken a one-way, or nothing will come. Called once, without any lock held, by any
-    /// thread; possibly before [`ClientConnection::send_soon`] has returned.
-    fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>);
-
-    /// A connection that was waited for has been opened, by which there may be one; or there will be none.
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>);
-}
-
 /// A connection's place in a reactor, which calls [`ClientConnection::serve_ready`] and [`ClientConnection::write_ready`].
 pub(crate) trait Seat: Send + Sync + fmt::Debug {
     /// Calls for this and nothing else from now on.
@@ -49,9 +42,6 @@ pub(crate) trait Seat: Send + Sync + fmt::Debug {
     /// Calls never again.
     fn leave(&self);
 }
-
-/// Who is told.
-pub(crate) type Told = Arc<dyn Awaiting>;
 
 /// What a connection has for calls that no thread waits for.
 #[derive(Debug, Default)]
@@ -480,16 +470,6 @@ impl ClientConnection {
     fn too_many(&self, limit: usize) -> CallFailure {
         let detail = || format!("{limit} requests to {} wait for their replies (`-ORBPendingRequests`)", self.peer);
         CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
-    }
-}
-
-impl Waiter {
-    /// Who is told, if anybody is.
-    pub(super) fn task(self) -> Option<Told> {
-        match self.who {
-            Who::Task { told, .. } => Some(told),
-            _ => None,
-        }
     }
 }
 
