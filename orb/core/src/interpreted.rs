@@ -4,7 +4,7 @@
 //! know of them: room for what is received. The tables behind the values belong to `spandrel-cdr`.
 
 #[cfg(feature = "server")]
-use spandrel_cdr::engine::{Arguments, Held, Upcall};
+use spandrel_cdr::engine::{Arguments, Held, Returned, Upcall};
 use spandrel_cdr::{
     CdrError, Decoder, Encoder,
     engine::{self, Filled, Place, Results, Value},
@@ -79,13 +79,39 @@ pub fn send_oneway(
     object.send_oneway(operation, |out| encode(arguments, out))
 }
 
-/// Serves a two-way operation: reads the arguments, runs `upcall`, answers with the values that `results` names.
+/// Serves a two-way operation: reads the arguments, runs `upcall`, answers with what it returns.
 ///
 /// # Errors
 /// The system exception to answer with instead.
 #[cfg(feature = "server")]
 #[inline]
-pub fn serve<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
+pub fn serve<'m, A: Arguments<'m>, R: Returned, E: UserExceptions>(
+    call: &ServerCall<'m>,
+    upcall: impl Fn(&mut A) -> Result<R, E>,
+) -> Result<Replied, SystemException> {
+    engine::upcall(|arguments: &mut A| answer(call, upcall(arguments)), |upcall| run(call, upcall))
+}
+
+/// One for all operations that return and raise the same. By value, so that it is dropped here and nowhere else.
+#[cfg(feature = "server")]
+#[inline(never)]
+fn answer<R: Returned, E: UserExceptions>(
+    call: &ServerCall<'_>,
+    outcome: Result<R, E>,
+) -> Result<Replied, SystemException> {
+    match &outcome {
+        Ok(returned) => reply(call, &[Value::returned(returned)]),
+        Err(error) => error.raise(call.again()),
+    }
+}
+
+/// Serves a two-way operation with `inout` parameters, which are answered with, too: `results` names the values.
+///
+/// # Errors
+/// The system exception to answer with instead.
+#[cfg(feature = "server")]
+#[inline]
+pub fn serve_inout<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
     call: &ServerCall<'m>,
     upcall: impl Fn(&mut A) -> Result<R, E>,
     results: impl for<'r> Fn(&'r R, &'r A) -> [Value<'r>; N],

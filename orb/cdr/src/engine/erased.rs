@@ -46,6 +46,12 @@ impl<'a> Value<'a> {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_one::<T>, lives: PhantomData }
     }
 
+    /// All that a servant returned.
+    #[inline]
+    pub fn returned<R: Returned>(value: &'a R) -> Self {
+        Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_returned::<R>, lives: PhantomData }
+    }
+
     /// A sequence.
     #[inline]
     pub fn sequence<T: Interpreted>(items: &'a [T]) -> Self {
@@ -80,6 +86,13 @@ impl<'a> Value<'a> {
 unsafe fn encode_one<T: Interpreted>(value: *const u8, _: usize, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     // SAFETY: as above.
     unsafe { write::value(T::PROGRAM.ops, value, out) }
+}
+
+/// # Safety
+/// An `R` is there, for as long as what the encoder is lent.
+unsafe fn encode_returned<R: Returned>(value: *const u8, _: usize, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    // SAFETY: as above.
+    unsafe { write::value(R::OPS, value, out) }
 }
 
 /// # Safety
@@ -195,6 +208,20 @@ pub unsafe trait Results: Sized {
     const OPS: &'static [Op];
 }
 
+/// What a servant returns: a value, or a tuple of none or several.
+///
+/// # Safety
+/// The ops are those of all its parts, each at its offset.
+pub unsafe trait Returned: Sized {
+    /// How they are written, one after the other.
+    const OPS: &'static [Op];
+}
+
+// SAFETY: the table is that of the type.
+unsafe impl<T: Interpreted> Returned for T {
+    const OPS: &'static [Op] = T::PROGRAM.ops;
+}
+
 macro_rules! tuples {
     ($($type:ident $index:tt)*) => {
         // SAFETY: each element, at its offset.
@@ -205,6 +232,11 @@ macro_rules! tuples {
         // SAFETY: as above; types with tables borrow nothing.
         unsafe impl<$($type: Interpreted),*> Results for ($($type,)*) {
             const OPS: &'static [Op] = <Self as Arguments<'static>>::OPS;
+        }
+
+        // SAFETY: as above.
+        unsafe impl<$($type: Interpreted),*> Returned for ($($type,)*) {
+            const OPS: &'static [Op] = <Self as Results>::OPS;
         }
     };
 }

@@ -29,7 +29,7 @@ use std::mem::MaybeUninit;
 
 pub use adaptive::{Adaptive, Compiled, SWITCH_AFTER, Switch, switch_after};
 pub use assemble::{Field, Ops, assemble, most_ops, structure};
-pub use erased::{Arguments, Filled, Held, Place, Received, Results, Upcall, Value, receive, upcall};
+pub use erased::{Arguments, Filled, Held, Place, Received, Results, Returned, Upcall, Value, receive, upcall};
 pub use program::{EnumTable, Op, Program};
 pub use types::{CodesItself, Table, opaque_program};
 

@@ -84,6 +84,14 @@ fn results_are_what_a_place_was_filled_with() {
 }
 
 #[test]
+fn what_a_servant_returns_is_written_part_by_part() {
+    let (one, both) = ("one".to_owned(), (7u16, "two".to_owned()));
+    assert_eq!(octets(&[Value::returned(&())]), []);
+    assert_eq!(octets(&[Value::returned(&one)]), octets(&[Value::of(&one)]));
+    assert_eq!(octets(&[Value::returned(&both)]), octets(&[Value::of(&both.0), Value::of(&both.1)]));
+}
+
+#[test]
 fn what_is_held_is_dropped_once() {
     let counted = std::rc::Rc::new(());
     let held = Held::new(Some(counted.clone()));

@@ -96,8 +96,11 @@ pub(in crate::rust) fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenSt
     if method.oneway {
         return quote! { #operation => #rt::interpreted::serve_oneway(&call, #upcall), };
     }
+    if sent.iter().all(|parameter| parameter.mode == ParameterMode::In) {
+        return quote! { #operation => #rt::interpreted::serve(&call, #upcall), };
+    }
     let results = results(scope, method, &sent);
-    quote! { #operation => #rt::interpreted::serve(&call, #upcall, #results), }
+    quote! { #operation => #rt::interpreted::serve_inout(&call, #upcall, #results), }
 }
 
 /// The closure that names what is sent back, in the order in which it is.
