@@ -1,21 +1,56 @@
-//! The front end never panics and always ends, whatever the text; what it accepts can be walked.
+//! The front end never panics and always ends, whatever the text; what it accepts can be walked, and made into Rust.
 
 use std::path::Path;
 
 use proptest::prelude::*;
 use spandrel_idl::model::{DefinitionKind, Type};
+use spandrel_idl::rust::{Options, Sides, generate, generate_files};
 use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
 
 /// Compiles a text that may include itself and another, and reads all that comes of it.
 fn swallow(text: &[u8]) {
+    swallow_with(text, &all_options());
+}
+
+fn swallow_with(text: &[u8], options: &[Options]) {
     let provider = MemoryFiles::new().with("main.idl", text).with("other.idl", "typedef long Other;\n#pragma once\n");
     match compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")) {
-        Ok(model) => walk(&model),
+        Ok(model) => {
+            walk(&model);
+            write(&model, options);
+        }
         Err(diagnostics) => {
             assert!(diagnostics.iter().next().is_some(), "a refusal without a reason");
             assert!(!diagnostics.render(true).is_empty());
         }
     }
+}
+
+/// Makes Rust of a model: that it can be parsed is what the back end sees to, which formats it.
+fn write(model: &Model, options: &[Options]) {
+    for options in options {
+        let rust = generate(model, options);
+        assert!(rust.starts_with("// @generated"), "{rust}");
+    }
+    let files = generate_files(model, &Options::default().prefix("around").expect("a name"), "stem");
+    assert!(files.iter().all(|file| file.text.starts_with("// @generated")));
+}
+
+/// Options that change what is written, each with others that it may get in the way of.
+fn all_options() -> Vec<Options> {
+    let chosen = "the choice is known";
+    let rich = || Options::default().asynchronous_server(true).ami(true).ties();
+    vec![
+        Options::default(),
+        rich().marshal("interpretive").expect(chosen).prefix("one::two").expect(chosen),
+        rich().marshal("adaptive").expect(chosen).pad_all(),
+        Options::default()
+            .asynchronous_client(false)
+            .sides(Sides::Client)
+            .external("other.idl", "crate::other")
+            .expect(chosen),
+        Options::default().sides(Sides::Server).derive(None, "::std::hash::Hash").expect(chosen),
+    ]
 }
 
 fn walk(model: &Model) {
@@ -204,6 +239,7 @@ proptest! {
 
 #[test]
 fn names_and_types_without_measure_are_errors() {
+    let swallow = |text: &[u8]| swallow_with(text, &[Options::default()]);
     let long = "x".repeat(100_000);
     swallow(format!("module {long} {{ typedef long T; }};").as_bytes());
     swallow(format!("#pragma prefix \"{long}\"\ntypedef long T;").as_bytes());
@@ -257,4 +293,33 @@ fn ladders_of_diamonds_are_flattened_once() {
     let top = model.lookup("L59").expect("it is there");
     assert_eq!(model.flattened(top.id).len(), 1);
     assert_eq!(top.as_interface().expect("an interface").all_bases.len(), 59 * 3);
+}
+
+/// Types of very many parts: neither what is written nor its parsing goes as deep as they are many.
+#[test]
+fn types_of_very_many_parts_are_written() {
+    let many = |line: fn(usize) -> String| (0..400).map(line).collect::<String>();
+    swallow(format!("struct S {{ {} }};", many(|n| format!("long m{n};"))).as_bytes());
+    swallow(format!("exception X {{ {} }};", many(|n| format!("string m{n};"))).as_bytes());
+    swallow(format!("valuetype V {{ {} }};", many(|n| format!("public V m{n};"))).as_bytes());
+    swallow(format!("enum E {{ {} last }};", many(|n| format!("e{n},"))).as_bytes());
+    swallow(format!("union U switch (long) {{ {} long last; }};", many(|n| format!("case {n}:"))).as_bytes());
+    swallow(format!("union U switch (long) {{ {} }};", many(|n| format!("case {n}: long m{n};"))).as_bytes());
+    swallow(format!("interface I {{ {} }};", many(|n| format!("void f{n}();"))).as_bytes());
+    swallow(format!("interface I {{ void f({} in long last); }};", many(|n| format!("inout long a{n},"))).as_bytes());
+    let raised: Vec<String> = (0..400).map(|n| format!("X{n}")).collect();
+    let exceptions = many(|n| format!("exception X{n} {{}};"));
+    swallow(format!("{exceptions} interface I {{ void f() raises ({}); }};", raised.join(", ")).as_bytes());
+    swallow(format!("typedef long A{};", "[1]".repeat(120)).as_bytes());
+    swallow(format!("typedef {}long{} Q;", "sequence<".repeat(60), ">".repeat(60)).as_bytes());
+    let modules: String = (0..60).map(|n| format!("module M{n} {{")).collect();
+    swallow(format!("{modules} struct S {{ long a; }}; {}", "};".repeat(60)).as_bytes());
+}
+
+/// Names that are one in Rust, as many as there are.
+#[test]
+fn names_that_many_want_are_told_apart() {
+    let spelt = |n: usize| (0..11).map(|bit| if n >> bit & 1 == 1 { "_A" } else { "A" }).collect::<String>();
+    let structs: String = (0..400).map(|n| format!("struct x{} {{ long a; }};\n", spelt(n))).collect();
+    swallow(structs.as_bytes());
 }

@@ -4,13 +4,15 @@
 //! Handlers are local: traits that the program implements, and that the ORB calls. Pollers are plain objects and no values, since
 //! they never leave the process. One-way operations have neither.
 
+use std::collections::HashMap;
+
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::asynchronous::{everything, invocation};
 use super::method::{self, Method, tuple};
 use super::scope;
-use super::types::Scope;
+use super::types::{self, Scope};
 use crate::model::{DefId, Definition, Interface, Type};
 
 /// The operations of a reference; `taken` has the names of the others.
@@ -208,13 +210,20 @@ impl Received {
     }
 }
 
-/// The methods for success and for failure; where the interface has the latter's name itself, `_ami` goes before `_excep` (17.8.2).
+/// The methods for success and for failure.
 fn handler_names(scope: Scope<'_, '_>, method: &Method<'_>) -> (Ident, Ident) {
-    let own = method::own(scope.cx, method.owner);
+    let cx = scope.cx;
+    let mut known = cx.handlers.borrow_mut();
+    let names = known.entry(method.owner).or_insert_with(|| all_handler_names(cx, method.owner));
+    names.get(&method.operation).cloned().expect("a method is its owner's own")
+}
+
+/// Those of all operations of an interface. Where it has the name of one for failure itself, `_ami` goes before `_excep` (17.8.2).
+fn all_handler_names(cx: &types::Context<'_>, interface: DefId) -> HandlerNames {
+    let own = method::own(cx, interface);
     let mut taken = scope::Scope::default();
-    let names: Vec<(String, Ident)> =
-        own.iter().map(|own| (own.operation.clone(), taken.take(&stem(&own.ident, own)))).collect();
-    for (operation, success) in names {
+    let successes: Vec<Ident> = own.iter().map(|own| taken.take(&stem(&own.ident, own))).collect();
+    let names = own.into_iter().zip(successes).map(|(own, success)| {
         // What makes it differ from another name makes no other word of it.
         let plain = scope::plain(&success);
         let plain = plain.trim_end_matches('_');
@@ -224,13 +233,13 @@ fn handler_names(scope: Scope<'_, '_>, method: &Method<'_>) -> (Ident, Ident) {
             before.push_str("_ami");
             failure = format!("{plain}{before}_excep");
         }
-        let failure = taken.take(&failure);
-        if operation == method.operation {
-            return (success, failure);
-        }
-    }
-    unreachable!("a method is its owner's own")
+        (own.operation, (success, taken.take(&failure)))
+    });
+    names.collect()
 }
+
+/// The methods of a reply handler by the operations that they are told of.
+pub(super) type HandlerNames = HashMap<String, (Ident, Ident)>;
 
 #[derive(Clone, Copy)]
 enum Which {

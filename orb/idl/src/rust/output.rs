@@ -28,6 +28,9 @@ const ALLOWED: &[&str] = &["dead_code", "missing_docs", "unreachable_pub"];
 /// Stands where the lints go that are allowed, which are known when all is written.
 const LINTS: &str = "#[allow(lints)]";
 
+/// In octets; what is not used of it costs nothing.
+const STACK: usize = 64 << 20;
+
 /// Fewer definitions than this are not worth a thread.
 const DEFINITIONS_PER_THREAD: usize = 200;
 
@@ -36,7 +39,7 @@ const DEFINITIONS_PER_THREAD: usize = 200;
 /// # Panics
 /// If what was written is not Rust, which would be a fault of this back end.
 pub(super) fn file(model: &Model, options: &Options) -> String {
-    Joining::new(model, options, false).first("")
+    with_room(|| Joining::new(model, options, false).first(""))
 }
 
 /// The texts of `stem`.rs and of the files for its modules.
@@ -44,10 +47,25 @@ pub(super) fn file(model: &Model, options: &Options) -> String {
 /// # Panics
 /// As [`file`].
 pub(super) fn files(model: &Model, options: &Options, stem: &str) -> Vec<SourceFile> {
-    let mut joining = Joining::new(model, options, true);
-    let text = joining.first(stem);
-    let first = SourceFile { path: PathBuf::from(stem).with_added_extension("rs"), text };
-    [first].into_iter().chain(joining.files).collect()
+    with_room(|| {
+        let mut joining = Joining::new(model, options, true);
+        let text = joining.first(stem);
+        let first = SourceFile { path: PathBuf::from(stem).with_added_extension("rs"), text };
+        [first].into_iter().chain(joining.files).collect()
+    })
+}
+
+/// Does it where there is room for types that nest as deep as the front end lets them: parser and formatter call themselves for
+/// each level.
+fn with_room<T: Send>(work: impl Fn() -> T + Sync) -> T {
+    thread::scope(|scope| match with_stack().spawn_scoped(scope, &work) {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(_) => work(), // no thread is to be had; most types do not nest
+    })
+}
+
+fn with_stack() -> thread::Builder {
+    thread::Builder::new().name("spandrel-idl".to_owned()).stack_size(STACK)
 }
 
 /// A piece, written.
@@ -76,7 +94,7 @@ fn write_all(model: &Model, options: &Options, split: bool) -> (Vec<Written>, BT
     let most = model.definitions().len() / DEFINITIONS_PER_THREAD;
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(most);
     let done: Vec<_> = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let others: Vec<_> = (1..threads).filter_map(|_| with_stack().spawn_scoped(scope, work).ok()).collect();
         let own = work();
         let others = others.into_iter().map(|other| other.join());
         let others = others.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

@@ -12,6 +12,9 @@ use crate::model::{Definition, Struct};
 /// Structs with more members than this are coded by a call.
 const MAX_INLINE: usize = 12;
 
+/// More terms than this are not added up in one sum.
+const MOST_TERMS: usize = 64;
+
 /// A struct with its codec.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id);
@@ -96,6 +99,26 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, der
     quote! { #doc #derive #representation #further pub struct #ident { #( #members ),* } }
 }
 
+/// How many octets a value with members of these types has at least. Those of very many are added up in groups: compilers go through a
+/// sum as deep as it has terms.
+pub(super) fn least_octets(scope: Scope<'_, '_>, types: &[TokenStream]) -> TokenStream {
+    let rt = scope.rt();
+    let terms: Vec<TokenStream> = types.iter().map(|ty| quote! { <#ty as #rt::Decode>::MIN_OCTETS }).collect();
+    sum(terms)
+}
+
+fn sum(mut terms: Vec<TokenStream>) -> TokenStream {
+    while terms.len() > MOST_TERMS {
+        terms = terms.chunks(MOST_TERMS).map(|group| quote! { ( #( #group )+* ) }).collect();
+    }
+    // What has no members is still counted as an element.
+    if terms.is_empty() {
+        quote! { 1 }
+    } else {
+        quote! { #( #terms )+* }
+    }
+}
+
 fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed: bool) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.place(definition.id).ident;
@@ -103,15 +126,8 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
     let (out, input) = (names::own("out"), names::own("input"));
     let encode = sequence(&fields, |field| quote! { #rt::Encode::encode(&self.#field, out) });
     let (out, input) = if fields.is_empty() { (names::own("_out"), names::own("_input")) } else { (out, input) };
-    let least = body.members.iter().map(|member| {
-        let ty = scope.owned(&member.ty);
-        quote! { <#ty as #rt::Decode>::MIN_OCTETS }
-    });
-    let least = if fields.is_empty() {
-        quote! { 1 }
-    } else {
-        quote! { #( #least )+* }
-    };
+    let types: Vec<TokenStream> = body.members.iter().map(|member| scope.owned(&member.ty)).collect();
+    let least = least_octets(scope, &types);
     let inline = (is_fixed || fields.len() <= MAX_INLINE).then(|| quote! { #[inline] });
     let (encode_slice, decode_vec) = if is_fixed { fixed::forwards(scope) } else { Default::default() };
     let is_block = scope.cx.padding.is_block(definition.id);

@@ -1,7 +1,7 @@
 //! IDL types as Rust types, in each position that a type can have.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -45,6 +45,8 @@ pub(super) struct Context<'m> {
     pub(super) local: HashSet<DefId>,
     /// What cannot be said in Rust yet and is left out, with all that needs it.
     pub(super) left_out: HashSet<DefId>,
+    /// The methods of reply handlers, of interfaces that were asked for.
+    pub(super) handlers: RefCell<HashMap<DefId, super::ami::HandlerNames>>,
     /// Lints that the code being written would trip, and that nobody can help.
     pub(super) lints: RefCell<BTreeSet<&'static str>>,
 }
@@ -98,6 +100,7 @@ impl<'m> Context<'m> {
             ties: options.ties,
             prefix: &options.prefix,
             left_out: supported::left_out(model),
+            handlers: RefCell::default(),
             lints: RefCell::default(),
         }
     }

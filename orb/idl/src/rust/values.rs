@@ -135,15 +135,11 @@ fn state(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
     let base = concrete_base(cx.model, body).map(|base| scope.beside(base, &cx.names.value(base).state));
     let inherited = base.iter().map(|base| quote! { #[doc = " The members of its base."] pub #base_field: #base });
     let all: Vec<&Ident> = base.iter().map(|_| &base_field).chain(&fields).collect();
-    let all_types: Vec<&TokenStream> = base.iter().chain(&types).collect();
+    let all_types: Vec<TokenStream> = base.iter().chain(&types).cloned().collect();
     let encode = super::structs::sequence(&all, |field| quote! { #rt::Encode::encode(&self.#field, out) });
     let name = |plain: &str| super::names::own(&format!("{}{plain}", if all.is_empty() { "_" } else { "" }));
     let (out, input) = (name("out"), name("input"));
-    let least = if all.is_empty() {
-        quote! { 1 }
-    } else {
-        quote! { #( <#all_types as #rt::Decode>::MIN_OCTETS )+* }
-    };
+    let least = super::structs::least_octets(scope, &all_types);
     quote! {
         #[doc = #doc]
         #derive
