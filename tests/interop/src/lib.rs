@@ -6,6 +6,7 @@
 //! run both sides in one process.
 #![forbid(unsafe_code)]
 
+pub mod anything;
 mod cases;
 pub mod client;
 pub mod patterns;
@@ -32,4 +33,11 @@ pub mod values_idl {
 pub mod more_values_idl {
     spandrel::include_idl!("more_values");
     pub use values::*;
+}
+
+/// What the IDL compiler made of `idl/anything.idl`.
+#[allow(missing_docs)]
+pub mod anything_idl {
+    spandrel::include_idl!("anything");
+    pub use anything::*;
 }

@@ -1,0 +1,225 @@
+//! The client: every case, by the same name as in `peers/omniorb/anything.cc`.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use spandrel::messaging::ExceptionHolder;
+use spandrel::{Any, Orb, SystemException, SystemExceptionKind, Typed, WString};
+
+use super::samples::{Sample, all, check, point};
+use super::show::{rebuild, show, show_type};
+use super::{other, text_of, units_of};
+use crate::anything_idl::*;
+use crate::client::Tally;
+
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// What the narrow texts of a connection can say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Narrow {
+    /// Everything.
+    Unicode,
+    /// ISO 8859-1, on at least one side.
+    Latin1,
+}
+
+/// Runs all cases against a `Desk`; `say` gets a line for each.
+///
+/// # Errors
+/// If the reference is not one to a `Desk`.
+pub fn run(orb: &Orb, reference: &str, narrow: Narrow, say: &mut dyn FnMut(&str)) -> Result<Tally> {
+    orb.register_plain_value::<dyn Node>();
+    let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
+    let desk = Desk::narrow(&object).context("this is no Desk")?;
+    let mut suite = Suite { say, tally: Tally::default() };
+    for sample in all() {
+        suite.case(&format!("any/{}", sample.name), || any(&desk, sample));
+        suite.case(&format!("dynany/{}", sample.name), || dyn_any(&desk, sample));
+        suite.case(&format!("typecode/{}", sample.name), || type_code(&desk, sample));
+    }
+    suite.case("exception/any", || match desk.fail(&Any::new(&point(-1, 2.5))?) {
+        Err(desk::FailError::Broke(broke)) => {
+            equal(broke.why.as_str(), "as you asked")?;
+            check("what", "point", &broke.what)
+        }
+        other => bail!("no exception, or another one: {other:?}"),
+    });
+    texts(&mut suite, &desk, narrow);
+    wide_texts(&mut suite, &desk);
+    asynchronous(&mut suite, &desk.the_halver()?.context("there is no halver")?);
+    suite.case("shutdown", || Ok(desk.shutdown()?));
+    let tally = suite.tally;
+    orb.shutdown(true)?;
+    Ok(tally)
+}
+
+struct Suite<'s> {
+    say: &'s mut dyn FnMut(&str),
+    tally: Tally,
+}
+
+impl Suite<'_> {
+    fn case(&mut self, name: &str, body: impl FnOnce() -> Result<()>) {
+        self.tally.run += 1;
+        match body() {
+            Ok(()) => (self.say)(&format!("ok {name}")),
+            Err(error) => {
+                self.tally.failed += 1;
+                (self.say)(&format!("FAIL {name}: {error:#}"));
+            }
+        }
+    }
+}
+
+fn any(desk: &Desk, sample: &Sample) -> Result<()> {
+    let made = (sample.make)()?;
+    check("exchanged", sample.name, &desk.exchange(sample.name, &made)?)?;
+    let mut b = other();
+    let (result, c) = desk.pass(&made, &mut b)?;
+    check("result", sample.name, &result)?;
+    check("b", sample.name, &b)?;
+    equal(show(&c)?, show(&other())?)
+}
+
+fn dyn_any(desk: &Desk, sample: &Sample) -> Result<()> {
+    let made = rebuild(&(sample.make)()?)?;
+    check("exchanged", sample.name, &desk.exchange(sample.name, &made)?)?;
+    equal(desk.show(&made)?, show(&(sample.make)()?)?)?;
+    check("rebuilt", sample.name, &desk.rebuild(&made)?)
+}
+
+fn type_code(desk: &Desk, sample: &Sample) -> Result<()> {
+    let made = (sample.make)()?;
+    let own = made.type_code();
+    let back = desk.exchange_type(sample.name, own)?;
+    ensure!(back.equivalent(own), "not equivalent");
+    equal(show_type(&back)?, show_type(own)?)?;
+    equal(desk.show_type(own)?, show_type(own)?)?;
+    let mut b = i32::type_code();
+    let (result, c) = desk.pass_type(own, &mut b)?;
+    equal((show_type(&result)?, show_type(&b)?), (show_type(own)?, show_type(own)?))?;
+    equal(c, i32::type_code())
+}
+
+fn narrow_text(desk: &Desk, text: &str) -> Result<()> {
+    equal(desk.heard(text)?, units_of(text))?;
+    equal(desk.said(&units_of(text))?.as_str(), text)?;
+    let mut b = "other".to_owned();
+    let (result, c) = desk.pass_string(text, &mut b)?;
+    equal([result.as_str(), b.as_str(), c.as_str()], [text, text, "other"])
+}
+
+fn texts(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) {
+    suite.case("string/empty", || narrow_text(desk, ""));
+    suite.case("string/ascii", || narrow_text(desk, "text"));
+    suite.case("string/latin1", || narrow_text(desk, "caféÿ"));
+    suite.case("string/euro", || {
+        if narrow == Narrow::Unicode {
+            return narrow_text(desk, "5 €");
+        }
+        refuses(desk.heard("€"))?;
+        refuses(desk.said(&units_of("€")))
+    });
+}
+
+fn refuses<T: Debug>(result: Result<T, SystemException>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() == SystemExceptionKind::DataConversion => Ok(()),
+        other => bail!("expected DATA_CONVERSION, saw {other:?}"),
+    }
+}
+
+fn wide_text(desk: &Desk, text: &str) -> Result<()> {
+    equal(desk.wide_units(text)?, units_of(text))?;
+    equal(&*desk.wide_text(&units_of(text))?, text)?;
+    let mut b = WString::from("other");
+    let (result, c) = desk.pass_wstring(text, &mut b)?;
+    equal([&*result, &*b, &*c], [text, text, "other"])
+}
+
+fn wide_texts(suite: &mut Suite<'_>, desk: &Desk) {
+    suite.case("wide/empty", || wide_text(desk, ""));
+    suite.case("wide/ascii", || wide_text(desk, "text"));
+    suite.case("wide/euro", || wide_text(desk, "5 €\u{feff}\u{fffd}"));
+    suite.case("wide/pair", || wide_text(desk, &text_of(&[0xd83d, 0xde00])?)); // two code units, one character
+    suite.case("wide/wchar", || {
+        let mut b = 'b';
+        equal((desk.pass_wchar('€', &mut b)?, b), (('€', 'b'), '€'))
+    });
+    suite.case("wide/sequence", || {
+        let texts = ["one", "", "5 €"].map(WString::from).to_vec();
+        equal(desk.pass_texts(&texts)?, texts)
+    });
+    suite.case("wide/struct", || {
+        let pair = WidePair { text: "wide".into(), letter: 'é' };
+        equal(desk.pass_pair(&pair)?, pair)
+    });
+    suite.case("wide/union", || {
+        let choice = WideChoice::Letter { discriminator: 7, value: '€' };
+        equal(desk.pass_choice(&choice)?, choice)
+    });
+}
+
+/// Says what it was told to whoever waits.
+struct Teller(Mutex<mpsc::Sender<String>>);
+
+impl Teller {
+    fn tell(&self, what: String) {
+        // Whoever has stopped to wait does not want to know.
+        _ = self.0.lock().expect("no thread panics with it").send(what);
+    }
+}
+
+impl AmiHalverHandler for Teller {
+    fn half(&self, result: i32, rest: i32) {
+        self.tell(format!("{result} and {rest}"));
+    }
+
+    fn half_excep(&self, holder: ExceptionHolder<halver::HalfError>) {
+        match holder.exception() {
+            halver::HalfError::Mismatch(Mismatch { what }) => self.tell(format!("Mismatch {what}")),
+            halver::HalfError::System(error) => self.tell(error.to_string()),
+        }
+    }
+
+    fn refuse(&self) {
+        self.tell("not refused".to_owned());
+    }
+
+    fn refuse_excep(&self, holder: ExceptionHolder<SystemException>) {
+        self.tell(format!("{} {}", holder.exception().kind().name(), holder.exception().minor()));
+    }
+}
+
+fn told(send: impl FnOnce(Arc<dyn AmiHalverHandler>) -> Result<(), SystemException>) -> Result<String> {
+    let (sender, receiver) = mpsc::channel();
+    send(Arc::new(Teller(Mutex::new(sender))))?;
+    receiver.recv_timeout(TIME_LIMIT).context("the handler was told nothing")
+}
+
+fn asynchronous(suite: &mut Suite<'_>, halver: &Halver) {
+    suite.case("async/result", || {
+        equal(told(|handler| halver.sendc_half(Some(handler), -12))?.as_str(), "-6 and -6")
+    });
+    suite.case("async/exception", || {
+        equal(told(|handler| halver.sendc_half(Some(handler), 5))?.as_str(), "Mismatch odd")
+    });
+    suite.case("async/system", || {
+        equal(told(|handler| halver.sendc_refuse(Some(handler), 9))?.as_str(), "DATA_CONVERSION 9")
+    });
+    suite.case("async/poll", || {
+        let pollers: Vec<_> = (0..20).map(|half| halver.sendp_half(2 * half)).collect();
+        (0..).zip(pollers).try_for_each(|(half, poller)| equal(poller.half(30_000)?, (half, half)))
+    });
+    suite.case("async/poll-exception", || match halver.sendp_half(7).half(30_000) {
+        Err(halver::HalfError::Mismatch(Mismatch { what })) => equal(what.as_str(), "odd"),
+        other => bail!("no exception, or another one: {other:?}"),
+    });
+}
+
+fn equal<T: PartialEq<U> + Debug, U: Debug>(seen: T, expected: U) -> Result<()> {
+    ensure!(seen == expected, "expected {expected:?}, saw {seen:?}");
+    Ok(())
+}
