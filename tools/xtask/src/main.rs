@@ -9,6 +9,7 @@ mod fuzz;
 mod golden;
 mod idl;
 mod interop;
+mod known;
 mod matrix;
 mod models;
 mod packages;

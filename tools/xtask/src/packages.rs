@@ -32,6 +32,7 @@ pub(crate) const OMNIORB: &[Need] = &[
     program("pkg-config", "pkg-config"),
     program("omniidl", "omniidl"),
     Need { what: What::Library("omniORB4"), package: "libomniorb4-dev" },
+    Need { what: What::Folder("/usr/share/idl/omniORB"), package: "omniorb-idl" },
 ];
 
 /// What the comparison of IDL compilers needs: the other one, and files.

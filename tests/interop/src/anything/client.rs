@@ -200,9 +200,7 @@ fn told(send: impl FnOnce(Arc<dyn AmiHalverHandler>) -> Result<(), SystemExcepti
 }
 
 fn asynchronous(suite: &mut Suite<'_>, halver: &Halver) {
-    suite.case("async/result", || {
-        equal(told(|handler| halver.sendc_half(Some(handler), -12))?.as_str(), "-6 and -6")
-    });
+    suite.case("async/result", || equal(told(|handler| halver.sendc_half(Some(handler), -12))?.as_str(), "-6 and -6"));
     suite.case("async/exception", || {
         equal(told(|handler| halver.sendc_half(Some(handler), 5))?.as_str(), "Mismatch odd")
     });

@@ -18,7 +18,9 @@ pub fn show_type(of: &TypeCode) -> Result<String> {
 }
 
 fn write_type(of: &TypeCode, within: &mut Vec<String>, out: &mut String) -> Result<()> {
-    use TcKind::{Alias, Array, Enum, Except, Fixed, ObjRef, Sequence, String, Struct, Union, Value, ValueBox, WString};
+    use TcKind::{
+        Alias, Array, Enum, Except, Fixed, ObjRef, Sequence, String, Struct, Union, Value, ValueBox, WString,
+    };
     let kind = of.kind();
     write!(out, "{}", kind as u32)?;
     let is_named = matches!(kind, Struct | Union | Enum | Except | Value | ValueBox | Alias | ObjRef);
