@@ -33,7 +33,14 @@ pub fn copy(of: &TypeCode, input: &mut Decoder<'_>, out: &mut Encoder<'_>) -> Re
 /// # Errors
 /// Octets that are no value of the type, or nesting beyond the limit.
 pub fn skip(of: &TypeCode, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-    Walk::new(input, None).value(of.view(), input)
+    find_end(of, input).map(drop)
+}
+
+/// Passes over a value of this type, and says whether it is whole: no indirection leads to a value before it.
+pub(crate) fn find_end(of: &TypeCode, input: &mut Decoder<'_>) -> Result<bool, CdrError> {
+    let mut walk = Walk::new(input, None);
+    walk.value(of.view(), input)?;
+    Ok(!walk.leads_out)
 }
 
 struct Walk<'o, 'e> {
@@ -44,13 +51,15 @@ struct Walk<'o, 'e> {
     depth: u32,
     /// How many values are around this place.
     values: u16,
+    /// An indirection leads to a value before the walk's start.
+    leads_out: bool,
     /// Where the values are in `out`, by where they are in the input.
     copied: HashMap<usize, usize>,
 }
 
 impl<'o, 'e> Walk<'o, 'e> {
     fn new(input: &Decoder<'_>, out: Option<&'o mut Encoder<'e>>) -> Self {
-        Self { out, start: input.position(), steps: 0, depth: 0, values: 0, copied: HashMap::new() }
+        Self { out, start: input.position(), steps: 0, depth: 0, values: 0, leads_out: false, copied: HashMap::new() }
     }
 
     fn value(&mut self, of: View<'_>, input: &mut Decoder<'_>) -> Result<(), CdrError> {

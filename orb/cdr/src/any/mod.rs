@@ -110,16 +110,20 @@ impl Any {
     /// Octets that are no value of the type.
     pub fn read(type_code: TypeCode, input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         let binder = input.binder().filter(|_| Survey::of(&type_code).binds).map(Binder::share);
-        if input.has_joints() || input.is_confined() {
-            // Alignment starts anew somewhere within, or a chunk ends: the octets are written once more, without that.
-            let mut out = Encoder::new(input.wire());
-            walk::copy(&type_code, input, &mut out)?;
-            return Ok(Self { binder, ..Self::holding(type_code, &out) });
+        // Where alignment starts anew somewhere within, or a chunk ends, the octets are not as they are elsewhere.
+        if !input.has_joints() && !input.is_confined() {
+            let (from, start, offset) = (input.rest(), input.position(), input.misalignment());
+            let view = input.view();
+            if walk::find_end(&type_code, input)? {
+                let octets = from[..input.position() - start].into();
+                return Ok(Self { type_code, octets, offset, wire: input.wire(), binder });
+            }
+            // It shares a value with what was before it.
+            input.restore(view);
         }
-        let (from, start, offset) = (input.rest(), input.position(), input.misalignment());
-        walk::skip(&type_code, input)?;
-        let octets = from[..input.position() - start].into();
-        Ok(Self { type_code, octets, offset, wire: input.wire(), binder })
+        let mut out = Encoder::new(input.wire());
+        walk::copy(&type_code, input, &mut out)?;
+        Ok(Self { binder, ..Self::holding(type_code, &out) })
     }
 
     /// Writes the value alone, without its type code.

@@ -136,7 +136,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// What has been passed over may be returned to, and in it passed over again: but not for ever.
-    fn note_passed_octets(&mut self, octets: usize) -> Result<(), CdrError> {
+    pub(crate) fn note_passed_octets(&mut self, octets: usize) -> Result<(), CdrError> {
         let limit = self.all_len().saturating_mul(TIMES);
         let values = self.read_values();
         values.passed_octets = values.passed_octets.saturating_add(octets);
@@ -179,7 +179,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Reads with `read` a value that was passed over at `at`, `level` chunked values deep, and comes back here.
-    pub(super) fn return_to<T>(
+    pub(crate) fn return_to<T>(
         &mut self,
         at: usize,
         level: u32,

@@ -33,7 +33,7 @@ impl Walk<'_, '_> {
                 })?;
                 return Ok(None);
             }
-            Met::Again(at) => return self.value_again(at).map(|()| None),
+            Met::Again(at) => return self.value_again(at, of, input).map(|()| None),
             Met::New(coming) => coming,
         };
         let limit = input.wire().limits.value_nesting;
@@ -63,12 +63,36 @@ impl Walk<'_, '_> {
         input.leave_value(coming)
     }
 
-    fn value_again(&mut self, at: usize) -> Result<(), CdrError> {
-        let copied = self.copied.get(&at).copied();
-        self.to(|out| {
-            let at = copied.ok_or(CdrError::Malformed("an indirection leads out of what is sent on"))?;
-            out.copy_again(at)
-        })
+    fn value_again(&mut self, at: usize, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let known = self.copied.get(&at).copied();
+        match &mut self.out {
+            None => {
+                self.leads_out |= at < self.start;
+                Ok(())
+            }
+            Some(out) => match known {
+                Some(at) => out.copy_again(at),
+                // All that the walk has met is known.
+                None => self.value_before(at, of, input),
+            },
+        }
+    }
+
+    /// Writes a value that stands before what is walked: in another any of the message, as omniORB shares them. What is
+    /// written so is charged to the message, since many anys may mean one value.
+    #[inline(never)]
+    fn value_before(&mut self, at: usize, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if input.has_joints() {
+            return Err(CdrError::Malformed("an indirection leads out of what is sent on"));
+        }
+        let (start, steps) = (self.start, self.steps);
+        (self.start, self.steps) = (at, 0);
+        let walked = input.return_to(at, 0, |there| {
+            self.value_type(of, there)?;
+            Ok(there.position() - at)
+        })?;
+        (self.start, self.steps) = (start, steps);
+        input.note_passed_octets(walked)
     }
 
     /// What a value boxes; or what its bases have, and then what its own type has.

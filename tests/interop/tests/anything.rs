@@ -1,0 +1,30 @@
+//! Anys, texts and asynchronous calls between our client and our server, in both byte orders.
+
+use spandrel::Orb;
+use spandrel_interop::anything::client::{self, Narrow};
+use spandrel_interop::anything::server;
+
+#[track_caller]
+fn agree(version: &str, client_order: &str, server_order: &str) {
+    let orb = |order: &str| Orb::init(["-ORBGiopVersion", version, "-ORBByteOrder", order].map(str::to_owned)).unwrap();
+    let serving = orb(server_order);
+    let reference = server::activate(&serving).unwrap();
+    let mut lines = Vec::new();
+    let say = &mut |line: &str| lines.push(line.to_owned());
+    let tally = client::run(&orb(client_order), &reference, Narrow::Unicode, say).unwrap();
+    assert!(tally.is_good(), "{tally}:\n{}", lines.join("\n"));
+    assert!(tally.run > 100, "only {tally}");
+    serving.run(); // the client's last case has told it to shut down
+}
+
+#[test]
+fn giop_1_2_in_both_orders() {
+    agree("1.2", "little", "big");
+    agree("1.2", "big", "little");
+}
+
+#[test]
+fn giop_1_1_in_both_orders() {
+    agree("1.1", "little", "big");
+    agree("1.1", "big", "little");
+}

@@ -1,0 +1,72 @@
+//! Cases that fail for a reason that is not ours: what omniORB 4.2 does otherwise than the standard says, what it has not,
+//! and what a version of GIOP has not. They are run all the same, and told with the reason.
+
+/// Between whom a case is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Between<'v> {
+    /// The version of GIOP that is spoken.
+    pub(crate) version: &'v str,
+    /// One of the two is omniORB.
+    pub(crate) omniorb: bool,
+}
+
+/// Cases that cannot pass, and why.
+struct Known {
+    /// Each a case, or a group with its `/`.
+    cases: &'static [&'static str],
+    applies: fn(Between<'_>) -> bool,
+    reason: &'static str,
+}
+
+/// Where wide characters are sent.
+const WIDE: &[&str] = &["wide/", "any/wchar", "dynany/wchar", "any/wstring", "dynany/wstring"];
+
+const KNOWN: &[Known] = &[
+    Known {
+        cases: &["primitives/longdouble"],
+        applies: |between| between.omniorb,
+        reason: "omniORB sends the ten octets of an x87 register, not the IEEE 754 quadruple of CORBA 3.3 Part 2, 9.3.1.5",
+    },
+    Known {
+        cases: &["any/broke", "dynany/broke"],
+        applies: |between| between.omniorb,
+        reason: "omniORB neither sends nor expects an exception's id before its members in an any (CORBA 3.3 Part 2, 9.3.5.5; \
+                 peers/omniorb/README.md)",
+    },
+    Known {
+        cases: WIDE,
+        applies: |between| between.version == "1.0",
+        reason: "GIOP 1.0 has no wide characters (CORBA 3.3 Part 2, 9.3.1.6)",
+    },
+    Known {
+        cases: WIDE,
+        applies: |between| between.version == "1.1" && between.omniorb,
+        reason: "omniORB has UTF-16 for GIOP 1.2 only; its own client and server fail alike (peers/omniorb/README.md)",
+    },
+    Known {
+        cases: &["typecode/wchar"],
+        applies: |between| between.version != "1.2" && between.omniorb,
+        reason: "omniORB cannot even make an any of a wchar below GIOP 1.2, from which the case takes the type",
+    },
+];
+
+/// Why a case cannot pass there, if it cannot.
+pub(crate) fn reason(case: &str, between: Between<'_>) -> Option<&'static str> {
+    let names =
+        |known: &&Known| known.cases.iter().any(|name| case == *name || name.ends_with('/') && case.starts_with(name));
+    KNOWN.iter().find(|known| names(known) && (known.applies)(between)).map(|known| known.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_for_its_cases_there_and_for_no_others() {
+        let theirs = |version| Between { version, omniorb: true };
+        assert!(reason("wide/euro", theirs("1.1")).is_some());
+        assert!(reason("wide/euro", theirs("1.2")).is_none());
+        assert!(reason("wide/euro", Between { version: "1.1", omniorb: false }).is_none());
+        assert!(reason("any/wstrings", theirs("1.0")).is_none());
+    }
+}
