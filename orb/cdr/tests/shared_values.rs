@@ -30,6 +30,7 @@ fn message(order: ByteOrder, text: &str, more: usize) -> (Any, Wire, Vec<u8>) {
         out.i32(i32::try_from(at).unwrap() - here);
     }
     let octets = out.to_vec();
+    drop(out);
     (any, wire, octets)
 }
 
