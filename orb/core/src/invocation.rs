@@ -51,8 +51,9 @@ pub(crate) struct Tour {
 }
 
 /// What a reply means for its call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
-    Answer(Reply),
+    Answer,
     /// The object is elsewhere.
     AskAgain,
 }
@@ -173,10 +174,11 @@ impl ObjectRef {
                 None => self.home()?,
             };
             match self.attempt(destinations, question, deadline.as_ref()) {
-                Ok(Some(reply)) => match self.judge(reply, &mut attempts)? {
-                    Verdict::Answer(reply) => return Ok(Some(reply)),
-                    Verdict::AskAgain => {}
-                },
+                Ok(Some(reply)) => {
+                    if self.judge(&reply, &mut attempts)? == Verdict::Answer {
+                        return Ok(Some(reply));
+                    }
+                }
                 Ok(None) => return Ok(None),
                 Err(failure) => self.may_repeat(failure, &mut attempts, deadline.as_ref())?,
             }
@@ -184,15 +186,24 @@ impl ObjectRef {
     }
 
     /// Whether a reply answers the call, or leads elsewhere.
-    pub(crate) fn judge(&self, reply: Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
+    #[inline]
+    pub(crate) fn judge(&self, reply: &Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
+        match reply.kind {
+            ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::UserException) => Ok(Verdict::Answer),
+            _ => self.judge_unusual(reply, attempts),
+        }
+    }
+
+    #[cold]
+    fn judge_unusual(&self, reply: &Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
         match reply.kind {
             ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm) => {
                 attempts.forwards += 1;
-                self.follow(&reply, attempts)?;
+                self.follow(reply, attempts)?;
                 Ok(Verdict::AskAgain)
             }
             ReplyKind::Reply(ReplyStatus::SystemException) => {
-                let exception = self.system_exception(&reply);
+                let exception = self.system_exception(reply);
                 // A forwarded object that is gone may have moved again: its home knows.
                 if gone(&exception) && self.go_home(attempts) { Ok(Verdict::AskAgain) } else { Err(exception) }
             }
@@ -200,7 +211,7 @@ impl ObjectRef {
                 Err(SystemException::no_implement(0, CompletionStatus::No)
                     .with_detail("the server wants another addressing disposition than the object key"))
             }
-            _ => Ok(Verdict::Answer(reply)),
+            _ => Ok(Verdict::Answer),
         }
     }
 

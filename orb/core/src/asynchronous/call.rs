@@ -270,9 +270,9 @@ impl Call {
             reply.wire = destinations[index].template.wire();
             tour.arrived(&self.object);
         }
-        match self.object.judge(reply, &mut progress.attempts) {
+        match self.object.judge(&reply, &mut progress.attempts) {
             Ok(Verdict::AskAgain) => Some(Progress { has_waited: false, ..progress }),
-            Ok(Verdict::Answer(reply)) => {
+            Ok(Verdict::Answer) => {
                 self.finish(Ok(Some(reply)));
                 None
             }

@@ -316,49 +316,69 @@ impl ClientConnection {
     }
 
     /// Reads the header of a reply, or the reason for which there will be none.
+    #[inline]
     fn sort(&self, message: Message) -> Result<Reply, CallFailure> {
-        let maybe = CompletionStatus::Maybe;
         match message.header.message_type {
-            MessageType::Reply | MessageType::LocateReply => Reply::parse(message).map_err(|error| {
-                let detail = || format!("{} sent a reply that cannot be read", self.peer);
-                CallFailure::new(
-                    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
-                        .with_detail(detail)
-                        .with_source(error),
-                )
-            }),
+            MessageType::Reply | MessageType::LocateReply => {
+                Reply::parse(message).map_err(|error| self.unreadable(error))
+            }
+            other => Err(self.is_no_reply(other)),
+        }
+    }
+
+    #[cold]
+    fn unreadable(&self, error: GiopError) -> CallFailure {
+        CallFailure::new(
+            SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
+                .with_detail(|| format!("{} sent a reply that cannot be read", self.peer))
+                .with_source(error),
+        )
+    }
+
+    #[cold]
+    fn is_no_reply(&self, message_type: MessageType) -> CallFailure {
+        let maybe = CompletionStatus::Maybe;
+        match message_type {
             // No request without a reply was or will be processed (9.4.7): safe to send again.
-            MessageType::CloseConnection => Err(CallFailure::stale(
+            MessageType::CloseConnection => CallFailure::stale(
                 SystemException::comm_failure(0, CompletionStatus::No)
                     .with_detail(|| format!("{} closed the connection in an orderly way", self.peer)),
-            )),
-            MessageType::MessageError => Err(CallFailure {
+            ),
+            MessageType::MessageError => CallFailure {
                 exception: SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(|| format!(
                     "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
                     self.peer
                 )),
                 stale: false,
                 is_explained: true,
-            }),
-            other => Err(CallFailure::new(
+            },
+            other => CallFailure::new(
                 SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
                     .with_detail(|| format!("{} sent a {other}, which only clients may send", self.peer)),
-            )),
+            ),
         }
     }
 
     /// Puts the reader back, of whose thread this was the request, and sees to it that somebody reads on for those who still
     /// wait: the next leader, or the reactor. `has_looked`: that is the reactor, which has taken all messages that are there.
+    #[inline]
     fn put_back(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_looked: bool) {
         let mut mux = self.mux.lock();
         if let Some(request_id) = request_id {
             mux.remove(request_id);
         }
-        let is_drained = has_looked || task::is_drained(&reader);
         mux.reader = Some(reader);
-        if mux.waiters.is_empty() || mux.wake_next_leader() || !mux.has_tasks() {
+        if !mux.waiters.is_empty() {
+            self.hand_on(mux, has_looked);
+        }
+    }
+
+    /// Somebody else has to read now.
+    fn hand_on(&self, mux: MutexGuard<'_, Mux>, has_looked: bool) {
+        if mux.wake_next_leader() || !mux.has_tasks() {
             return;
         }
+        let is_drained = has_looked || mux.reader.as_ref().is_none_or(|reader| task::is_drained(reader));
         self.want_input();
         drop(mux);
         self.tell_reactor(is_drained);

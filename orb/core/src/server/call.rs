@@ -7,12 +7,14 @@ use spandrel_giop::{
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
-use super::{ServerConnection, link::Link};
+use super::ServerConnection;
 use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scratch};
 
-/// What was asked, and in which version it must be answered.
+/// What was asked, by whom, and in which version it must be answered.
 #[derive(Debug)]
 pub(super) struct Asked<'m> {
+    connection: &'m ServerConnection,
+    message: &'m Message,
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
     /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
@@ -20,36 +22,33 @@ pub(super) struct Asked<'m> {
 }
 
 impl<'m> Asked<'m> {
-    pub(super) fn new(header: &'m RequestHeader<'m>, version: GiopVersion) -> Self {
-        Self { header, version, is_answered: AtomicBool::new(false) }
+    #[inline]
+    pub(super) fn new(connection: &'m ServerConnection, message: &'m Message, header: &'m RequestHeader<'m>) -> Self {
+        Self { connection, message, header, version: message.header.version, is_answered: AtomicBool::new(false) }
     }
 }
 
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
+///
+/// It is handed on from one to the next, and small enough (128 octets) to be moved without a call.
 #[derive(Debug)]
 pub struct ServerCall<'m> {
-    connection: &'m ServerConnection,
-    message: &'m Message,
     asked: &'m Asked<'m>,
     arguments: Decoder<'m>,
 }
 
 impl<'m> ServerCall<'m> {
-    pub(super) fn new(
-        connection: &'m ServerConnection,
-        message: &'m Message,
-        asked: &'m Asked<'m>,
-        arguments: Decoder<'m>,
-    ) -> Self {
-        Self { connection, message, asked, arguments }
+    #[inline]
+    pub(super) fn new(asked: &'m Asked<'m>, arguments: Decoder<'m>) -> Self {
+        Self { asked, arguments }
     }
 
     pub(super) fn connection(&self) -> &'m ServerConnection {
-        self.connection
+        self.asked.connection
     }
 
     pub(super) fn message(&self) -> &'m Message {
-        self.message
+        self.asked.message
     }
 
     pub(super) fn request_id(&self) -> u32 {
@@ -95,7 +94,7 @@ impl<'m> ServerCall<'m> {
     /// The same call, for one who answers it in place of this one; nothing of the arguments is left to read.
     pub(crate) fn again(&self) -> ServerCall<'m> {
         let arguments = Decoder::new(&[], self.arguments.wire());
-        ServerCall { arguments, ..*self }
+        ServerCall { arguments, asked: self.asked }
     }
 
     /// Answers with results.
@@ -168,7 +167,7 @@ impl<'m> ServerCall<'m> {
         status: ReplyStatus,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Replied, SystemException> {
-        answer(self.connection.link(), self.asked, status, encode)
+        answer(self.asked, status, encode)
             .map(|()| Replied(()))
             .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))
     }
@@ -176,7 +175,6 @@ impl<'m> ServerCall<'m> {
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 pub(super) fn answer<'a>(
-    link: &Link,
     asked: &Asked<'_>,
     status: ReplyStatus,
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
@@ -184,6 +182,7 @@ pub(super) fn answer<'a>(
     if !asked.header.response.is_expected() {
         return Ok(());
     }
+    let link = asked.connection.link();
     let mut out = Encoder::reusing(scratch::take(), link.wire(asked.version));
     let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
@@ -196,12 +195,12 @@ pub(super) fn answer<'a>(
 }
 
 /// Writes a SYSTEM_EXCEPTION reply.
-pub(super) fn answer_exception(link: &Link, asked: &Asked<'_>, exception: &SystemException) {
+pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
     if asked.is_answered.load(Ordering::Relaxed) {
         tracing::error!(%exception, "a servant failed after it had answered");
         return;
     }
-    let sent = answer(link, asked, ReplyStatus::SystemException, &|out| exception.encode(out));
+    let sent = answer(asked, ReplyStatus::SystemException, &|out| exception.encode(out));
     if let Err(error) = sent {
         tracing::error!(%error, %exception, "an exception could not be marshaled");
     }

@@ -222,8 +222,10 @@ impl ServerConnection {
         // In the order of reading: the next request may be run by another thread.
         let contexts = &request.service_contexts;
         let said = if contexts.is_empty() { Ok(()) } else { self.link.note_code_sets(contexts) };
-        let asked = Asked::new(&request, message.header.version);
-        Ok(self.take_turn(is_one_way, || self.upcall(message, &asked, said, arguments)))
+        let asked = Asked::new(self, message, &request);
+        let code_sets = self.link.code_sets();
+        let arguments = arguments.with_code_sets(code_sets.char_set, code_sets.wchar_set);
+        Ok(self.take_turn(is_one_way, || self.upcall(&asked, said, arguments)))
     }
 
     /// Answers, unless no further request is accepted.
@@ -280,23 +282,21 @@ impl ServerConnection {
     }
 
     /// Runs the servant. No lock is held here.
-    fn upcall(&self, message: &Message, asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
+    fn upcall(&self, asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
         let _scope = UpcallScope::enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let adapter = self.orb.adapter().ok_or_else(no_adapter)?;
             let key = asked.header.target.object_key().ok_or_else(no_key)?;
             said?;
-            let code_sets = self.link.code_sets();
-            let arguments = arguments.with_code_sets(code_sets.char_set, code_sets.wchar_set);
-            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(self, message, asked, arguments))
+            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(asked, arguments))
         }));
         match outcome {
             Ok(Ok(_replied)) => {}
-            Ok(Err(exception)) => answer_exception(&self.link, asked, &exception),
+            Ok(Err(exception)) => answer_exception(asked, &exception),
             Err(panic) => {
                 let exception = panicked(&asked.header.operation, &*panic);
                 tracing::error!(peer = %self.link.peer(), %exception);
-                answer_exception(&self.link, asked, &exception);
+                answer_exception(asked, &exception);
             }
         }
     }

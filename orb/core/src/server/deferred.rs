@@ -185,12 +185,12 @@ impl DeferredCall {
     ) -> Result<Replied, SystemException> {
         let mut arguments = self.connection.decoder(&self.message);
         let header = RequestHeader::decode(&mut arguments)?;
-        let asked = Asked::new(&header, self.message.header.version);
+        let asked = Asked::new(&self.connection, &self.message, &header);
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
         let attempt = Attempt { is_over: &self.is_over, asked: &asked };
-        let replied = how(ServerCall::new(&self.connection, &self.message, &asked, arguments))?;
+        let replied = how(ServerCall::new(&asked, arguments))?;
         std::mem::forget(attempt);
         Ok(replied)
     }
@@ -205,8 +205,8 @@ impl DeferredCall {
     fn fail(&self, exception: &SystemException) {
         let mut arguments = self.connection.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
-        let asked = Asked::new(&header, self.message.header.version);
-        answer_exception(self.connection.link(), &asked, exception);
+        let asked = Asked::new(&self.connection, &self.message, &header);
+        answer_exception(&asked, exception);
     }
 
     fn operation(&self) -> String {
