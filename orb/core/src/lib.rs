@@ -15,6 +15,7 @@ mod adapter;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
 pub mod client;
+mod command_line;
 mod context;
 mod destination;
 #[cfg(feature = "server")]
@@ -42,6 +43,7 @@ pub mod server;
 #[cfg(not(feature = "server"))]
 #[path = "server/absent.rs"]
 mod server;
+mod settings;
 mod transport;
 #[cfg(feature = "values")]
 pub mod values;
@@ -51,12 +53,13 @@ pub use adapter::Located;
 pub use adapter::ObjectAdapter;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncReply, Spawn, Task};
+pub use command_line::InitError;
 pub use context::Context;
 #[cfg(feature = "server")]
 pub use endpoint::{Endpoint, EndpointError};
 pub use exceptions::{UserException, UserExceptions};
 pub use object::{Interface, ObjectRef};
-pub use options::{InitError, OrbBuilder};
+pub use options::OrbBuilder;
 pub use orb::Orb;
 pub use servant::Replied;
 #[cfg(feature = "server")]

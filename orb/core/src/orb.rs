@@ -1,6 +1,6 @@
 //! The ORB itself: the one thing that references, adapters and connections have in common.
 
-use std::{any::Any, fmt, time::Duration};
+use std::{any::Any, fmt};
 #[cfg(feature = "server")]
 use std::{cell::Cell, io, sync::OnceLock};
 
@@ -24,53 +24,19 @@ use spandrel_sync::{
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
-#[cfg(feature = "urls")]
-use crate::initial::InitialReferences;
 #[cfg(feature = "values")]
 use crate::values::ValueFactories;
 #[cfg(feature = "server")]
 use crate::{
-    Endpoint, ObjectAdapter, Spawn,
+    Endpoint, ObjectAdapter,
     server::{Server, ServerSettings, Watcher},
 };
 use crate::{
-    InitError, ObjectRef, OrbBuilder,
+    ObjectRef,
     client::{ClientSettings, PeerTable},
-    destination::{Destination, WireSettings},
+    destination::Destination,
+    settings::Settings,
 };
-
-/// What both sides of an ORB are configured with.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) wire: WireSettings,
-    pub(crate) request_timeout: Option<Duration>,
-    #[cfg(feature = "urls")]
-    pub(crate) initial: InitialReferences,
-    #[cfg(feature = "server")]
-    pub(crate) serving: Serving,
-}
-
-/// What the server side of an ORB does besides serving its connections.
-#[cfg(feature = "server")]
-#[derive(Clone, Debug)]
-pub(crate) struct Serving {
-    pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) shutdown_timeout: Duration,
-    /// Who runs asynchronous servants; the server's own threads unless set.
-    pub(crate) spawner: Option<Spawner>,
-}
-
-/// Who runs futures.
-#[cfg(feature = "server")]
-#[derive(Clone)]
-pub(crate) struct Spawner(pub(crate) Arc<dyn Spawn>);
-
-#[cfg(feature = "server")]
-impl fmt::Debug for Spawner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spawner")
-    }
-}
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
 ///
@@ -123,21 +89,6 @@ thread_local! {
 }
 
 impl Orb {
-    /// An ORB configured by the `-ORB…` options of a command line; other arguments are not looked at.
-    ///
-    /// # Errors
-    /// [`InitError`] for an option that is unknown or whose value cannot be read.
-    pub fn init(args: impl IntoIterator<Item = String>) -> Result<Self, InitError> {
-        let mut args: Vec<String> = args.into_iter().collect();
-        Ok(Self::builder().take_args(&mut args)?.build())
-    }
-
-    /// Configures an ORB in code.
-    #[must_use]
-    pub fn builder() -> OrbBuilder {
-        OrbBuilder::default()
-    }
-
     pub(crate) fn new(
         settings: Settings,
         client: ClientSettings,
