@@ -197,6 +197,17 @@ impl Peer {
         timeout: Option<Duration>,
         call: &Arc<dyn Awaiting>,
     ) -> Result<Leasing, CallFailure> {
+        self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))
+    }
+
+    /// `connect` opens one more.
+    #[cfg(feature = "asynchronous")]
+    fn lease_soon_or(
+        self: &Arc<Self>,
+        is_limited: bool,
+        call: &Arc<dyn Awaiting>,
+        connect: impl FnOnce(&Self) -> Result<ClientConnection, CallFailure> + Send + 'static,
+    ) -> Result<Leasing, CallFailure> {
         let mut pool = self.pool.lock();
         if let Some(connection) = pool.idle() {
             return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
@@ -214,7 +225,12 @@ impl Peer {
         pool.opening += 1;
         drop(pool);
         let (peer, opener) = (Arc::clone(self), Arc::clone(call));
-        let open = move || peer.open_for(opener, timeout);
+        let open = move || {
+            let opened = connect(&peer).map(Arc::new);
+            // It was there before those that are parked.
+            let first = || opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone));
+            peer.settle(&opened, is_limited, 0, first);
+        };
         let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
         if let Err(error) = started {
             let exception = SystemException::no_resources(0, CompletionStatus::No)
@@ -225,16 +241,6 @@ impl Peer {
             return Err(failure);
         }
         Ok(Leasing::Parked)
-    }
-
-    /// Opens a connection for a call that nobody waits for.
-    #[cfg(feature = "asynchronous")]
-    fn open_for(self: &Arc<Self>, opener: Arc<dyn Awaiting>, timeout: Option<Duration>) {
-        let opened = self.connect(timeout).map(Arc::new);
-        // It was there before those that are parked.
-        self.settle(&opened, timeout.is_some(), 0, || {
-            opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone))
-        });
     }
 
     /// A call waits for a connection no longer.

@@ -1,11 +1,12 @@
 //! Models of callers that share the connections to one peer.
 
-use std::{io, time::Duration};
+use std::{io, ops::Deref, time::Duration};
 
-use spandrel_sync::{Arc, thread};
+use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use super::{CallFailure, ClientConnection, ClientSettings, Lease, Peer, PeerName};
+use super::{Awaiting, CallFailure, ClientConnection, ClientSettings, Lease, Leasing, Peer, PeerName};
 use crate::{
+    client::Reply,
     models::{check, one_in, pipe, talk},
     transport::Transport,
 };
@@ -42,18 +43,62 @@ fn verify(peer: &Peer) {
 
 /// Takes a connection, which is opened here if need be; opening fails at times, if it may.
 fn lease(peer: &Peer, timeout: Option<Duration>, may_fail: bool) -> Result<Lease<&Peer>, CallFailure> {
-    peer.lease_or(timeout, || {
-        verify(peer);
-        thread::yield_now();
-        if may_fail && one_in(3) {
-            return Err(peer.connect_failed(io::ErrorKind::ConnectionRefused.into(), true));
+    peer.lease_or(timeout, || open(peer, may_fail))
+}
+
+fn open(peer: &Peer, may_fail: bool) -> Result<ClientConnection, CallFailure> {
+    verify(peer);
+    thread::yield_now();
+    if may_fail && one_in(3) {
+        let why = if one_in(2) { io::ErrorKind::ConnectionRefused } else { io::ErrorKind::TimedOut };
+        return Err(peer.connect_failed(why.into(), true));
+    }
+    Ok(connection(may_fail && one_in(2)))
+}
+
+/// An asynchronous call that waits for a connection.
+#[derive(Debug, Default)]
+struct Parked {
+    told: Mutex<Option<Result<(), CallFailure>>>,
+    changed: Condition,
+}
+
+impl Awaiting for Parked {
+    fn done(self: Arc<Self>, _outcome: Result<Option<Reply>, CallFailure>) {
+        unreachable!("nothing is sent for it");
+    }
+
+    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+        let before = self.told.lock().replace(outcome);
+        assert!(before.is_none(), "it is told once each time");
+        self.changed.notify_one();
+    }
+}
+
+/// As [`lease`], as an asynchronous call does it; none if it was given up or none could be opened.
+fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
+    let parked = Arc::<Parked>::default();
+    let awaiting = Arc::clone(&parked) as Arc<dyn Awaiting>;
+    loop {
+        match peer.lease_soon_or(is_limited, &awaiting, |peer| open(peer, true)) {
+            Ok(Leasing::Leased(lease)) => return Some(lease),
+            Ok(Leasing::Parked) if one_in(4) => {
+                // It may be told all the same.
+                peer.unpark(&awaiting);
+                return None;
+            }
+            Ok(Leasing::Parked) => {
+                let mut told = parked.told.lock();
+                parked.changed.wait_while(&mut told, |told| told.is_none());
+                told.take()?.ok()?;
+            }
+            Err(_) => return None,
         }
-        Ok(connection(may_fail && one_in(2)))
-    })
+    }
 }
 
 /// A call that fails, and retires its connection, if the other end is gone.
-fn call(lease: &Lease<&Peer>) {
+fn call<P: Deref<Target = Peer>>(lease: &Lease<P>) {
     let id = lease.request_id();
     let question = talk::Question { id, token: id, is_two_way: false, is_limited: false };
     if lease.one_way(&talk::request(question, 0), None).is_err() {
@@ -61,7 +106,7 @@ fn call(lease: &Lease<&Peer>) {
     }
 }
 
-fn callers(peer: &Arc<Peer>, count: usize, call: fn(&Peer)) {
+fn callers(peer: &Arc<Peer>, count: usize, call: fn(&Arc<Peer>)) {
     let start = |_| {
         let peer = Arc::clone(peer);
         thread::spawn(move || call(&peer))
@@ -100,5 +145,30 @@ fn a_connection_is_used_by_one_caller_while_another_may_be_opened() {
             drop(pool);
             drop(lease);
         });
+    });
+}
+
+#[test]
+fn whoever_is_parked_is_told_and_none_is_left_behind() {
+    check(8000, || {
+        let peer = peer();
+        callers(&peer, 4, |peer| {
+            let is_asynchronous = !one_in(3);
+            for _ in 0..2 {
+                if !is_asynchronous {
+                    lease(peer, None, true).iter().for_each(call);
+                } else if let Some(lease) = lease_soon(peer, one_in(2)) {
+                    call(&lease);
+                }
+                verify(peer);
+            }
+        });
+        // Threads that open for those who have given up end in their own time.
+        while peer.pool.lock().opening > 0 {
+            thread::yield_now();
+        }
+        let pool = peer.pool.lock();
+        assert!(pool.parked.is_empty());
+        assert!(pool.connections.iter().all(|pooled| pooled.users == 0));
     });
 }
