@@ -121,7 +121,8 @@ impl<'o, 'e> Walk<'o, 'e> {
 
     fn simple(&mut self, kind: TcKind, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         if let Some(unit) = Unit::of(kind) {
-            return self.block(unit, 1, input);
+            // A number that is the first thing behind a joint is aligned by its place there, which a block is not.
+            return if input.has_joints() { self.number(unit, input) } else { self.block(unit, 1, input) };
         }
         match kind {
             TcKind::Null | TcKind::Void => Ok(()),
@@ -153,6 +154,10 @@ impl<'o, 'e> Walk<'o, 'e> {
         if len == 0 {
             return Ok(());
         }
+        if unit.size == 16 && len > 1 && input.has_joints() {
+            // `LongDouble` is read one by one.
+            return (0..len).try_for_each(|_| self.block(unit, 1, input));
+        }
         input.align(unit.alignment)?;
         let octets = input.take(len.checked_mul(unit.size).ok_or(CdrError::TooLong { len })?)?;
         if let Some(bad) = octets.iter().find(|octet| unit.boolean && **octet > 1) {
@@ -169,6 +174,25 @@ impl<'o, 'e> Walk<'o, 'e> {
             }
             Ok(())
         })
+    }
+
+    /// One primitive, by itself.
+    fn number(&mut self, unit: Unit, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        macro_rules! number {
+            ($type:ident) => {{
+                let value = input.$type()?;
+                self.to(|out| {
+                    out.$type(value);
+                    Ok(())
+                })
+            }};
+        }
+        match unit.size {
+            2 => number!(u16),
+            4 => number!(u32),
+            8 => number!(u64),
+            _ => self.block(unit, 1, input),
+        }
     }
 
     // What calls itself has little in its own frame: a list of values is walked to a depth of hundreds.
