@@ -276,24 +276,23 @@ impl Maker {
     fn union(&mut self) {
         let (switch, mut labels, is_finite) = self.discriminator();
         self.rng.shuffle(&mut labels);
+        let mut default = self.rng.bool();
+        if default && is_finite {
+            // One value at least is left for the default to take.
+            labels.pop();
+        }
         let mut text = format!("  union {} switch ({switch}) {{", self.name());
         let mut heaviest = 0;
         let branches = self.rng.usize(1..=5);
-        // An enum may be covered by one label less, and then there may be a default.
-        let mut default = self.rng.bool();
         for nth in 0..branches {
-            let last = nth + 1 == branches;
-            let count = [1, 1, 1, 2, 3][self.rng.usize(..5)]
-                .min(labels.len().saturating_sub(usize::from(is_finite && default)));
-            let mine: Vec<_> = labels.drain(..count).map(|label| format!(" case {label}:")).collect();
-            let has_default = default && (last || self.rng.u8(..5) == 0);
-            if mine.is_empty() && !has_default {
-                continue;
-            }
-            default &= !has_default;
-            let mut mine = mine;
-            if has_default {
+            let count = [1, 1, 1, 2, 3][self.rng.usize(..5)].min(labels.len());
+            let mut mine: Vec<_> = labels.drain(..count).map(|label| format!(" case {label}:")).collect();
+            if default && (nth + 1 == branches || self.rng.u8(..5) == 0) {
+                default = false;
                 mine.insert(self.rng.usize(..=mine.len()), " default:".to_owned());
+            }
+            if mine.is_empty() {
+                continue;
             }
             let (spec, weight) = if self.rng.bool() { self.block_spec(20) } else { self.spec(20) };
             let (dimensions, count) = self.dimensions(20 / weight.max(1));

@@ -7,7 +7,7 @@
 use std::fmt::Debug;
 
 use spandrel::Orb;
-use spandrel_cdr::{Any, Decode, Decoder, Encode, Encoder, TypeCode, Typed, Wire, walk};
+use spandrel_cdr::{Any, Decode, Decoder, Encode, Encoder, Joint, TypeCode, Typed, Wire, walk};
 
 /// What fills the place before a value.
 pub const FILLER: u8 = 0xee;
@@ -46,6 +46,8 @@ pub struct Input<'o> {
     pub wire: Wire,
     /// Who makes references.
     pub orb: &'o Orb,
+    /// Where the fragments of a GIOP 1.1 message were joined.
+    pub joints: &'o [Joint],
 }
 
 /// The Rust code that one engine has for a type.
@@ -93,16 +95,23 @@ fn through_any<T: Encode + Decode + Typed>(input: Input<'_>) -> Outcome {
     let any = Any::new(&value).ok()?;
     // Behind something, in the other order: the any has to write it anew.
     let sent = input.written(&any)?;
-    let received = Any::decode(&mut Input { octets: &sent, ..input }.decoder()).ok()?;
+    let received = Any::decode(&mut Input { octets: &sent, joints: &[], ..input }.decoder()).ok()?;
     let value: T = received.extract().ok()?;
     Some((input.written(&value)?, from.position()))
 }
 
 impl<'o> Input<'o> {
+    /// Octets that came in one piece.
+    #[must_use]
+    pub fn new(octets: &'o [u8], start: usize, wire: Wire, orb: &'o Orb) -> Self {
+        Self { octets, start, wire, orb, joints: &[] }
+    }
+
     /// At the value.
     #[must_use]
     pub fn decoder(&self) -> Decoder<'o> {
-        Decoder::new(self.octets, self.wire).with_binder(self.orb).at(self.start)
+        let from = Decoder::new(self.octets, self.wire).with_binder(self.orb);
+        if self.joints.is_empty() { from.at(self.start) } else { from.with_joints(self.joints).at(self.start) }
     }
 
     /// The octets of an any's value in the same place, by the walker.

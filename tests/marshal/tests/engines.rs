@@ -11,7 +11,7 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
 };
 use spandrel::Orb;
-use spandrel_cdr::{Any, ByteOrder, TcKind, TypeCode, Wire, engine, walk};
+use spandrel_cdr::{Any, ByteOrder, GiopVersion, Joint, TcKind, TypeCode, Wire, engine, walk};
 use spandrel_dynamic::DynAny;
 use spandrel_marshal_tests::{Contender, Input, Outcome, Subject, subjects};
 use spandrel_reference::{Value, read, values_of, wires, write};
@@ -34,7 +34,7 @@ fn try_all<S: Strategy>(
         let of = members_alone(&(subject.contenders[0].type_code)());
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&nth.to_le_bytes());
-        let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+        let config = Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
         let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
         match runner.run(&input(&of), |input| test(subject, &of, &orb, input)) {
             Ok(()) => {}
@@ -54,23 +54,6 @@ fn members_alone(of: &TypeCode) -> TypeCode {
     let member = |nth| (of.member_name(nth).expect("a name").to_owned(), of.member_type(nth).expect("a type"));
     let members: Vec<_> = (0..count).map(member).collect();
     TypeCode::structure("IDL:Members:1.0", "Members", &members).expect("a struct")
-}
-
-/// Nil has no type in Rust.
-fn without_typed_nils(value: Value) -> Value {
-    match value {
-        Value::Reference(_, profiles) if profiles.is_empty() => Value::Reference(String::new(), profiles),
-        Value::Parts(parts) => Value::Parts(parts.into_iter().map(without_typed_nils).collect()),
-        Value::Union(discriminator, member) => {
-            Value::Union(discriminator, member.map(|member| Box::new(without_typed_nils(*member))))
-        }
-        other => other,
-    }
-}
-
-/// Values of a type that its Rust form can hold.
-fn values(of: &TypeCode) -> impl Strategy<Value = Value> + use<> {
-    values_of(of).prop_map(without_typed_nils)
 }
 
 /// What becomes of the input by each engine.
@@ -96,7 +79,7 @@ fn agree(
     for (order, start) in ORDERS.into_iter().flat_map(|order| (0..8).map(move |start| (order, start))) {
         let wire = Wire { order, ..wire };
         let Some(octets) = write(of, value, wire, start) else { continue };
-        let input = Input { octets: &octets, start, wire, orb };
+        let input = Input::new(&octets, start, wire, orb);
         let expected = Some((octets.clone(), octets.len()));
         for (engine, outcome) in by_each(subject, how, input) {
             prop_assert_eq!(&outcome, &expected, "{} at {}, {:?}", engine, start, wire);
@@ -119,7 +102,7 @@ fn every_engine_has_the_same_type_code() {
 fn values_are_read_and_written_as_the_reference_does() {
     try_all(
         6,
-        |of| (values(of), wires()),
+        |of| (values_of(of), wires()),
         |subject, of, orb, (value, wire)| agree(subject, of, orb, &value, wire, |contender| contender.recode),
     );
 }
@@ -128,7 +111,7 @@ fn values_are_read_and_written_as_the_reference_does() {
 fn sequences_are_lent_and_written_as_the_reference_does() {
     try_all(
         3,
-        |of| (vec(values(of), 0..6).prop_map(Value::Parts), wires()),
+        |of| (vec(values_of(of), 0..6).prop_map(Value::Parts), wires()),
         |subject, of, orb, (value, wire)| {
             let sequence = TypeCode::sequence(of, 0).expect("a sequence");
             agree(subject, &sequence, orb, &value, wire, |contender| contender.relend)
@@ -140,10 +123,12 @@ fn sequences_are_lent_and_written_as_the_reference_does() {
 fn values_come_out_of_an_any_as_they_went_in() {
     try_all(
         2,
-        |of| (values(of), wires(), 0..8_usize),
+        |of| (values_of(of), wires(), 0..8_usize),
         |subject, of, orb, (value, wire, start)| {
+            // Type codes may have wide labels, which GIOP 1.0 cannot say.
+            let wire = Wire { version: wire.version.max(GiopVersion::V1_1), ..wire };
             let Some(octets) = write(of, &value, wire, start) else { return Ok(()) };
-            let input = Input { octets: &octets, start, wire, orb };
+            let input = Input::new(&octets, start, wire, orb);
             let expected = Some((octets.clone(), octets.len()));
             for (engine, outcome) in by_each(subject, |contender| contender.through_any, input) {
                 prop_assert_eq!(&outcome, &expected, "{} at {}, {:?}", engine, start, wire);
@@ -157,17 +142,17 @@ fn values_come_out_of_an_any_as_they_went_in() {
 fn anys_are_copied_and_taken_apart_as_the_reference_does() {
     try_all(
         4,
-        |of| (values(of), wires(), wires(), 0..8_usize, 0..8_usize),
+        |of| (values_of(of), wires(), wires(), 0..8_usize, 0..8_usize),
         |_, of, orb, (value, from, to, start, place)| {
             let Some(octets) = write(of, &value, from, start) else { return Ok(()) };
-            let any = Any::read(of.clone(), &mut Input { octets: &octets, start, wire: from, orb }.decoder());
+            let any = Any::read(of.clone(), &mut Input::new(&octets, start, from, orb).decoder());
             let any = any.map_err(|error| TestCaseError::fail(error.to_string()))?;
-            let sent = Input { octets: &[], start: place, wire: to, orb }.copied(&any);
+            let sent = Input::new(&[], place, to, orb).copied(&any);
             let expected = write(of, &value, to, place);
             prop_assert_eq!(&sent, &expected, "copied");
             let apart = DynAny::new(&any).map_err(|error| TestCaseError::fail(error.to_string()))?;
             let together = apart.to_any().map_err(|error| TestCaseError::fail(error.to_string()))?;
-            prop_assert_eq!(Input { octets: &[], start: place, wire: to, orb }.copied(&together), expected, "dynamic");
+            prop_assert_eq!(Input::new(&[], place, to, orb).copied(&together), expected, "dynamic");
             Ok(())
         },
     );
@@ -204,7 +189,7 @@ fn same_answer(subject: &Subject, of: &TypeCode, input: Input<'_>, types: bool) 
             input.start
         );
         if let Some((value, _)) = read {
-            let octets = write(of, &without_typed_nils(value), input.wire, input.start);
+            let octets = write(of, &value, input.wire, input.start);
             prop_assert_eq!(octets.as_ref(), first.as_ref().map(|(octets, _)| octets), "the reference's octets");
         }
     }
@@ -216,7 +201,7 @@ fn what_was_cut_off_or_tampered_with_gets_the_same_answer_from_all() {
     let changes = || vec((any::<Index>(), any::<u8>()), 12);
     try_all(
         4,
-        |of| (values(of), wires(), 0..8_usize, vec(any::<Index>(), 6), changes()),
+        |of| (values_of(of), wires(), 0..8_usize, vec(any::<Index>(), 6), changes()),
         |subject, of, orb, (value, wire, start, cuts, changes)| {
             let Some(octets) = write(of, &value, wire, start).filter(|octets| octets.len() > start) else {
                 return Ok(());
@@ -224,7 +209,7 @@ fn what_was_cut_off_or_tampered_with_gets_the_same_answer_from_all() {
             let types = has_types(&value);
             for cut in cuts {
                 let octets = &octets[..start + cut.index(octets.len() - start)];
-                same_answer(subject, of, Input { octets, start, wire, orb }, types)?;
+                same_answer(subject, of, Input::new(octets, start, wire, orb), types)?;
             }
             for (at, with) in changes {
                 let mut octets = octets.clone();
@@ -235,8 +220,55 @@ fn what_was_cut_off_or_tampered_with_gets_the_same_answer_from_all() {
                     64..128 => with % 4,
                     _ => with,
                 };
-                same_answer(subject, of, Input { octets: &octets, start, wire, orb }, types)?;
+                same_answer(subject, of, Input::new(&octets, start, wire, orb), types)?;
             }
+            Ok(())
+        },
+    );
+}
+
+/// Whether there is an array of one element within so many levels. Right behind a joint the engines differ in them: compiled
+/// code reads a block, as omniORB does, and tables do not tell them from their element.
+fn has_array_of_one(of: &TypeCode, levels: u32) -> bool {
+    let of = of.without_aliases();
+    let is_one = of.kind() == TcKind::Array && of.length() == Ok(1);
+    let within = |of: &TypeCode| levels > 0 && has_array_of_one(of, levels - 1);
+    is_one
+        || of.content_type().is_ok_and(|content| within(&content))
+        || (0..of.member_count().unwrap_or(0)).any(|nth| of.member_type(nth).is_ok_and(|member| within(&member)))
+}
+
+/// In which alignment counts anew from each joint, unless the place there is what it would be without.
+#[test]
+fn messages_joined_from_fragments_get_the_same_answer_from_all() {
+    let joints = || vec((any::<Index>(), prop_oneof![Just(0), 0..8_usize]), 1..4);
+    try_all(
+        5,
+        |of| (values_of(of), wires(), 0..8_usize, joints()),
+        |subject, of, orb, (value, wire, start, joints)| {
+            if has_array_of_one(of, 8) {
+                return Ok(());
+            }
+            let wire = Wire { version: GiopVersion::V1_1, ..wire };
+            let Some(octets) = write(of, &value, wire, start).filter(|octets| octets.len() > start) else {
+                return Ok(());
+            };
+            let joint = |(at, shift): (Index, usize)| {
+                let at = start + at.index(octets.len() - start);
+                Joint { at, counts_as: at + shift }
+            };
+            let mut joints: Vec<_> = joints.into_iter().map(joint).collect();
+            joints.sort_by_key(|joint| joint.at);
+            joints.dedup_by_key(|joint| joint.at);
+            let input = Input { joints: &joints, ..Input::new(&octets, start, wire, orb) };
+            let answers = by_each(subject, |contender| contender.recode, input);
+            for (engine, answer) in &answers {
+                prop_assert_eq!(answer, &answers[0].1, "{} and compiled, of {:02x?}, {:?}", engine, octets, joints);
+            }
+            let mut from = input.decoder();
+            let walked = walk::skip(of, &mut from).is_ok().then(|| from.position());
+            let end = answers[0].1.as_ref().map(|(_, end)| *end);
+            prop_assert_eq!(walked, end, "the walker and the engines, of {:02x?}, {:?}", octets, joints);
             Ok(())
         },
     );
