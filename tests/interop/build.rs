@@ -1,6 +1,11 @@
-//! Compiles the suite's IDL.
+//! Compiles the suite's IDL, for the marshaling engine that `SPANDREL_INTEROP_MARSHAL` names.
+
+use std::env;
 
 fn main() -> Result<(), spandrel_build::Error> {
-    spandrel_build::configure().compile(&["idl/interop.idl", "idl/values.idl", "idl/more_values.idl"])?;
-    spandrel_build::configure().ami(true).compile(&["idl/anything.idl"])
+    println!("cargo:rerun-if-env-changed=SPANDREL_INTEROP_MARSHAL");
+    let engine = env::var("SPANDREL_INTEROP_MARSHAL").unwrap_or_else(|_| "compiled".to_owned());
+    let settings = spandrel_build::configure().marshal(&engine);
+    settings.compile(&["idl/interop.idl", "idl/values.idl", "idl/more_values.idl"])?;
+    settings.ami(true).compile(&["idl/anything.idl"])
 }
