@@ -11,9 +11,7 @@ use spandrel_cdr::{
 };
 use spandrel_giop::SystemException;
 
-use crate::{ObjectRef, UserExceptions, invocation::Raise};
-#[cfg(feature = "server")]
-use crate::{Replied, ServerCall};
+use crate::{ObjectRef, Replied, ServerCall, UserException, UserExceptions, invocation::Raise};
 
 /// Invokes a two-way operation: returns what it returns, then its `inout` and `out` parameters.
 ///
@@ -79,6 +77,24 @@ pub fn send_oneway(
     object.send_oneway(operation, |out| encode(arguments, out))
 }
 
+/// Reads the members of an exception: one for all operations that raise it.
+///
+/// # Errors
+/// As [`Decode::decode`](spandrel_cdr::Decode::decode).
+#[inline(never)]
+pub fn exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrError> {
+    X::decode(input)
+}
+
+/// Answers a call with an exception.
+///
+/// # Errors
+/// If a member cannot be marshaled; nothing was sent then.
+#[inline]
+pub fn raise<X: UserException>(call: ServerCall<'_>, exception: &X) -> Result<Replied, SystemException> {
+    call.raise(X::REPOSITORY_ID, &Value::coded(exception))
+}
+
 /// Serves a two-way operation: reads the arguments, runs `upcall`, answers with what it returns.
 ///
 /// # Errors
@@ -118,7 +134,7 @@ pub fn serve_inout<'m, A: Arguments<'m>, R, E: UserExceptions, const N: usize>(
 ) -> Result<Replied, SystemException> {
     let serve = |arguments: &mut A| match &*Held::new(upcall(arguments)) {
         Ok(returned) => reply(call, &results(returned, arguments)),
-        Err(error) => raise(call, error),
+        Err(error) => fail(call, error),
     };
     engine::upcall(serve, |upcall| run(call, upcall))
 }
@@ -139,7 +155,7 @@ fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, System
 
 #[cfg(feature = "server")]
 #[inline(never)]
-fn raise<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
+fn fail<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Result<Replied, SystemException> {
     error.raise(call.again())
 }
 

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, marker::PhantomData};
 
+use spandrel_cdr::engine::Value;
 use spandrel_giop::SystemException;
 
 use crate::{Replied, UserException};
@@ -19,6 +20,12 @@ impl ServerCall<'_> {
     /// # Errors
     /// None: there are no calls.
     pub fn user_exception<X: UserException>(self, _exception: &X) -> Result<Replied, SystemException> {
+        let Self { none, message: PhantomData } = self;
+        match none {}
+    }
+
+    /// As above.
+    pub(crate) fn raise(self, _repository_id: &str, _members: &Value<'_>) -> Result<Replied, SystemException> {
         let Self { none, message: PhantomData } = self;
         match none {}
     }

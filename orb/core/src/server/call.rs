@@ -1,6 +1,6 @@
 //! One request as a skeleton sees it: arguments to read, and one answer to give.
 
-use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion};
+use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, engine::Value};
 use spandrel_giop::{
     CompletionStatus, Message, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
 };
@@ -117,6 +117,14 @@ impl<'m> ServerCall<'m> {
         self.send(ReplyStatus::UserException, &|out| {
             out.short_str(X::REPOSITORY_ID)?;
             exception.encode(out)
+        })
+    }
+
+    /// [`ServerCall::user_exception`] without its type.
+    pub(crate) fn raise(self, repository_id: &str, members: &Value<'_>) -> Result<Replied, SystemException> {
+        self.send(ReplyStatus::UserException, &|out| {
+            out.short_str(repository_id)?;
+            members.encode(out)
         })
     }
 

@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::engines::Engine;
 use super::method::Method;
 use super::prelude;
 use super::scope;
@@ -66,17 +67,28 @@ fn codec(
 ) -> TokenStream {
     let rt = scope.rt();
     let ids = method.raises.iter().map(|&id| scope.cx.model[id].repository_id.as_str());
+    let by_tables = scope.cx.engines.of(&scope.cx.model[method.owner].scoped_name) == Engine::Interpretive;
+    let decode = if by_tables {
+        quote! { #( #ids => Some(#rt::interpreted::exception::<#types>(input).map(#name::#variants)), )* }
+    } else {
+        quote! { #( #ids => Some(<#types as #rt::Decode>::decode(input).map(#name::#variants)), )* }
+    };
+    let raise = if by_tables {
+        quote! { #( #name::#variants(exception) => #rt::interpreted::raise(call, exception), )* }
+    } else {
+        quote! { #( #name::#variants(exception) => call.user_exception(exception), )* }
+    };
     quote! {
         impl #rt::UserExceptions for #name {
             fn decode(id: &str, input: &mut #rt::Decoder<'_>) -> Option<Result<Self, #rt::CdrError>> {
                 match id {
-                    #( #ids => Some(<#types as #rt::Decode>::decode(input).map(#name::#variants)), )*
+                    #decode
                     _ => None,
                 }
             }
             fn raise(&self, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
                 match self {
-                    #( #name::#variants(exception) => call.user_exception(exception), )*
+                    #raise
                     #name::System(exception) => Err(exception.clone()),
                 }
             }
