@@ -47,8 +47,8 @@ fn texts_know_their_bounds() {
     let label = texts::Label {
         plain: "fragile".to_owned(),
         wide: WString::from("zerbrechlich"),
-        code: BoundedString::try_from("A-17").expect("at most eight characters"),
-        title: BoundedWString::try_from("Ärmel").expect("at most eight characters"),
+        mark: BoundedString::try_from("A-17").expect("at most eight characters"),
+        heading: BoundedWString::try_from("Ärmel").expect("at most eight characters"),
     };
     assert!(label.wide.starts_with("zer")); // a `str` in all but name
     assert!(texts::Code::try_from("nine chars").is_err());
@@ -65,7 +65,7 @@ fn sequences_are_vectors() {
 
 #[test]
 fn structs_have_what_their_members_allow() {
-    let shape = structs::Shape { colour: structs::Colour::Green, ..Default::default() };
+    let shape = structs::Shape { fill: structs::Colour::Green, ..Default::default() };
     assert_eq!(shape.corners, []);
     let there = structs::Point { x: 1.0, y: 2.0 };
     let copy = there; // all of its members can be copied

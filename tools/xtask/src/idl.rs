@@ -11,9 +11,9 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{packages, place};
+use crate::{compile, packages, place};
 
-const SHIPPED: &str = "/usr/share/idl/omniORB";
+pub(crate) const SHIPPED: &str = "/usr/share/idl/omniORB";
 
 /// Folders, of packages and of ours, searched to any depth.
 const CORPUS: &[&str] = &[
@@ -23,13 +23,14 @@ const CORPUS: &[&str] = &[
     "orb/idl/tests/idl/good",
     "tests/interop/idl",
     "tools/lab/idl",
-    "examples/bank",
+    "examples",
 ];
 
 /// What came of the comparison.
 #[derive(Debug, Default)]
 struct Report {
-    equal: usize,
+    /// Those that both understand alike.
+    equal: Vec<PathBuf>,
     lines: usize,
     /// Not correct by either's account. Of the shipped files, some include what nobody ships (`IOP.idl`, `CORBA::Environment`),
     /// and `Security.idl`, which the other security files include, gives a member the name of its struct.
@@ -49,15 +50,15 @@ impl fmt::Display for Report {
             f,
             "IDL: {} definitions in {} files are omniidl's; both refuse {} files; {} differ",
             self.lines,
-            self.equal,
+            self.equal.len(),
             self.refused.len(),
             self.wrong.len()
         )
     }
 }
 
-/// Compares file by file; an error if any differs.
-pub(crate) fn run() -> Result<()> {
+/// Compares file by file, and with `compiles` has Rust of them compiled; an error if any differs, or does not compile.
+pub(crate) fn run(compiles: bool) -> Result<()> {
     packages::require(packages::IDL)?;
     place::cargo(&["build", "--quiet", "--package", "spandrel-cli"])?;
     let mut report = Report::default();
@@ -74,7 +75,7 @@ pub(crate) fn run() -> Result<()> {
     if !report.wrong.is_empty() {
         bail!("the IDL compilers disagree: see above");
     }
-    Ok(())
+    if compiles { compile::run(&report.equal) } else { Ok(()) }
 }
 
 fn idl_files(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -113,7 +114,7 @@ fn compare_file(file: &Path, report: &mut Report) -> Result<()> {
         .chain(ours.difference(&theirs).map(|line| format!("\n  we have     {line}")))
         .collect();
     if differences.is_empty() {
-        report.equal += 1;
+        report.equal.push(file.to_owned());
         report.lines += ours.len();
     } else {
         report.wrong.push(format!("{}:{}", file.display(), differences.concat()));
@@ -141,10 +142,20 @@ fn theirs(file: &Path) -> Result<Lines> {
 
 /// By our front end.
 fn ours(file: &Path) -> Result<Lines> {
+    lines(&compiler().args(["--dump", "text"]).args(shipped()).arg(file).output().context("cannot start spandrel")?)
+}
+
+/// Our compiler.
+pub(crate) fn compiler() -> Command {
     let program = place::target().join("debug").join(format!("spandrel{}", env::consts::EXE_SUFFIX));
     let mut command = Command::new(program);
-    command.args(["idl", "--dump", "text", "-D__OMNIIDL__=1", &format!("-I{SHIPPED}"), &format!("-I{SHIPPED}/COS")]);
-    lines(&command.arg(file).output().context("cannot start spandrel")?)
+    command.arg("idl");
+    command
+}
+
+/// What it is told for files that packages ship, and for all that is compared: where they are, and what omniidl is.
+pub(crate) fn shipped() -> [String; 3] {
+    ["-D__OMNIIDL__=1".to_owned(), format!("-I{SHIPPED}"), format!("-I{SHIPPED}/COS")]
 }
 
 fn lines(out: &Output) -> Result<Lines> {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded;
+mod compile;
 mod fuzz;
 mod golden;
 mod idl;
@@ -29,7 +30,8 @@ cargo xtask NAME
 
   interop [--only PREFIX]   run our ORB against omniORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
                             and compare both IDL compilers; builds and installs what it needs
-  idl                       compare what our IDL compiler and omniidl understand of the files that Debian ships and of ours;
+  idl [--compile]           compare what our IDL compiler and omniidl understand of the files that Debian ships and of ours;
+                            then generate Rust from all of them with several settings, and have clippy read it (some minutes);
                             installs what it needs
   golden                    record the golden GIOP messages of orb/giop/tests again
   fuzz [--seconds N | --runs N]
@@ -58,7 +60,8 @@ fn run(arguments: &[String]) -> Result<()> {
     match words.as_slice() {
         ["interop"] => interop::run(""),
         ["interop", "--only", prefix] => interop::run(prefix),
-        ["idl"] => idl::run(),
+        ["idl"] => idl::run(false),
+        ["idl", "--compile"] => idl::run(true),
         ["golden"] => golden::run(),
         ["fuzz"] => fuzz::run(Bound::Seconds(20)),
         ["fuzz", "--seconds", seconds] => fuzz::run(Bound::Seconds(seconds.parse()?)),

@@ -28,3 +28,9 @@ pub(super) fn local(model: &Model) -> HashSet<DefId> {
         },
     )
 }
+
+/// The interfaces that local ones inherit from, directly or not: the traits of their implementations are part of those of the local
+/// ones.
+pub(super) fn bases(model: &Model, local: &HashSet<DefId>) -> HashSet<DefId> {
+    local.iter().filter_map(|&id| model[id].as_interface()).flat_map(|body| &body.all_bases).copied().collect()
+}

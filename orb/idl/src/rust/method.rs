@@ -205,16 +205,21 @@ impl<'m> Method<'m> {
         let around = if results.len() > 1 { 2 + results.len() as u32 / 2 } else { 1 };
         results.iter().for_each(|ty| lints::allow_complex(cx, ty, around));
         lints::allow_large_errors(cx, self.raises);
-        let name = self.ident.to_string();
-        if name.starts_with("from_") || name.starts_with("into_") || name.starts_with("to_") {
-            cx.allow("clippy::wrong_self_convention");
-        }
-        match name.as_str() {
-            "new" => cx.allow("clippy::new_ret_no_self"),
-            "len" => cx.allow("clippy::len_without_is_empty"),
-            _ if LIKE_TRAIT_METHODS.contains(&name.as_str()) => cx.allow("clippy::should_implement_trait"),
-            _ => {}
-        }
+        allow_name(cx, &self.ident);
+    }
+}
+
+/// Allows what clippy says of methods with names that have a meaning to it.
+pub(super) fn allow_name(cx: &types::Context<'_>, method: &Ident) {
+    let name = method.to_string();
+    if name.starts_with("from_") || name.starts_with("into_") || name.starts_with("to_") {
+        cx.allow("clippy::wrong_self_convention");
+    }
+    match name.as_str() {
+        "new" => cx.allow("clippy::new_ret_no_self"),
+        "len" => cx.allow("clippy::len_without_is_empty"),
+        _ if LIKE_TRAIT_METHODS.contains(&name.as_str()) => cx.allow("clippy::should_implement_trait"),
+        _ => {}
     }
 }
 

@@ -119,9 +119,11 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
         let asynchronous = cx.asynchronous.server.then(|| asynchronous::servant::both(scope, definition, body));
         quote! { #skeleton #tie #asynchronous }
     });
-    // Values implement it on either side.
-    let is_supported = !body.forward_only && (body.is_abstract || cx.values.is_supported(definition.id));
-    let servant = (is_served || is_supported).then(|| servant::servant(scope, definition, body));
+    // Values and local objects implement it on either side.
+    let is_implemented =
+        body.is_abstract || cx.values.is_supported(definition.id) || cx.local_bases.contains(&definition.id);
+    let servant =
+        (is_served || (is_implemented && !body.forward_only)).then(|| servant::servant(scope, definition, body));
     let value = (body.is_abstract && !body.forward_only).then(|| values::kind(scope, definition.id));
     let has_ami = cx.asynchronous.ami && !body.forward_only && cx.sides != Sides::Server;
     let ami = has_ami.then(|| ami::beside(scope, definition, body));

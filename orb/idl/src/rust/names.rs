@@ -104,11 +104,15 @@ impl Names {
         naming.names
     }
 
-    /// A name for a type parameter that no definition has.
+    /// A name for a type parameter: no definition has it, nor it with a number behind.
     pub(super) fn type_parameter(&self) -> Ident {
-        let mut scope = Scope::default();
-        self.places.values().for_each(|place| scope.reserve(&place.ident));
-        scope.take("S")
+        let is_numbered = |name: &str, of: &str| {
+            name.strip_prefix(of).is_some_and(|rest| rest.bytes().all(|octet| octet.is_ascii_digit()))
+        };
+        let taken: Vec<String> = self.places.values().map(|place| super::scope::plain(&place.ident)).collect();
+        let is_free = |of: &String| !taken.iter().any(|name| is_numbered(name, of));
+        let names = (0..).map(|more| format!("S{}", "x".repeat(more)));
+        own(&names.into_iter().find(is_free).expect("there are more names than definitions"))
     }
 
     /// Where a module, interface, struct, exception, enum, typedef or constant is. An enumerator's place is its variant.

@@ -25,11 +25,22 @@ use crate::model::{DefinitionKind, Model};
 /// the IDL is.
 const ALLOWED: &[&str] = &["dead_code", "missing_docs", "unreachable_pub"];
 
+/// Stands where an implementation of a trait is given lints: those that it may trip itself.
+const IMPL_LINTS: &str = "#[allow(lints_of_impls)]";
+
 /// Stands where the lints go that are allowed, which are known when all is written.
 const LINTS: &str = "#[allow(lints)]";
 
 /// In octets; what is not used of it costs nothing.
 const STACK: usize = 64 << 20;
+
+/// Lints that implementations of traits may trip, which are given no others.
+const TRIPPED_BY_IMPLS: &[&str] = &[
+    "clippy::manual_range_patterns",
+    "clippy::match_like_matches_macro",
+    "clippy::match_single_binding",
+    "clippy::redundant_pattern_matching",
+];
 
 /// Fewer definitions than this are not worth a thread.
 const DEFINITIONS_PER_THREAD: usize = 200;
@@ -132,7 +143,11 @@ fn is_first(cx: &Context<'_>, piece: &Piece) -> bool {
 
 /// Marks an item as to be given the allowed lints, if it defines something.
 fn mark(item: &mut Item) {
-    if let Some(attributes) = attributes(item) {
+    if let Item::Impl(item) = item
+        && item.trait_.is_some()
+    {
+        item.attrs.push(parse_quote! { #[allow(lints_of_impls)] });
+    } else if let Some(attributes) = attributes(item) {
         let behind_docs = attributes.iter().take_while(|attribute| attribute.path().is_ident("doc")).count();
         attributes.insert(behind_docs, parse_quote! { #[allow(lints)] });
     }
@@ -158,6 +173,8 @@ struct Joining<'m> {
     written: Vec<Written>,
     /// The attribute that allows lints.
     attribute: String,
+    /// The one for implementations of traits; nothing if they trip none.
+    impl_attribute: String,
     /// Those of modules.
     files: Vec<SourceFile>,
 }
@@ -168,11 +185,10 @@ impl<'m> Joining<'m> {
         let cx = Context::new(model, options);
         let mut parts = plan::plan(&cx, split);
         settle(&mut parts, &written, &mut lints);
-        let lints: Vec<syn::Path> =
-            ALLOWED.iter().chain(&lints).map(|lint| syn::parse_str(lint).expect("a lint is a path")).collect();
-        let below = formatted(vec![parse_quote! { #[allow( #( #lints ),* )] mod below; }], 0);
-        let attribute = below.trim_end_matches("mod below;\n").to_owned();
-        Self { cx, parts, written, attribute, files: Vec::new() }
+        let attribute = allow(ALLOWED.iter().chain(&lints));
+        let tripped: Vec<&&str> = lints.iter().filter(|lint| TRIPPED_BY_IMPLS.contains(lint)).collect();
+        let impl_attribute = if tripped.is_empty() { String::new() } else { allow(tripped) };
+        Self { cx, parts, written, attribute, impl_attribute, files: Vec::new() }
     }
 
     /// The text of the first file; those of modules are left in `files`.
@@ -199,7 +215,11 @@ impl<'m> Joining<'m> {
     /// Adds lines, with the allowed lints where they are to be.
     fn push(&self, lines: &str, is_first: bool, text: &mut Spaced) {
         for line in lines.lines() {
-            text.push(if is_first && line == LINTS { &self.attribute } else { line });
+            text.push(match line {
+                LINTS if is_first => &self.attribute,
+                IMPL_LINTS if is_first => &self.impl_attribute,
+                line => line,
+            });
         }
     }
 
@@ -232,6 +252,13 @@ impl<'m> Joining<'m> {
         }
         self.parts(&module.parts, location, false, text);
     }
+}
+
+/// The attribute that allows lints.
+fn allow<'l>(lints: impl IntoIterator<Item = &'l &'static str>) -> String {
+    let lints = lints.into_iter().map(|lint| syn::parse_str::<syn::Path>(lint).expect("a lint is a path"));
+    let below = formatted(vec![parse_quote! { #[allow( #( #lints ),* )] mod below; }], 0);
+    below.trim_end_matches("mod below;\n").to_owned()
 }
 
 /// Finds out of modules what follows from what is in them: whether they are written at all, what they import, what lints they trip;

@@ -179,7 +179,15 @@ fn modules_do_not_hide_primitive_types() {
 
 #[test]
 fn a_servant_type_parameter_is_no_type_of_the_idl() {
-    check("struct S { long x; }; interface I { void f(in S s); };", &["pub struct ISkeleton<S_>(pub S_);"]);
+    check("struct S { long x; }; interface I { void f(in S s); };", &["pub struct ISkeleton<Sx>(pub Sx);"]);
+}
+
+#[test]
+fn a_client_has_the_servant_traits_that_local_interfaces_inherit() {
+    let idl = "interface Remote { void f(); }; interface Other {}; local interface Here : Remote {};";
+    let rust = rust_with(&Options::default().sides(Sides::Client), "test.idl", idl);
+    assert!(rust.contains("pub trait RemoteServant") && rust.contains("pub trait Here: RemoteServant"), "{rust}");
+    assert!(!rust.contains("OtherServant"), "{rust}");
 }
 
 #[test]

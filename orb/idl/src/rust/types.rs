@@ -43,6 +43,8 @@ pub(super) struct Context<'m> {
     pub(super) values: ValueTable,
     /// What never leaves the process.
     pub(super) local: HashSet<DefId>,
+    /// What local interfaces inherit from.
+    pub(super) local_bases: HashSet<DefId>,
     /// What cannot be said in Rust yet and is left out, with all that needs it.
     pub(super) left_out: HashSet<DefId>,
     /// The methods of reply handlers, of interfaces that were asked for.
@@ -92,6 +94,7 @@ impl<'m> Context<'m> {
             asynchronous: options.asynchronous,
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             values: ValueTable::new(model),
+            local_bases: local::bases(model, &local),
             local,
             natives: &options.natives,
             derives: &options.derives,

@@ -48,7 +48,8 @@ pub(super) fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Iden
     match (mode, scope.cx.passing(ty)) {
         (ParameterMode::InOut, _) => quote! { let mut #ident: #owned = #rt::Decode::decode(&mut #input)?; },
         (_, Passing::Text) => quote! { let #ident = #input.str()?; },
-        (_, Passing::Slice) => {
+        // Values are not lent, and in a future the compiler cannot tell of what might be that it can be sent.
+        (_, Passing::Slice) if !scope.cx.values.holds_values(scope.cx.model, ty) => {
             let element = scope.element(ty);
             quote! { let #ident = <#element as #rt::Decode>::lend(&mut #input)?; }
         }

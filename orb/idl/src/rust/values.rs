@@ -293,6 +293,7 @@ fn initializers(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType)
             None => quote! { #rt::SystemException },
         };
         lints::allow_large_errors(cx, raises);
+        super::method::allow_name(cx, method);
         if parameters.len() > 6 {
             cx.allow("clippy::too_many_arguments");
         }

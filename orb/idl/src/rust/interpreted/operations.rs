@@ -10,6 +10,9 @@ use crate::rust::method::{Method, Parameter, tuple};
 use crate::rust::types::{Passing, Scope};
 use crate::rust::{arguments, scope, upcall};
 
+/// The types of more may be complex to clippy, in the closure that takes them.
+const SIMPLE_VALUES: usize = 4;
+
 /// The runtime has tuples of up to so many values.
 const MOST_VALUES: usize = 8;
 
@@ -90,6 +93,9 @@ pub(in crate::rust) fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenSt
     let names = sent.iter().map(|parameter| &parameter.ident);
     let types = sent.iter().map(|parameter| received(scope, parameter));
     let passed = sent.iter().map(|parameter| pass(scope, parameter));
+    if sent.len() > SIMPLE_VALUES {
+        scope.cx.allow("clippy::type_complexity");
+    }
     let upcall = quote! {
         |( #( #names, )* ): &mut ( #( #types, )* )| #servant::#ident(&self.0, #( #passed ),*)
     };

@@ -1,0 +1,90 @@
+//! `cargo xtask idl --compile`: Rust for all the IDL there is, in several settings, read by the compiler and by clippy.
+//!
+//! All of it is one scratch crate for each setting, with a module for each file. It depends on the runtime as programs do, forbids
+//! `unsafe`, and must be without warnings.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::idl::{self, SHIPPED};
+use crate::place;
+
+/// The settings: a name, and the arguments of `spandrel idl`.
+const SETTINGS: &[(&str, &[&str])] = &[
+    ("plain", &[]),
+    ("interpretive", &["--marshal", "interpretive", "--async-server", "--ami", "--ties"]),
+    ("adaptive", &["--marshal", "adaptive", "--async-server", "--ami", "--pad", "all"]),
+    ("client", &["--client-only", "--no-async-client"]),
+    ("server", &["--server-only", "--prefix", "around::everything"]),
+];
+
+/// Compiles what is generated from these files; an error if anything is wrong with it.
+pub(crate) fn run(files: &[PathBuf]) -> Result<()> {
+    let folder = place::target().join("idl-compile");
+    let files = gathered(files, &folder)?;
+    for (setting, arguments) in SETTINGS {
+        let modules = generate(setting, arguments, &files, &folder)?;
+        println!("IDL: {setting}: Rust of {modules} files");
+        check(&folder)?;
+    }
+    Ok(())
+}
+
+/// The files, but those of the folder of services as one: they include each other, and would be written many times over.
+fn gathered(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
+    let services = Path::new(SHIPPED).join("COS");
+    let (services, mut rest): (Vec<_>, Vec<_>) = files.iter().cloned().partition(|file| file.starts_with(&services));
+    let all = services.iter().map(|file| format!("#include \"{}\"\n", file.display()));
+    fs::create_dir_all(folder.join("src"))?;
+    let main = folder.join("services.idl");
+    fs::write(&main, all.collect::<String>())?;
+    rest.push(main);
+    Ok(rest)
+}
+
+/// Writes the crate of a setting; how many modules it has.
+fn generate(setting: &str, arguments: &[&str], files: &[PathBuf], folder: &Path) -> Result<usize> {
+    let source = folder.join("src");
+    fs::remove_dir_all(&source)?;
+    fs::create_dir_all(&source)?;
+    fs::write(folder.join("Cargo.toml"), manifest())?;
+    fs::copy(place::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let mut modules = format!("//! What is generated with the setting {setting}.\n#![forbid(unsafe_code)]\n");
+    for (nth, file) in files.iter().enumerate() {
+        let stem = file.file_stem().and_then(OsStr::to_str).context("a name of letters")?;
+        let name = format!("f{nth}_{}", stem.to_lowercase().replace(|letter: char| !letter.is_alphanumeric(), "_"));
+        let mut command = idl::compiler();
+        command.arg("--stdout").args(arguments).arg(file);
+        let is_ours = file.starts_with(place::root()) && !file.starts_with(folder);
+        if !is_ours {
+            command.args(idl::shipped());
+        }
+        let out = command.output().context("cannot start spandrel")?;
+        if !out.status.success() {
+            bail!("{}: {}", file.display(), String::from_utf8_lossy(&out.stderr));
+        }
+        fs::write(source.join(format!("{name}.rs")), out.stdout)?;
+        modules.push_str(&format!("pub mod {name};\n"));
+    }
+    fs::write(source.join("lib.rs"), modules)?;
+    Ok(files.len())
+}
+
+fn manifest() -> String {
+    let runtime = place::root().join("spandrel");
+    format!(
+        "[package]\nname = \"idl-compile\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
+         [dependencies]\nspandrel = {{ path = {:?} }}\n",
+        runtime.display().to_string()
+    )
+}
+
+fn check(folder: &Path) -> Result<()> {
+    let mut clippy = Command::new(place::cargo_program());
+    clippy.args(["clippy", "--quiet", "--target-dir"]).arg(place::target()).args(["--", "-D", "warnings"]);
+    place::run(clippy.current_dir(folder))
+}
