@@ -10,12 +10,12 @@ use spandrel_giop::SystemException;
 use spandrel_sync::Arc;
 
 #[cfg(feature = "server")]
-use crate::{Replied, ServerCall};
+use crate::{Policy, PolicyType, Replied, ServerCall};
 
 /// Finds the servant of an object key and runs requests on it. Called from many threads at once.
 #[cfg(feature = "server")]
 pub trait ObjectAdapter: Send + Sync + fmt::Debug {
-    /// Runs one request. No lock may be held while the servant runs.
+    /// Runs one request, by [`ServerCall::run`]. No lock may be held while the servant runs.
     ///
     /// # Errors
     /// The exception to answer with when the servant did not reply itself: OBJECT_NOT_EXIST for a key that nobody has.
@@ -29,6 +29,27 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
 
     /// Itself, for whoever installed it and wants its own type back.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// What an adapter says of the object that an upcall is for.
+///
+/// It lives as long as the upcall; what outlives that is [`detained`](Self::detain).
+#[cfg(feature = "server")]
+pub trait Target: Sync {
+    /// The object's id within its adapter.
+    fn object_id(&self) -> &[u8];
+
+    /// The adapter's id, unique within its ORB (CORBA 3.3 Part 1, 16.3.13.3).
+    fn adapter_id(&self) -> &[u8];
+
+    /// The names of the adapters from the root to the object's own (16.3.13.5).
+    fn adapter_name(&self) -> Vec<String>;
+
+    /// The adapter's policy of this type, if it has one.
+    fn policy(&self, policy_type: PolicyType) -> Option<Policy>;
+
+    /// Keeps the object in use until what is returned is dropped: its request will be answered after the upcall.
+    fn detain(&self) -> Box<dyn Any + Send + Sync>;
 }
 
 /// Where an object is.

@@ -35,6 +35,7 @@ mod models;
 mod object;
 mod options;
 mod orb;
+mod policy;
 mod reader;
 mod scratch;
 mod servant;
@@ -50,7 +51,7 @@ pub mod values;
 
 pub use adapter::Located;
 #[cfg(feature = "server")]
-pub use adapter::ObjectAdapter;
+pub use adapter::{ObjectAdapter, Target};
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncReply, Spawn, Task};
 pub use command_line::InitError;
@@ -61,6 +62,7 @@ pub use exceptions::{UserException, UserExceptions};
 pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;
+pub use policy::{Policy, PolicyType, PolicyValue};
 pub use servant::Replied;
 #[cfg(feature = "server")]
 pub use servant::Servant;

@@ -4,7 +4,7 @@
 use spandrel_giop::SystemException;
 
 #[cfg(feature = "server")]
-use crate::ServerCall;
+use crate::{ObjectRef, ServerCall};
 
 /// Proof that a call was answered, or wanted no answer. Only a [`ServerCall`] makes one.
 #[derive(Debug)]
@@ -15,12 +15,27 @@ pub struct Replied(pub(crate) ());
 #[cfg(feature = "server")]
 pub trait Servant: Send + Sync {
     /// The repository id of the most derived interface.
-    fn repository_id(&self) -> &'static str;
+    fn repository_id(&self) -> &str;
 
     /// True if the servant supports the interface with this repository id.
     fn is_a(&self, repository_id: &str) -> bool;
 
-    /// Runs one operation and answers the call.
+    /// True if there is no such object although there is a servant: default servants and dynamic ones may know (`_non_existent`).
+    fn non_existent(&self) -> bool {
+        false
+    }
+
+    /// The description of its interface in an interface repository, if there is one (`_interface`).
+    fn interface(&self) -> Option<ObjectRef> {
+        None
+    }
+
+    /// The component that its object is a facet of, if it is (`_component`).
+    fn component(&self) -> Option<ObjectRef> {
+        None
+    }
+
+    /// Runs one operation and answers the call. Adapters call it by [`ServerCall::run`] only.
     ///
     /// # Errors
     /// The system exception to answer with instead.

@@ -3,7 +3,7 @@
 use std::{any::Any, fmt};
 
 use spandrel_giop::{CompletionStatus, IiopProfile, SystemException};
-use spandrel_orb::{Located, ObjectAdapter, ObjectRef, Orb, Replied, Servant, ServerCall};
+use spandrel_orb::{Located, ObjectAdapter, ObjectRef, Orb, Policy, PolicyType, Replied, Servant, ServerCall, Target};
 use spandrel_sync::Arc;
 
 use crate::{
@@ -56,11 +56,11 @@ impl Poa {
     /// As [`Poa::activate`].
     pub fn activate_shared(&self, servant: Arc<dyn Servant>) -> Result<ObjectRef, SystemException> {
         self.orb.listen()?;
-        let type_id = servant.repository_id();
+        let type_id = servant.repository_id().to_owned();
         let id = self.adapter.objects.insert(Active::Servant(servant)).ok_or_else(|| {
             SystemException::no_resources(0, CompletionStatus::No).with_detail("all object ids are taken")
         })?;
-        self.orb.make_reference(type_id, key::encode(self.adapter.incarnation, id))
+        self.orb.make_reference(&type_id, key::encode(self.adapter.incarnation, id))
     }
 
     /// Takes an object's servant away: further requests raise OBJECT_NOT_EXIST, those that run end in peace.
@@ -96,9 +96,9 @@ impl Poa {
 }
 
 impl ObjectAdapter for RootAdapter {
-    fn dispatch(&self, object_key: &[u8], operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    fn dispatch(&self, object_key: &[u8], _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         match key::decode(self.incarnation, object_key).and_then(|id| self.objects.find(id)) {
-            Some(Active::Servant(servant)) => servant.dispatch(operation, call),
+            Some(Active::Servant(servant)) => call.run(&*servant, &RootTarget { object_id: &object_key[8..] }),
             Some(Active::Forward(target)) => call.forward(&target),
             None => Err(not_active()),
         }
@@ -118,6 +118,34 @@ impl ObjectAdapter for RootAdapter {
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+}
+
+/// An object of the root adapter.
+struct RootTarget<'k> {
+    object_id: &'k [u8],
+}
+
+impl Target for RootTarget<'_> {
+    fn object_id(&self) -> &[u8] {
+        self.object_id
+    }
+
+    fn adapter_id(&self) -> &[u8] {
+        b"RootPOA"
+    }
+
+    fn adapter_name(&self) -> Vec<String> {
+        vec!["RootPOA".to_owned()]
+    }
+
+    fn policy(&self, _policy_type: PolicyType) -> Option<Policy> {
+        None
+    }
+
+    fn detain(&self) -> Box<dyn Any + Send + Sync> {
+        // Nothing waits for an object of the root adapter to be no longer in use.
+        Box::new(())
     }
 }
 

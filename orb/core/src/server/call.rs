@@ -1,5 +1,7 @@
 //! One request as a skeleton sees it: arguments to read, and one answer to give.
 
+use std::fmt;
+
 use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, engine::Value};
 use spandrel_giop::{
     CompletionStatus, Message, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
@@ -8,23 +10,35 @@ use spandrel_giop::{
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
 use super::ServerConnection;
-use crate::{ObjectRef, Replied, Servant, UserException, object::OBJECT_ID, scratch};
+use crate::{ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, scratch};
 
 /// What was asked, by whom, and in which version it must be answered.
-#[derive(Debug)]
 pub(super) struct Asked<'m> {
     connection: &'m ServerConnection,
     message: &'m Message,
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
+    /// What the adapter says of the object, once it has found it.
+    target: Option<&'m dyn Target>,
     /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
-    pub(super) is_answered: AtomicBool,
+    pub(super) is_answered: &'m AtomicBool,
 }
 
 impl<'m> Asked<'m> {
     #[inline]
-    pub(super) fn new(connection: &'m ServerConnection, message: &'m Message, header: &'m RequestHeader<'m>) -> Self {
-        Self { connection, message, header, version: message.header.version, is_answered: AtomicBool::new(false) }
+    pub(super) fn new(
+        connection: &'m ServerConnection,
+        message: &'m Message,
+        header: &'m RequestHeader<'m>,
+        is_answered: &'m AtomicBool,
+    ) -> Self {
+        Self { connection, message, header, version: message.header.version, target: None, is_answered }
+    }
+}
+
+impl fmt::Debug for Asked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("header", self.header).field("version", &self.version).finish_non_exhaustive()
     }
 }
 
@@ -53,6 +67,23 @@ impl<'m> ServerCall<'m> {
 
     pub(super) fn request_id(&self) -> u32 {
         self.asked.header.request_id
+    }
+
+    /// Runs the request on the servant that the adapter has found for it.
+    ///
+    /// # Errors
+    /// The system exception to answer with, if the servant did not reply itself.
+    #[inline]
+    pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+        let Self { asked, arguments } = self;
+        let asked = Asked { target: Some(target), ..*asked };
+        servant.dispatch(&asked.header.operation, ServerCall { asked: &asked, arguments })
+    }
+
+    /// What the adapter says of the object that the request is for; nothing before the adapter has found it.
+    #[must_use]
+    pub fn target(&self) -> Option<&'m dyn Target> {
+        self.asked.target
     }
 
     /// It will be answered, or not, by whoever has it then: what comes of its upcall is no answer any more.
@@ -156,13 +187,23 @@ impl<'m> ServerCall<'m> {
                 })
             }
             // GIOP 1.0 and 1.1 clients may say it without the underscore's second word (9.4.2.1).
-            "_non_existent" | "_not_existent" => self.reply(|out| {
-                out.bool(false);
-                Ok(())
-            }),
+            "_non_existent" | "_not_existent" => {
+                let answer = servant.non_existent();
+                self.reply(|out| {
+                    out.bool(answer);
+                    Ok(())
+                })
+            }
             "_repository_id" => self.reply(|out| out.short_str(servant.repository_id())),
-            "_interface" => Err(SystemException::intf_repos(0, CompletionStatus::No)
-                .with_detail("no interface repository is configured")),
+            "_interface" => match servant.interface() {
+                Some(interface) => self.reply(|out| interface.ior().encode(out)),
+                None => Err(SystemException::intf_repos(0, CompletionStatus::No)
+                    .with_detail("no interface repository is configured")),
+            },
+            "_component" => {
+                let component = servant.component();
+                self.reply(|out| component.encode(out))
+            }
             operation => {
                 let detail = || format!("`{}` has no operation `{operation}`", servant.repository_id());
                 Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No).with_detail(detail))

@@ -222,7 +222,8 @@ impl ServerConnection {
         // In the order of reading: the next request may be run by another thread.
         let contexts = &request.service_contexts;
         let said = if contexts.is_empty() { Ok(()) } else { self.link.note_code_sets(contexts) };
-        let asked = Asked::new(self, message, &request);
+        let is_answered = AtomicBool::new(false);
+        let asked = Asked::new(self, message, &request, &is_answered);
         let code_sets = self.link.code_sets();
         let arguments = arguments.with_code_sets(code_sets.char_set, code_sets.wchar_set);
         Ok(self.take_turn(is_one_way, || self.upcall(&asked, said, arguments)))

@@ -4,6 +4,7 @@
 //! gone: nobody would read the answer.
 
 use std::{
+    any::Any,
     collections::HashMap,
     fmt,
     future::Future,
@@ -23,7 +24,7 @@ use super::{
     ServerConnection,
     call::{Asked, ServerCall, answer_exception, panicked},
 };
-use crate::{Replied, Spawn, orb::UpcallScope};
+use crate::{Replied, Spawn, Target, orb::UpcallScope};
 
 /// Deferred calls of one connection. A client that sends more has them refused.
 const MAX_DEFERRED: usize = 1024;
@@ -97,6 +98,8 @@ pub struct DeferredCall {
     key: u64,
     cancellation: Arc<Cancellation>,
     is_over: AtomicBool,
+    /// Keeps the object in use.
+    _detained: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl ServerCall<'_> {
@@ -109,9 +112,10 @@ impl ServerCall<'_> {
         let cancellation = Arc::<Cancellation>::default();
         let key = connection.enter_deferred(self.request_id(), !self.is_response_expected(), &cancellation)?;
         self.note_deferred();
+        let detained = self.target().map(Target::detain);
         let (message, body) = (self.message().clone(), self.body());
         let is_over = AtomicBool::new(false);
-        Ok((DeferredCall { connection, message, body, key, cancellation, is_over }, Replied(())))
+        Ok((DeferredCall { connection, message, body, key, cancellation, is_over, _detained: detained }, Replied(())))
     }
 
     /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](crate::Spawn) polls: by default the threads that serve
@@ -185,7 +189,8 @@ impl DeferredCall {
     ) -> Result<Replied, SystemException> {
         let mut arguments = self.connection.decoder(&self.message);
         let header = RequestHeader::decode(&mut arguments)?;
-        let asked = Asked::new(&self.connection, &self.message, &header);
+        let is_answered = AtomicBool::new(false);
+        let asked = Asked::new(&self.connection, &self.message, &header, &is_answered);
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
@@ -205,7 +210,8 @@ impl DeferredCall {
     fn fail(&self, exception: &SystemException) {
         let mut arguments = self.connection.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
-        let asked = Asked::new(&self.connection, &self.message, &header);
+        let is_answered = AtomicBool::new(false);
+        let asked = Asked::new(&self.connection, &self.message, &header, &is_answered);
         answer_exception(&asked, exception);
     }
 
