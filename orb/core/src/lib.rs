@@ -28,6 +28,7 @@ mod initial;
 #[doc(hidden)]
 pub mod interpreted;
 mod invocation;
+mod main_thread;
 #[cfg(feature = "asynchronous")]
 pub mod messaging;
 #[cfg(all(test, shuttle))]

@@ -14,13 +14,13 @@ use spandrel_giop::{Address, ObjectUrl};
 use spandrel_giop::{CompletionStatus, SystemException, ior_to_string, minor};
 #[cfg(feature = "server")]
 use spandrel_giop::{IiopProfile, code_sets_component, component::Component, ids};
-#[cfg(feature = "server")]
-use spandrel_sync::thread_local;
 use spandrel_sync::{
-    Arc, Condition, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
     thread,
 };
+#[cfg(feature = "server")]
+use spandrel_sync::{Mutex, thread_local};
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
@@ -35,6 +35,7 @@ use crate::{
     ObjectRef,
     client::{ClientSettings, PeerTable},
     destination::Destination,
+    main_thread::MainThread,
     settings::Settings,
 };
 
@@ -56,8 +57,7 @@ struct Core {
     #[cfg(feature = "values")]
     value_factories: ValueFactories,
     closing: AtomicBool,
-    closed: Mutex<bool>,
-    close: Condition,
+    main: MainThread,
 }
 
 /// What an ORB has of a server.
@@ -82,6 +82,10 @@ impl ServerSide {
     }
 }
 
+/// How deep upcalls may nest in one thread (design decision 3): each has frames of the ORB and of a servant on the stack.
+#[cfg(feature = "server")]
+pub(crate) const MAX_NESTING: u32 = 64;
+
 #[cfg(feature = "server")]
 thread_local! {
     /// How many upcalls this thread is inside of.
@@ -104,8 +108,7 @@ impl Orb {
             #[cfg(feature = "values")]
             value_factories: ValueFactories::default(),
             closing: AtomicBool::new(false),
-            closed: Mutex::new(false),
-            close: Condition::new(),
+            main: MainThread::default(),
         }))
     }
 
@@ -146,7 +149,7 @@ impl Orb {
     /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.
     pub(crate) fn check_running(&self) -> Result<(), SystemException> {
         if self.0.closing.load(Ordering::Relaxed) && !is_in_upcall() {
-            return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
+            return Err(has_shut_down());
         }
         Ok(())
     }
@@ -262,12 +265,44 @@ impl Orb {
         self.0.station.run(Box::pin(task))
     }
 
-    /// Blocks until the ORB has been shut down. Requests are served by other threads.
+    /// Blocks until the ORB has been shut down. Requests are served by other threads, but those that are to be run in the main thread
+    /// are run here: the first thread that calls this or [`perform_work`](Self::perform_work) is the main thread
+    /// (CORBA 3.3 Part 1, 8.2.3).
     pub fn run(&self) {
-        let mut closed = self.0.closed.lock();
-        while !*closed {
-            self.0.close.wait(&mut closed);
-        }
+        #[cfg(feature = "server")]
+        self.0.main.run();
+        #[cfg(not(feature = "server"))]
+        self.0.main.await_closed();
+    }
+
+    /// Runs one job of the main thread, if one is there and this is the main thread (see [`run`](Self::run)); does not wait.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER once the ORB has been shut down.
+    #[cfg(feature = "server")]
+    pub fn perform_work(&self) -> Result<(), SystemException> {
+        self.0.main.perform_work().then_some(()).ok_or_else(has_shut_down)
+    }
+
+    /// Whether there is work for the main thread.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER once the ORB has been shut down.
+    #[cfg(feature = "server")]
+    pub fn work_pending(&self) -> Result<bool, SystemException> {
+        self.0.main.work_pending().ok_or_else(has_shut_down)
+    }
+
+    /// Has the ORB's main thread, which is inside of [`run`](Self::run) or [`perform_work`](Self::perform_work), now or later, run this
+    /// job, after those that were given before. It is an upcall: at shutdown, running ones are waited for. A job that is never run is
+    /// dropped at the latest when the ORB has shut down; one that panics ends alone.
+    ///
+    /// # Errors
+    /// TRANSIENT if 1,024 jobs wait already; BAD_INV_ORDER after shutdown.
+    #[cfg(feature = "server")]
+    pub fn run_in_main(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SystemException> {
+        self.check_running()?;
+        self.0.main.enqueue(job)
     }
 
     /// Ends the ORB: stops accepting, lets running requests end, tells every client (CloseConnection), closes.
@@ -290,13 +325,24 @@ impl Orb {
             }
         }
         if wait {
-            self.run();
+            self.await_closed();
         }
         Ok(())
     }
 
+    fn await_closed(&self) {
+        #[cfg(feature = "server")]
+        if self.0.main.is_current() {
+            // Nobody else runs the jobs that the end waits for.
+            return self.0.main.run();
+        }
+        self.0.main.await_closed();
+    }
+
     fn close(&self) {
         let _closed = Closed(&self.0);
+        #[cfg(feature = "server")]
+        self.0.main.begin_close();
         #[cfg(feature = "server")]
         {
             self.0.serving.server.shutdown(self.0.settings.serving.shutdown_timeout);
@@ -317,17 +363,26 @@ struct Closed<'c>(&'c Core);
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        *self.0.closed.lock() = true;
-        self.0.close.notify_all();
+        self.0.main.close();
     }
+}
+
+fn has_shut_down() -> SystemException {
+    SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No)
 }
 
 /// Whether this thread is inside of an upcall.
 fn is_in_upcall() -> bool {
     #[cfg(feature = "server")]
-    return UPCALLS.with(Cell::get) > 0;
+    return upcalls() > 0;
     #[cfg(not(feature = "server"))]
     false
+}
+
+/// How many upcalls this thread is inside of.
+#[cfg(feature = "server")]
+pub(crate) fn upcalls() -> u32 {
+    UPCALLS.with(Cell::get)
 }
 
 /// Marks the time in which this thread runs a servant.

@@ -1,0 +1,250 @@
+//! The ORB's end, which threads wait for, and the work that is done in one thread of the application's choice.
+//!
+//! Some libraries want to be called in one thread only, most often the first. What concerns them is queued as jobs, and run by the
+//! thread that waits in [`Orb::run`] or asks for work by [`Orb::perform_work`] (CORBA 3.3 Part 1, 8.2.3): the first
+//! thread that calls either is the ORB's main thread from then on. Which requests become jobs is for adapters to say.
+
+#[cfg(feature = "server")]
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+#[cfg(feature = "server")]
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::{Condition, Mutex};
+#[cfg(feature = "server")]
+use spandrel_sync::{
+    MutexGuard,
+    thread::{self, ThreadId},
+};
+
+#[cfg(feature = "server")]
+use crate::orb::{MAX_NESTING, UpcallScope, upcalls};
+
+/// Something to be done in the main thread.
+#[cfg(feature = "server")]
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// Jobs that wait for the main thread, at most.
+#[cfg(feature = "server")]
+const MAX_JOBS: usize = 1024;
+
+/// What the threads wait for that are inside of `run` and `shutdown`.
+#[derive(Default)]
+pub(crate) struct MainThread {
+    state: Mutex<State>,
+    changed: Condition,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    #[cfg(feature = "server")]
+    closing: bool,
+    #[cfg(feature = "server")]
+    jobs: VecDeque<Job>,
+    #[cfg(feature = "server")]
+    thread: Option<ThreadId>,
+}
+
+impl MainThread {
+    /// Waits until the ORB is closed.
+    pub(crate) fn await_closed(&self) {
+        let mut state = self.state.lock();
+        while !state.closed {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// The ORB is closed: nobody waits any longer, and jobs that were not run never will be.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        #[cfg(feature = "server")]
+        let _unrun = std::mem::take(&mut state.jobs);
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(feature = "server")]
+impl MainThread {
+    /// Runs jobs until the ORB is closed; a thread that is not the main thread only waits.
+    pub(crate) fn run(&self) {
+        let (mut state, is_main) = self.claim();
+        while !state.closed {
+            match if is_main { state.jobs.pop_front() } else { None } {
+                Some(job) => {
+                    drop(state);
+                    perform(job);
+                    state = self.state.lock();
+                }
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// Runs the next job, if there is one and this is the main thread; false once the ORB is closed.
+    pub(crate) fn perform_work(&self) -> bool {
+        let (mut state, is_main) = self.claim();
+        // A job that asks for work has others run inside of itself; they must not fill its stack.
+        let job = if is_main && upcalls() < MAX_NESTING { state.jobs.pop_front() } else { None };
+        let is_open = !state.closed;
+        drop(state);
+        if let Some(job) = job {
+            perform(job);
+        }
+        is_open
+    }
+
+    /// Whether there is a job for the main thread; none once the ORB is closed.
+    pub(crate) fn work_pending(&self) -> Option<bool> {
+        let state = self.state.lock();
+        (!state.closed).then(|| !state.jobs.is_empty())
+    }
+
+    /// Has the main thread run this job.
+    pub(crate) fn enqueue(&self, job: Job) -> Result<(), SystemException> {
+        let mut state = self.state.lock();
+        let refused = if state.closed || (state.closing && state.thread.is_none()) {
+            SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No)
+        } else if state.jobs.len() >= MAX_JOBS {
+            SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
+                .with_detail(|| format!("{MAX_JOBS} jobs wait for the main thread"))
+        } else {
+            state.jobs.push_back(job);
+            drop(state);
+            self.changed.notify_all();
+            return Ok(());
+        };
+        // Before the job is dropped, which is anybody's code.
+        drop(state);
+        Err(refused)
+    }
+
+    /// The ORB begins to close. Where no thread has ever come to run jobs, none will.
+    pub(crate) fn begin_close(&self) {
+        let mut state = self.state.lock();
+        state.closing = true;
+        let unrun = if state.thread.is_none() { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
+        drop(state);
+        drop(unrun);
+    }
+
+    /// True if the caller is the main thread, as which the first is taken who wants to be.
+    fn claim(&self) -> (MutexGuard<'_, State>, bool) {
+        let me = thread::current().id();
+        let mut state = self.state.lock();
+        let is_main = *state.thread.get_or_insert(me) == me;
+        (state, is_main)
+    }
+
+    /// True if the caller is the main thread already.
+    pub(crate) fn is_current(&self) -> bool {
+        self.state.lock().thread == Some(thread::current().id())
+    }
+}
+
+/// A job is an upcall: it may call others while the ORB closes, and cannot wait for that.
+#[cfg(feature = "server")]
+fn perform(job: Job) {
+    let _scope = UpcallScope::enter();
+    if catch_unwind(AssertUnwindSafe(job)).is_err() {
+        tracing::error!("a job of the main thread panicked, and was ended");
+    }
+}
+
+#[cfg(all(test, not(shuttle), feature = "server"))]
+mod tests {
+    use spandrel_sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+    use crate::{Orb, SystemExceptionKind};
+
+    #[test]
+    fn jobs_run_in_order_in_the_thread_that_asks_for_work_and_panics_end_there() {
+        let orb = Orb::builder().build();
+        let (told, heard) = std::sync::mpsc::channel();
+        assert!(!orb.work_pending().unwrap());
+        for turn in 0..3 {
+            let told = told.clone();
+            let job = move || {
+                told.send((turn, thread::current().id())).unwrap();
+                assert_ne!(turn, 1, "as wanted");
+            };
+            orb.run_in_main(Box::new(job)).unwrap();
+        }
+        for turn in 0..3 {
+            assert!(orb.work_pending().unwrap());
+            orb.perform_work().unwrap();
+            assert_eq!(heard.try_recv(), Ok((turn, thread::current().id())));
+        }
+        assert!(!orb.work_pending().unwrap());
+        orb.perform_work().unwrap();
+        orb.shutdown(true).unwrap();
+        for refused in [orb.work_pending().unwrap_err(), orb.perform_work().unwrap_err()] {
+            assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::BadInvOrder, minor::ORB_HAS_SHUTDOWN));
+        }
+    }
+
+    #[test]
+    fn only_the_first_thread_that_runs_the_orb_runs_jobs() {
+        let orb = Orb::builder().build();
+        orb.perform_work().unwrap();
+        let another = orb.clone();
+        let another = thread::spawn(move || another.run());
+        let (told, heard) = std::sync::mpsc::channel();
+        let stopping = orb.clone();
+        let job = move || {
+            let refused = stopping.shutdown(true).unwrap_err();
+            stopping.shutdown(false).unwrap();
+            told.send((thread::current().id(), refused.minor())).unwrap();
+        };
+        orb.run_in_main(Box::new(job)).unwrap();
+        orb.run();
+        assert_eq!(heard.try_recv(), Ok((thread::current().id(), minor::OPERATION_WOULD_DEADLOCK)));
+        another.join().unwrap();
+    }
+
+    #[test]
+    fn jobs_beyond_the_bound_are_refused_and_all_are_let_go_at_the_end() {
+        let orb = Orb::builder().build();
+        let kept = Arc::new(AtomicUsize::new(0));
+        struct Counted(Arc<AtomicUsize>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        let job = || {
+            kept.fetch_add(1, Ordering::SeqCst);
+            let counted = Counted(Arc::clone(&kept));
+            Box::new(move || drop(counted))
+        };
+        for _ in 0..MAX_JOBS {
+            orb.run_in_main(job()).unwrap();
+        }
+        let refused = orb.run_in_main(job()).unwrap_err();
+        assert_eq!((refused.kind(), refused.completed()), (SystemExceptionKind::Transient, CompletionStatus::No));
+        assert_eq!(kept.load(Ordering::SeqCst), MAX_JOBS);
+        orb.shutdown(true).unwrap();
+        assert_eq!(kept.load(Ordering::SeqCst), 0);
+        assert_eq!(orb.run_in_main(job()).unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
+        assert_eq!(kept.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn whoever_waits_for_the_end_in_the_main_thread_runs_what_is_left() {
+        let orb = Orb::builder().build();
+        orb.perform_work().unwrap();
+        let (told, heard) = std::sync::mpsc::channel();
+        orb.run_in_main(Box::new(move || told.send(()).unwrap())).unwrap();
+        orb.shutdown(true).unwrap();
+        // Run or dropped: either way nothing is left.
+        assert_ne!(heard.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
+    }
+}
