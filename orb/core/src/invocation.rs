@@ -29,7 +29,7 @@ pub(crate) type Raise<'f> = &'f mut dyn FnMut(&str, &mut Decoder<'_>) -> Option<
 /// What is being asked of the object.
 #[derive(Clone, Copy)]
 enum Question<'f, 'a> {
-    Request { operation: &'static str, response: ResponseFlags, marshal: Marshal<'f, 'a> },
+    Request { operation: &'f str, response: ResponseFlags, marshal: Marshal<'f, 'a> },
     Locate,
 }
 
@@ -69,7 +69,7 @@ impl ObjectRef {
     #[inline]
     pub fn invoke<'a, R, E: UserExceptions>(
         &self,
-        operation: &'static str,
+        operation: &str,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
         decode: impl FnOnce(&mut Decoder<'_>) -> Result<R, CdrError>,
     ) -> Result<R, E> {
@@ -81,7 +81,7 @@ impl ObjectRef {
     #[inline]
     pub(crate) fn read_answer<R, E: UserExceptions>(
         &self,
-        operation: &'static str,
+        operation: &str,
         reply: &Reply,
         decode: impl FnOnce(&mut Decoder<'_>) -> Result<R, CdrError>,
     ) -> Result<R, E> {
@@ -101,7 +101,7 @@ impl ObjectRef {
     /// operation raises the exception with this repository id. Then the error says nothing.
     pub(crate) fn invoke_erased(
         &self,
-        operation: &'static str,
+        operation: &str,
         encode: Marshal<'_, '_>,
         results: &mut dyn FnMut(&mut Decoder<'_>) -> Result<(), CdrError>,
         raised: Raise<'_>,
@@ -127,7 +127,7 @@ impl ObjectRef {
     #[inline]
     pub fn send_oneway<'a>(
         &self,
-        operation: &'static str,
+        operation: &str,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<(), SystemException> {
         let question = Question::Request { operation, response: ResponseFlags::NONE, marshal: &encode };
@@ -154,7 +154,7 @@ impl ObjectRef {
     }
 
     /// A two-way call as far as it does not depend on the operation's types.
-    fn call(&self, operation: &'static str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
+    pub(crate) fn call(&self, operation: &str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
         let question = Question::Request { operation, response: ResponseFlags::TWO_WAY, marshal };
         self.ask(&question)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
     }
@@ -285,7 +285,7 @@ impl ObjectRef {
         read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error, CompletionStatus::Maybe))
     }
 
-    fn results<'r>(&'r self, reply: &'r Reply) -> Decoder<'r> {
+    pub(crate) fn results<'r>(&'r self, reply: &'r Reply) -> Decoder<'r> {
         let input = reply.message.decoder(self.orb().settings().wire.limits).with_binder(self.orb());
         input.with_code_sets(reply.wire.char_set, reply.wire.wchar_set).at(reply.body)
     }

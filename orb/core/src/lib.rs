@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
 pub mod client;
@@ -53,8 +54,9 @@ pub mod values;
 pub use adapter::Located;
 #[cfg(feature = "server")]
 pub use adapter::{ObjectAdapter, Target};
+pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
-pub use asynchronous::{AsyncReply, Spawn, Task};
+pub use asynchronous::{AsyncAnswer, AsyncReply, Spawn, Task};
 pub use command_line::InitError;
 pub use context::Context;
 #[cfg(feature = "server")]

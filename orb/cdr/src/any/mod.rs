@@ -157,6 +157,19 @@ impl Any {
             && (!survey.wide || (mine.version, mine.wchar_set) == (its.version, its.wchar_set))
     }
 
+    /// Writes the members of a struct or an exception: as [`Any::write_value`], but for the id that an exception may begin with.
+    ///
+    /// # Errors
+    /// As [`Any::write_value`].
+    pub fn write_members<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        let mut input = self.members();
+        if input.remaining() == self.octets.len() {
+            self.write_value(out)
+        } else {
+            walk::copy(&self.type_code, &mut input, out)
+        }
+    }
+
     /// The type of the value: [`TypeCode::NULL`] if there is none.
     #[must_use]
     pub fn type_code(&self) -> &TypeCode {
@@ -197,7 +210,8 @@ impl Any {
     }
 
     /// Reads the value's octets, an exception's from its members on.
-    fn members(&self) -> Decoder<'_> {
+    #[must_use]
+    pub fn members(&self) -> Decoder<'_> {
         let (of, mut input) = (self.type_code.view().resolved(), self.value());
         if of.kind() == TcKind::Except && walk::has_exception_id(of, &input) {
             input.str().expect("that an id stands here has been seen");

@@ -4,6 +4,7 @@
 //! event takes it further. Beside that it may be ended from outside at any time: given up, timed out, shut down.
 
 use std::{
+    borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Weak,
     task::{Poll, Waker},
@@ -30,7 +31,7 @@ pub(super) type Outcome = Result<Option<Reply>, SystemException>;
 #[derive(Debug)]
 pub(super) struct Call {
     object: ObjectRef,
-    operation: &'static str,
+    operation: Cow<'static, str>,
     response: ResponseFlags,
     arguments: Arguments,
     deadline: Option<Deadline>,
@@ -81,7 +82,7 @@ impl Call {
     /// Sends a request.
     pub(super) fn start(
         object: &ObjectRef,
-        operation: &'static str,
+        operation: Cow<'static, str>,
         response: ResponseFlags,
         arguments: Arguments,
     ) -> Result<Arc<Self>, SystemException> {
@@ -108,8 +109,8 @@ impl Call {
         &self.object
     }
 
-    pub(super) fn operation(&self) -> &'static str {
-        self.operation
+    pub(super) fn operation(&self) -> &str {
+        &self.operation
     }
 
     /// Its outcome, once.
@@ -231,7 +232,7 @@ impl Call {
         let kind = if self.response.is_expected() { Kind::TwoWay } else { Kind::OneWay };
         let told = Arc::clone(self) as Arc<dyn Awaiting>;
         let has_said = connection.has_said_code_sets();
-        let made = self.arguments.request(&mut out, destination, has_said, request_id, self.response, self.operation);
+        let made = self.arguments.request(&mut out, destination, has_said, request_id, self.response, &self.operation);
         let sent = made.and_then(|()| connection.send_soon(request_id, &out, kind, told, limit));
         scratch::give(out.into_scratch());
         sent
@@ -336,7 +337,7 @@ impl Call {
             // It is an executor's code, and this thread may be reading for others.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {
-                tracing::error!(operation = self.operation, "a waker panicked");
+                tracing::error!(operation = &*self.operation, "a waker panicked");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The future of an answer, and the methods of references that make one.
 
 use std::{
+    borrow::Cow,
     fmt,
     future::Future,
     pin::Pin,
@@ -15,7 +16,7 @@ use super::{
     arguments::Arguments,
     call::{Call, Outcome},
 };
-use crate::{Interface, ObjectRef, UserExceptions, invocation::unreadable, object::OBJECT_ID};
+use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocation::unreadable, object::OBJECT_ID};
 
 /// The answer to an asynchronous request, which has been sent, or is about to be, whether or not anybody polls this.
 ///
@@ -28,10 +29,14 @@ use crate::{Interface, ObjectRef, UserExceptions, invocation::unreadable, object
 /// If it is polled after it was ready.
 #[must_use = "dropping it abandons the request"]
 pub struct AsyncReply<R, E> {
-    state: State,
+    answer: AsyncAnswer,
     decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
     error: std::marker::PhantomData<fn() -> E>,
 }
+
+/// As [`AsyncReply`], for one who reads what came back himself: nothing, for a one-way.
+#[must_use = "dropping it abandons the request"]
+pub struct AsyncAnswer(State);
 
 enum State {
     Waiting(Arc<Call>),
@@ -51,21 +56,33 @@ impl ObjectRef {
     /// says; beyond, they end in TRANSIENT.
     pub fn invoke_async<'a, R, E: UserExceptions>(
         &self,
-        operation: &'static str,
+        operation: impl Into<Cow<'static, str>>,
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
         decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
     ) -> AsyncReply<R, E> {
-        AsyncReply::new(self.start(operation, ResponseFlags::TWO_WAY, encode), decode)
+        AsyncReply::new(self.start(operation.into(), ResponseFlags::TWO_WAY, encode), decode)
     }
 
     /// Invokes a one-way operation and returns at once. The future is ready once the transport has taken the request (sync scope
     /// WITH_TRANSPORT); dropping it before that may keep the request from being sent.
     pub fn send_oneway_async<'a>(
         &self,
-        operation: &'static str,
+        operation: impl Into<Cow<'static, str>>,
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> AsyncReply<(), SystemException> {
-        AsyncReply::new(self.start(operation, ResponseFlags::NONE, encode), |_| Ok(()))
+        AsyncReply::new(self.start(operation.into(), ResponseFlags::NONE, encode), |_| Ok(()))
+    }
+
+    /// As [`invoke_async`](Self::invoke_async), and leaves what comes back to be read; a one-way is as one of
+    /// [`send_oneway_async`](Self::send_oneway_async) if no response is expected.
+    pub fn ask_for_answer_async<'a>(
+        &self,
+        operation: impl Into<Cow<'static, str>>,
+        is_response_expected: bool,
+        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> AsyncAnswer {
+        let response = if is_response_expected { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+        AsyncAnswer::new(self.start(operation.into(), response, encode))
     }
 
     /// As [`is_a`](Self::is_a), asynchronously.
@@ -100,7 +117,7 @@ impl ObjectRef {
 
     fn start<'a>(
         &self,
-        operation: &'static str,
+        operation: Cow<'static, str>,
         response: ResponseFlags,
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Arc<Call>, SystemException> {
@@ -109,25 +126,77 @@ impl ObjectRef {
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
         let destination = &destinations[preferred];
         let arguments =
-            Arguments::marshal(destination, operation, encode).map_err(|error| destination.unsayable(error))?;
+            Arguments::marshal(destination, &operation, encode).map_err(|error| destination.unsayable(error))?;
         Call::start(self, operation, response, arguments)
+    }
+}
+
+impl AsyncAnswer {
+    fn new(started: Result<Arc<Call>, SystemException>) -> Self {
+        Self(started.map_or_else(State::Failed, State::Waiting))
+    }
+
+    /// True if polling it would be the end of it; if not, `waker` will be woken when it would. Reads nothing of the answer.
+    #[must_use]
+    pub fn has_come(&self, waker: &Waker) -> bool {
+        match &self.0 {
+            State::Waiting(call) => call.has_ended(waker),
+            State::Failed(_) | State::Told => true,
+        }
+    }
+
+    /// Its outcome, and the call that it is of, unless there was none.
+    fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<(Outcome, Option<Arc<Call>>)> {
+        if let State::Waiting(call) = &self.0 {
+            let Poll::Ready(outcome) = call.poll(cx.waker()) else { return Poll::Pending };
+            let call = Arc::clone(call);
+            self.0 = State::Told;
+            return Poll::Ready((outcome, Some(call)));
+        }
+        match std::mem::replace(&mut self.0, State::Told) {
+            State::Failed(exception) => Poll::Ready((Err(exception), None)),
+            _ => panic!("the answer to a request was polled after it was ready"),
+        }
+    }
+}
+
+impl Future for AsyncAnswer {
+    type Output = Result<Option<Answer>, SystemException>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Poll::Ready((outcome, call)) = self.poll_outcome(cx) else { return Poll::Pending };
+        let answer = |reply| call.map(|call| Answer::new(call.object().clone(), reply));
+        Poll::Ready(outcome.map(|reply| reply.and_then(answer)))
+    }
+}
+
+impl Drop for AsyncAnswer {
+    fn drop(&mut self) {
+        if let State::Waiting(call) = &self.0 {
+            call.abandon();
+        }
+    }
+}
+
+impl fmt::Debug for AsyncAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.0 {
+            State::Waiting(call) => call.operation(),
+            State::Failed(_) => "failed",
+            State::Told => "told",
+        };
+        f.debug_tuple("AsyncAnswer").field(&state).finish()
     }
 }
 
 impl<R, E> AsyncReply<R, E> {
     fn new(started: Result<Arc<Call>, SystemException>, decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>) -> Self {
-        let state = started.map_or_else(State::Failed, State::Waiting);
-        Self { state, decode, error: std::marker::PhantomData }
+        Self { answer: AsyncAnswer::new(started), decode, error: std::marker::PhantomData }
     }
-}
 
-impl<R, E> AsyncReply<R, E> {
-    /// True if polling it would be the end of it; if not, `waker` will be woken when it would. Reads nothing of the answer.
+    /// As [`AsyncAnswer::has_come`].
     pub(crate) fn has_come(&self, waker: &Waker) -> bool {
-        match &self.state {
-            State::Waiting(call) => call.has_ended(waker),
-            State::Failed(_) | State::Told => true,
-        }
+        self.answer.has_come(waker)
     }
 }
 
@@ -135,47 +204,29 @@ impl<R, E: UserExceptions> Future for AsyncReply<R, E> {
     type Output = Result<R, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        if let State::Waiting(call) = &this.state {
-            let Poll::Ready(outcome) = call.poll(cx.waker()) else { return Poll::Pending };
-            let read = read(call, outcome, this.decode);
-            this.state = State::Told;
-            return Poll::Ready(read);
-        }
-        match std::mem::replace(&mut this.state, State::Told) {
-            State::Failed(exception) => Poll::Ready(Err(exception.into())),
-            _ => panic!("the answer to a request was polled after it was ready"),
-        }
+        let Poll::Ready((outcome, call)) = self.answer.poll_outcome(cx) else { return Poll::Pending };
+        Poll::Ready(match (outcome, call) {
+            (Ok(outcome), Some(call)) => read(&call, outcome, self.decode),
+            (Err(exception), _) => Err(exception.into()),
+            (Ok(_), None) => Err(SystemException::internal(0, CompletionStatus::Maybe).into()),
+        })
     }
 }
 
 fn read<R, E: UserExceptions>(
     call: &Call,
-    outcome: Outcome,
+    reply: Option<Reply>,
     decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
 ) -> Result<R, E> {
-    match outcome? {
+    match reply {
         Some(reply) => call.object().read_answer(call.operation(), &reply, decode),
         None => decode(&mut Decoder::new(&[], Wire::default()))
             .map_err(|error| unreadable(call.operation(), error, CompletionStatus::Yes).into()),
     }
 }
 
-impl<R, E> Drop for AsyncReply<R, E> {
-    fn drop(&mut self) {
-        if let State::Waiting(call) = &self.state {
-            call.abandon();
-        }
-    }
-}
-
 impl<R, E> fmt::Debug for AsyncReply<R, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match &self.state {
-            State::Waiting(call) => call.operation(),
-            State::Failed(_) => "failed",
-            State::Told => "told",
-        };
-        f.debug_tuple("AsyncReply").field(&state).finish()
+        f.debug_tuple("AsyncReply").field(&self.answer).finish()
     }
 }

@@ -9,5 +9,5 @@ mod call;
 mod future;
 pub(crate) mod task;
 
-pub use future::AsyncReply;
+pub use future::{AsyncAnswer, AsyncReply};
 pub use task::{Spawn, Task};

@@ -151,6 +151,21 @@ impl<'m> ServerCall<'m> {
         })
     }
 
+    /// [`ServerCall::user_exception`], of one whose type only the program knows: `encode` writes its members.
+    ///
+    /// # Errors
+    /// If a member cannot be marshaled; nothing was sent then.
+    pub fn raise_encoded<'a>(
+        self,
+        repository_id: &str,
+        encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Replied, SystemException> {
+        self.send(ReplyStatus::UserException, &|out| {
+            out.short_str(repository_id)?;
+            encode(out)
+        })
+    }
+
     /// [`ServerCall::user_exception`] without its type.
     pub(crate) fn raise(self, repository_id: &str, members: &Value<'_>) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::UserException, &|out| {
