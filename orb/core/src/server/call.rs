@@ -1,6 +1,9 @@
 //! One request as a skeleton sees it: arguments to read, and one answer to give.
 
-use std::fmt;
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, engine::Value};
 use spandrel_giop::{
@@ -9,12 +12,12 @@ use spandrel_giop::{
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
-use super::ServerConnection;
-use crate::{ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, scratch};
+use super::origin::Origin;
+use crate::{ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, orb::UpcallScope, scratch};
 
 /// What was asked, by whom, and in which version it must be answered.
 pub(super) struct Asked<'m> {
-    connection: &'m ServerConnection,
+    origin: &'m dyn Origin,
     message: &'m Message,
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
@@ -27,12 +30,12 @@ pub(super) struct Asked<'m> {
 impl<'m> Asked<'m> {
     #[inline]
     pub(super) fn new(
-        connection: &'m ServerConnection,
+        origin: &'m dyn Origin,
         message: &'m Message,
         header: &'m RequestHeader<'m>,
         is_answered: &'m AtomicBool,
     ) -> Self {
-        Self { connection, message, header, version: message.header.version, target: None, is_answered }
+        Self { origin, message, header, version: message.header.version, target: None, is_answered }
     }
 }
 
@@ -57,8 +60,8 @@ impl<'m> ServerCall<'m> {
         Self { asked, arguments }
     }
 
-    pub(super) fn connection(&self) -> &'m ServerConnection {
-        self.asked.connection
+    pub(super) fn origin(&self) -> &'m dyn Origin {
+        self.asked.origin
     }
 
     pub(super) fn message(&self) -> &'m Message {
@@ -237,6 +240,28 @@ impl<'m> ServerCall<'m> {
     }
 }
 
+/// Runs the servant, and answers if it does not. No lock is held here.
+///
+/// `said`: what is wrong with what came before the arguments.
+pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
+    let _scope = UpcallScope::enter();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let adapter = asked.origin.orb().adapter().ok_or_else(no_adapter)?;
+        let key = asked.header.target.object_key().ok_or_else(no_key)?;
+        said?;
+        adapter.dispatch(&key, &asked.header.operation, ServerCall::new(asked, arguments))
+    }));
+    match outcome {
+        Ok(Ok(_replied)) => {}
+        Ok(Err(exception)) => answer_exception(asked, &exception),
+        Err(panic) => {
+            let exception = panicked(&asked.header.operation, &*panic);
+            tracing::error!(peer = %asked.origin.name(), %exception);
+            answer_exception(asked, &exception);
+        }
+    }
+}
+
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 pub(super) fn answer<'a>(
     asked: &Asked<'_>,
@@ -246,13 +271,12 @@ pub(super) fn answer<'a>(
     if !asked.header.response.is_expected() {
         return Ok(());
     }
-    let link = asked.connection.link();
-    let mut out = Encoder::reusing(scratch::take(), link.wire(asked.version));
+    let mut out = Encoder::reusing(scratch::take(), asked.origin.wire(asked.version));
     let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
         asked.is_answered.store(true, Ordering::Relaxed);
-        link.send(&out);
+        asked.origin.send(&out);
     }
     scratch::give(out.into_scratch());
     written
@@ -279,4 +303,13 @@ pub(super) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> S
         .unwrap_or("no message");
     SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
         .with_detail(|| format!("the servant panicked in `{operation}`: {said}"))
+}
+
+fn no_adapter() -> SystemException {
+    SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
+        .with_detail("no object adapter is installed")
+}
+
+fn no_key() -> SystemException {
+    SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the request's target has no object key")
 }

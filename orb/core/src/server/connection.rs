@@ -9,8 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use spandrel_cdr::{ByteOrder, Decoder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
-    CancelRequest, CompletionStatus, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader,
-    SystemException, begin_locate_reply, minor,
+    CancelRequest, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader, begin_locate_reply,
 };
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
@@ -23,14 +22,13 @@ pub(super) use parting::Farewell;
 pub(super) use seat::{Ready, Seat};
 
 use super::{
-    call::{Asked, ServerCall, answer_exception, panicked},
+    call::{self, Asked},
     deferred::{Cancelled, Deferred},
     link::Link,
     threads,
 };
 use crate::{
     Located, Orb,
-    orb::UpcallScope,
     reader::{Deadline, MessageReader, ReadError},
     scratch,
     transport::Transport,
@@ -226,7 +224,7 @@ impl ServerConnection {
         let asked = Asked::new(self, message, &request, &is_answered);
         let code_sets = self.link.code_sets();
         let arguments = arguments.with_code_sets(code_sets.char_set, code_sets.wchar_set);
-        Ok(self.take_turn(is_one_way, || self.upcall(&asked, said, arguments)))
+        Ok(self.take_turn(is_one_way, || call::upcall(&asked, said, arguments)))
     }
 
     /// Answers, unless no further request is accepted.
@@ -278,26 +276,6 @@ impl ServerConnection {
                     self.say_goodbye_when_idle();
                 }
                 Served::Relieved
-            }
-        }
-    }
-
-    /// Runs the servant. No lock is held here.
-    fn upcall(&self, asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
-        let _scope = UpcallScope::enter();
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let adapter = self.orb.adapter().ok_or_else(no_adapter)?;
-            let key = asked.header.target.object_key().ok_or_else(no_key)?;
-            said?;
-            adapter.dispatch(&key, &asked.header.operation, ServerCall::new(asked, arguments))
-        }));
-        match outcome {
-            Ok(Ok(_replied)) => {}
-            Ok(Err(exception)) => answer_exception(asked, &exception),
-            Err(panic) => {
-                let exception = panicked(&asked.header.operation, &*panic);
-                tracing::error!(peer = %self.link.peer(), %exception);
-                answer_exception(asked, &exception);
             }
         }
     }
@@ -406,13 +384,4 @@ impl ServerConnection {
             self.say_goodbye_when_idle();
         }
     }
-}
-
-fn no_adapter() -> SystemException {
-    SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
-        .with_detail("no object adapter is installed")
-}
-
-fn no_key() -> SystemException {
-    SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the request's target has no object key")
 }

@@ -23,6 +23,7 @@ use spandrel_sync::{
 use super::{
     ServerConnection,
     call::{Asked, ServerCall, answer_exception, panicked},
+    origin::Origin,
 };
 use crate::{Replied, Spawn, Target, orb::UpcallScope};
 
@@ -55,13 +56,13 @@ pub(super) enum Cancelled {
 
 /// Whether somebody still waits for the answer.
 #[derive(Debug, Default)]
-struct Cancellation {
+pub(crate) struct Cancellation {
     is_cancelled: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
 impl Cancellation {
-    fn cancel(&self) {
+    pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().take();
         if let Some(waker) = waker {
@@ -91,7 +92,7 @@ impl Cancellation {
 ///
 /// Dropped without an answer, it answers with NO_RESPONSE, or with UNKNOWN if that was a panic.
 pub struct DeferredCall {
-    connection: Arc<ServerConnection>,
+    origin: Arc<dyn Origin>,
     message: Message,
     /// Where the arguments begin.
     body: usize,
@@ -108,14 +109,14 @@ impl ServerCall<'_> {
     /// # Errors
     /// TRANSIENT if a thousand calls of this connection are deferred.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
-        let connection = self.connection().shared();
+        let origin = self.origin().shared();
         let cancellation = Arc::<Cancellation>::default();
-        let key = connection.enter_deferred(self.request_id(), !self.is_response_expected(), &cancellation)?;
+        let key = origin.enter_deferred(self.request_id(), !self.is_response_expected(), &cancellation)?;
         self.note_deferred();
         let detained = self.target().map(Target::detain);
         let (message, body) = (self.message().clone(), self.body());
         let is_over = AtomicBool::new(false);
-        Ok((DeferredCall { connection, message, body, key, cancellation, is_over, _detained: detained }, Replied(())))
+        Ok((DeferredCall { origin, message, body, key, cancellation, is_over, _detained: detained }, Replied(())))
     }
 
     /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](crate::Spawn) polls: by default the threads that serve
@@ -127,7 +128,7 @@ impl ServerCall<'_> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let orb = self.connection().orb().clone();
+        let orb = self.origin().orb().clone();
         let workers;
         let spawner: &dyn Spawn = match &orb.settings().serving.spawner {
             Some(spawner) => &*spawner.0,
@@ -168,9 +169,7 @@ impl DeferredCall {
     /// # Errors
     /// None now, as [`ServerCall::arguments`].
     pub fn arguments(&self) -> Result<Decoder<'_>, SystemException> {
-        let code_sets = self.connection.link().code_sets();
-        let input = self.connection.decoder(&self.message).with_code_sets(code_sets.char_set, code_sets.wchar_set);
-        Ok(input.at(self.body))
+        Ok(self.origin.decoder(&self.message).at(self.body))
     }
 
     /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
@@ -187,10 +186,10 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        let mut arguments = self.connection.decoder(&self.message);
+        let mut arguments = self.origin.decoder(&self.message);
         let header = RequestHeader::decode(&mut arguments)?;
         let is_answered = AtomicBool::new(false);
-        let asked = Asked::new(&self.connection, &self.message, &header, &is_answered);
+        let asked = Asked::new(&*self.origin, &self.message, &header, &is_answered);
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
@@ -208,15 +207,15 @@ impl DeferredCall {
     }
 
     fn fail(&self, exception: &SystemException) {
-        let mut arguments = self.connection.decoder(&self.message);
+        let mut arguments = self.origin.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let is_answered = AtomicBool::new(false);
-        let asked = Asked::new(&self.connection, &self.message, &header, &is_answered);
+        let asked = Asked::new(&*self.origin, &self.message, &header, &is_answered);
         answer_exception(&asked, exception);
     }
 
     fn operation(&self) -> String {
-        let header = RequestHeader::decode(&mut self.connection.decoder(&self.message));
+        let header = RequestHeader::decode(&mut self.origin.decoder(&self.message));
         header.map_or_else(|_| String::new(), |header| header.operation.to_string())
     }
 }
@@ -245,7 +244,7 @@ impl Drop for DeferredCall {
             };
             self.fail(&exception);
         }
-        self.connection.leave_deferred(self.key);
+        self.origin.leave_deferred(self.key);
     }
 }
 
@@ -278,7 +277,7 @@ impl Deferred {
 }
 
 impl ServerConnection {
-    fn enter_deferred(
+    pub(super) fn enter_deferred(
         &self,
         request_id: u32,
         is_one_way: bool,
@@ -301,7 +300,7 @@ impl ServerConnection {
     }
 
     /// A deferred call has ended: what waited for it goes on.
-    fn leave_deferred(&self, key: u64) {
+    pub(super) fn leave_deferred(&self, key: u64) {
         let left = self.deferred.lock().calls.remove(&key);
         drop(left);
         self.after_deferred();

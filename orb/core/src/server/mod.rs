@@ -12,6 +12,7 @@ mod link;
 mod listener;
 #[cfg(all(test, shuttle))]
 mod models;
+mod origin;
 mod pool;
 mod threads;
 mod watcher;
