@@ -5,6 +5,8 @@ use std::{any::Any, fmt};
 
 use spandrel_cdr::Ior;
 #[cfg(feature = "server")]
+use spandrel_demux::OperationDemux;
+#[cfg(feature = "server")]
 use spandrel_giop::SystemException;
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
@@ -47,6 +49,11 @@ pub trait Target: Sync {
 
     /// The adapter's policy of this type, if it has one.
     fn policy(&self, policy_type: PolicyType) -> Option<Policy>;
+
+    /// How the operations of the adapter's servants are found.
+    fn operation_demux(&self) -> OperationDemux {
+        OperationDemux::default()
+    }
 
     /// Keeps the object in use until what is returned is dropped: its request will be answered after the upcall.
     fn detain(&self) -> Box<dyn Any + Send + Sync>;

@@ -73,4 +73,6 @@ pub use servant::Servant;
 pub use server::DeferredCall;
 pub use server::ServerCall;
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
+#[cfg(feature = "server")]
+pub use spandrel_demux::{OperationDemux, Operations};
 pub use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};

@@ -45,6 +45,13 @@ impl<V: PolicyValue> From<V> for Policy {
     }
 }
 
+#[cfg(feature = "server")]
+impl PolicyValue for spandrel_demux::OperationDemux {
+    fn policy_type(&self) -> PolicyType {
+        spandrel_giop::ids::POLICY_OPERATION_DEMUX
+    }
+}
+
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

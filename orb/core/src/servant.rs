@@ -1,7 +1,9 @@
 //! What an adapter calls: a servant behind its skeleton.
 
 #[cfg(feature = "server")]
-use spandrel_giop::SystemException;
+use spandrel_demux::Operations;
+#[cfg(feature = "server")]
+use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 #[cfg(feature = "server")]
 use crate::{ObjectRef, ServerCall};
@@ -35,9 +37,27 @@ pub trait Servant: Send + Sync {
         None
     }
 
-    /// Runs one operation and answers the call. Adapters call it by [`ServerCall::run`] only.
+    /// The operations that are known by their index; none for servants that look at names themselves.
+    fn operations(&self) -> &'static Operations {
+        Operations::NONE
+    }
+
+    /// Runs the operation with this index and answers the call. Adapters call it by [`ServerCall::run`] only.
     ///
     /// # Errors
     /// The system exception to answer with instead.
-    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException>;
+    fn upcall(&self, operation: usize, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        _ = (operation, call);
+        Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No))
+    }
+
+    /// Runs one operation and answers the call, for servants without a table of [`operations`](Self::operations). Adapters call it by
+    /// [`ServerCall::run`] only.
+    ///
+    /// # Errors
+    /// The system exception to answer with instead.
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        _ = (operation, call);
+        Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No))
+    }
 }

@@ -51,5 +51,11 @@ pub const CONTEXT_OPERATION_INDEX: u32 = 0x5350_4401;
 /// A service context that means nothing: it moves what follows it to another alignment.
 pub const CONTEXT_SHIM: u32 = 0x5350_4403;
 
+/// The policy type of how an adapter finds operations.
+pub const POLICY_OPERATION_DEMUX: u32 = VMCID | 1;
+
+/// The policy type of how an adapter finds objects.
+pub const POLICY_OBJECT_DEMUX: u32 = VMCID | 2;
+
 /// The service context in which a deadline travels as remaining time.
 pub const CONTEXT_REMAINING_TIME: u32 = 0x5350_4402;

@@ -80,7 +80,13 @@ impl<'m> ServerCall<'m> {
     pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let Self { asked, arguments } = self;
         let asked = Asked { target: Some(target), ..*asked };
-        servant.dispatch(&asked.header.operation, ServerCall { asked: &asked, arguments })
+        let (name, call) = (&*asked.header.operation, ServerCall { asked: &asked, arguments });
+        let operations = servant.operations();
+        match operations.find(name, target.operation_demux()) {
+            Some(operation) => servant.upcall(operation, call),
+            None if operations.is_empty() => servant.dispatch(name, call),
+            None => call.implicit(servant),
+        }
     }
 
     /// What the adapter says of the object that the request is for; nothing before the adapter has found it.

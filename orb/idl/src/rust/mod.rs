@@ -25,6 +25,7 @@ mod labels;
 mod layout;
 mod lints;
 mod local;
+mod lookup;
 mod method;
 mod names;
 mod options;

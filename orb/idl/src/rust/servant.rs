@@ -5,6 +5,7 @@ use quote::quote;
 
 use super::docs;
 use super::interpreted::operations;
+use super::lookup;
 use super::method::{self, Method, Parameter};
 use super::types::Scope;
 use super::upcall::{Locals, OBJECT_ID, pass, read, reply, servant_path};
@@ -88,35 +89,17 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
 }
 
 fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
-    let rt = scope.rt();
     let methods = method::flattened(scope.cx, definition.id);
     let reads = methods.iter().any(|method| method.sends() && !operations::goes_by_tables(scope, method));
-    let mutable = reads.then(|| quote! { mut });
-    let operation = super::names::own(if methods.is_empty() { "_operation" } else { "operation" });
-    let body = if methods.is_empty() {
-        quote! { call.implicit(self) }
-    } else {
-        let arms = methods.iter().map(|method| arm(scope, method));
-        quote! { match operation { #( #arms )* _ => call.implicit(self), } }
-    };
-    quote! {
-        fn dispatch(
-            &self,
-            #operation: &str,
-            #mutable call: #rt::ServerCall<'_>,
-        ) -> Result<#rt::Replied, #rt::SystemException> {
-            #body
-        }
-    }
+    lookup::operations(scope, methods, reads, |method| run(scope, method))
 }
 
 /// One operation: read the arguments, call the servant, write what it returns.
-fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     if operations::goes_by_tables(scope, method) {
-        return operations::arm(scope, method);
+        return operations::run(scope, method);
     }
     let rt = scope.rt();
-    let operation = &method.operation;
     let (ident, servant) = (&method.ident, servant_path(scope, method.owner));
     let locals = Locals::new(method);
     let Locals { call, input, error, .. } = &locals;
@@ -149,5 +132,5 @@ fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
             }
         }
     };
-    quote! { #operation => { #renamed #open #( #reads )* #reads_context #answer } }
+    quote! { { #renamed #open #( #reads )* #reads_context #answer } }
 }

@@ -5,6 +5,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::super::lookup;
 use super::super::method::{self, Method, Parameter};
 use super::super::types::Scope;
 use super::super::upcall::{Locals, OBJECT_ID, pass, read, reply};
@@ -84,26 +85,13 @@ fn path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
 }
 
 fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
-    let rt = scope.rt();
     let methods = method::flattened(scope.cx, definition.id);
-    let operation = super::super::names::own(if methods.is_empty() { "_operation" } else { "operation" });
-    let body = if methods.is_empty() {
-        quote! { call.implicit(self) }
-    } else {
-        let arms = methods.iter().map(|method| arm(scope, method));
-        quote! { match operation { #( #arms )* _ => call.implicit(self), } }
-    };
-    quote! {
-        fn dispatch(&self, #operation: &str, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
-            #body
-        }
-    }
+    lookup::operations(scope, methods, false, |method| run(scope, method))
 }
 
 /// One operation: a future that reads the arguments, waits for the servant, and writes what it returns.
-fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
-    let operation = &method.operation;
     let (ident, servant_trait) = (&method.ident, path(scope, method.owner));
     let locals = Locals::new(method);
     let Locals { call, input, error, .. } = &locals;
@@ -131,7 +119,7 @@ fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
         }
     };
     quote! {
-        #operation => {
+        {
             let #servant = ::std::clone::Clone::clone(&self.0);
             call.spawn(move |#deferred| async move {
                 let #answered = async { #open #( #reads )* #reads_context #answer }.await;

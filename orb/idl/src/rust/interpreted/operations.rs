@@ -84,10 +84,9 @@ fn store(method: &Method<'_>) -> Option<TokenStream> {
     Some(quote! { .map(|( #( #received, )* )| { #( #stores )* #kept }) })
 }
 
-/// The arm of a skeleton. Arguments stay where they were read to: the servant is given references.
-pub(in crate::rust) fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+/// What a skeleton does. Arguments stay where they were read to: the servant is given references.
+pub(in crate::rust) fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let rt = scope.rt();
-    let operation = &method.operation;
     let (ident, servant) = (&method.ident, upcall::servant_path(scope, method.owner));
     let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
     let names = sent.iter().map(|parameter| &parameter.ident);
@@ -100,13 +99,13 @@ pub(in crate::rust) fn arm(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenSt
         |( #( #names, )* ): &mut ( #( #types, )* )| #servant::#ident(&self.0, #( #passed ),*)
     };
     if method.oneway {
-        return quote! { #operation => #rt::interpreted::serve_oneway(&call, #upcall), };
+        return quote! { #rt::interpreted::serve_oneway(&call, #upcall) };
     }
     if sent.iter().all(|parameter| parameter.mode == ParameterMode::In) {
-        return quote! { #operation => #rt::interpreted::serve(&call, #upcall), };
+        return quote! { #rt::interpreted::serve(&call, #upcall) };
     }
     let results = results(scope, method, &sent);
-    quote! { #operation => #rt::interpreted::serve_inout(&call, #upcall, #results), }
+    quote! { #rt::interpreted::serve_inout(&call, #upcall, #results) }
 }
 
 /// The closure that names what is sent back, in the order in which it is.

@@ -68,7 +68,7 @@ fn role(name: &str, side: Side, references: &HashSet<&str>) -> Role {
         Side::Stub => method(name).is_some_and(|(of, it)| references.contains(of) && !NO_OPERATIONS.contains(&it)),
         Side::Skeleton => name.split_once("Skeleton<").is_some_and(|(_, rest)| {
             let rest = rest.rsplit_once("::Servant>::").map(|(_, method)| method);
-            matches!(rest, Some("dispatch" | "is_a" | "repository_id"))
+            matches!(rest, Some("dispatch" | "is_a" | "operations" | "repository_id" | "upcall"))
         }),
     };
     if is_root { Role::Root } else { Role::Other }

@@ -1,0 +1,253 @@
+//! Perfect hashing: a function from keys to places under which no two keys of a known set share a place.
+//!
+//! Two levels (hash and displace): a key's hash chooses a bucket, and each bucket has a displacement of its own, chosen so that its keys
+//! fall on free places. Looking up costs one hash, one displacement and one place, whatever the set. Whether a key is one of the set
+//! is for the caller to see, by a comparison with the key that belongs there.
+
+/// The odd part of the golden ratio: multiplying by it spreads octets over all bits.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Sets of hash functions tried before places are added.
+const SEEDS: u32 = 8;
+/// Places are added so often; each time a quarter. After that something is wrong with the keys.
+const ENLARGEMENTS: usize = 8;
+/// Keys of a bucket, in the mean. More make the table of displacements smaller, and the search longer.
+const KEYS_PER_BUCKET: usize = 3;
+
+/// A hash of octets, the same on all machines: tables made by a compiler are read elsewhere.
+///
+/// Eight octets at a time; each step is a multiplication whose upper half is folded back.
+#[inline]
+#[must_use]
+pub const fn hash(seed: u32, key: &[u8]) -> u64 {
+    // Folded before anything else: otherwise keys of different lengths could be the same under every seed.
+    let mut hash = fold((seed as u64 + 1).wrapping_mul(SPREAD) ^ key.len() as u64);
+    let mut rest = key;
+    while let Some((word, others)) = rest.split_first_chunk() {
+        hash = fold(hash ^ u64::from_le_bytes(*word));
+        rest = others;
+    }
+    fold(hash ^ last_word(rest))
+}
+
+#[inline]
+const fn fold(word: u64) -> u64 {
+    let wide = word as u128 * SPREAD as u128;
+    wide as u64 ^ (wide >> 64) as u64
+}
+
+/// Less than eight octets as one number; since the length is hashed, too, no two tails of one length are the same.
+#[inline]
+const fn last_word(tail: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (tail.first_chunk(), tail.last_chunk()) {
+        return (u32::from_le_bytes(*first) as u64) << 32 | u32::from_le_bytes(*last) as u64;
+    }
+    match *tail {
+        [] => 0,
+        [a] => a as u64,
+        [a, b] => (a as u64) << 8 | b as u64,
+        [a, b, c, ..] => (a as u64) << 16 | (b as u64) << 8 | c as u64,
+    }
+}
+
+/// The place of a key in a table of so many places; anywhere in it for keys that are not of its set.
+///
+/// # Panics
+/// If there are no displacements.
+#[inline]
+#[must_use]
+pub const fn place(seed: u32, displacements: &[u16], places: usize, key: &[u8]) -> usize {
+    let hash = hash(seed, key);
+    displaced(hash, displacements[bucket(hash, displacements.len())], places)
+}
+
+#[inline]
+const fn bucket(hash: u64, buckets: usize) -> usize {
+    share(hash >> 32, buckets)
+}
+
+/// Where a key falls once its bucket is displaced. Factors, not summands: those would keep apart what is apart, and together
+/// what is together.
+#[inline]
+const fn displaced(hash: u64, displacement: u16, places: usize) -> usize {
+    let factor = 2 * displacement as u32 + 1;
+    share((hash as u32).wrapping_mul(factor) as u64, places)
+}
+
+/// A number of 32 bits, scaled down to less than `all`.
+#[inline]
+const fn share(number: u64, all: usize) -> usize {
+    ((number * all as u64) >> 32) as usize
+}
+
+/// The tables of a perfect hash function.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Tables {
+    /// Which of several hash functions.
+    pub seed: u32,
+    /// One for each bucket, at least one.
+    pub displacements: Vec<u16>,
+    /// For each place the index of its key; as many as there are keys, at places that nobody has.
+    pub places: Vec<u32>,
+}
+
+impl Tables {
+    /// Finds tables for these keys. Its time is linear in their number, but for a constant that is large.
+    ///
+    /// `None` if a key is there twice, or if there are 2³² keys. For sets that somebody chose to be malicious it may also be `None`, though
+    /// nobody knows how to choose one; callers have another way of looking up.
+    #[must_use]
+    pub fn of<K: AsRef<[u8]>>(keys: &[K]) -> Option<Self> {
+        u32::try_from(keys.len()).ok()?;
+        let buckets = keys.len().div_ceil(KEYS_PER_BUCKET).max(1);
+        let mut places = keys.len() + keys.len() / 4;
+        for _ in 0..ENLARGEMENTS {
+            for seed in 0..SEEDS {
+                match attempt(keys, seed, buckets, places) {
+                    Attempt::Found(tables) => return Some(tables),
+                    Attempt::Crowded => {}
+                    Attempt::Twice => return None,
+                }
+            }
+            places += places / 4 + 1;
+        }
+        None
+    }
+
+    /// The index that a key has if it is one of the set; any index, or as many as there are keys, if it is not.
+    #[inline]
+    #[must_use]
+    pub fn index(&self, key: &[u8]) -> usize {
+        let place = place(self.seed, &self.displacements, self.places.len(), key);
+        self.places.get(place).map_or(0, |index| *index as usize)
+    }
+}
+
+enum Attempt {
+    Found(Tables),
+    /// No displacement of some bucket fits.
+    Crowded,
+    /// A key is there twice.
+    Twice,
+}
+
+fn attempt<K: AsRef<[u8]>>(keys: &[K], seed: u32, buckets: usize, places: usize) -> Attempt {
+    let mut members: Vec<(u32, u64, u32)> = (0u32..)
+        .zip(keys)
+        .map(|(index, key)| {
+            let hash = hash(seed, key.as_ref());
+            (bucket(hash, buckets) as u32, hash, index)
+        })
+        .collect();
+    members.sort_unstable();
+    let mut by_bucket: Vec<&[(u32, u64, u32)]> = members.chunk_by(|one, other| one.0 == other.0).collect();
+    // The large ones first, while there is room.
+    by_bucket.sort_by_key(|bucket| std::cmp::Reverse(bucket.len()));
+    let nobody = keys.len() as u32;
+    let mut tables = Tables { seed, displacements: vec![0; buckets], places: vec![nobody; places] };
+    for bucket in by_bucket {
+        let fits = (0..=u16::MAX).find(|displacement| {
+            let fitted = fit(bucket, *displacement, &mut tables.places, nobody);
+            if fitted {
+                tables.displacements[bucket[0].0 as usize] = *displacement;
+            }
+            fitted
+        });
+        if fits.is_none() {
+            let twice =
+                |pair: &[(u32, u64, u32)]| keys[pair[0].2 as usize].as_ref() == keys[pair[1].2 as usize].as_ref();
+            return if bucket.windows(2).any(twice) { Attempt::Twice } else { Attempt::Crowded };
+        }
+    }
+    Attempt::Found(tables)
+}
+
+/// Puts the keys of a bucket on their places, all or none.
+fn fit(bucket: &[(u32, u64, u32)], displacement: u16, places: &mut [u32], nobody: u32) -> bool {
+    for (done, (_, hash, index)) in bucket.iter().enumerate() {
+        let at = displaced(*hash, displacement, places.len());
+        if places[at] != nobody {
+            for (_, hash, _) in &bucket[..done] {
+                places[displaced(*hash, displacement, places.len())] = nobody;
+            }
+            return false;
+        }
+        places[at] = *index;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(keys: &[Vec<u8>]) {
+        let tables = Tables::of(keys).expect("different keys have a perfect hash");
+        for (index, key) in keys.iter().enumerate() {
+            assert_eq!(tables.index(key), index, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_of_a_set_has_its_own_place() {
+        for count in [0, 1, 2, 3, 7, 20, 100, 500, 10_000] {
+            check(&(0..count).map(|nth: u32| nth.to_be_bytes().to_vec()).collect::<Vec<_>>());
+            check(&(0..count).map(|nth| format!("operation_{nth}").into_bytes()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn keys_that_differ_in_one_place_only_are_told_apart() {
+        let with = |at: usize, octet: u8| {
+            let mut key = vec![b'a'; 40];
+            key[at] = octet;
+            key
+        };
+        check(&(0..40).map(|at| with(at, b'b')).collect::<Vec<_>>());
+        check(&(0..=255).map(|octet| with(23, octet)).collect::<Vec<_>>());
+        // Nothing but lengths differs.
+        check(&(0..200).map(|len| vec![0; len]).collect::<Vec<_>>());
+        check(&(0..200).map(|len| vec![b'x'; len]).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_refused() {
+        assert_eq!(Tables::of(&["a", "b", "a"]), None);
+        assert_eq!(Tables::of(&["", ""]), None);
+    }
+
+    #[test]
+    fn tables_are_little_larger_than_their_keys() {
+        let keys: Vec<String> = (0..1000).map(|nth| format!("object {nth}")).collect();
+        let tables = Tables::of(&keys).expect("there is one");
+        assert!(tables.places.len() <= 1250, "{}", tables.places.len());
+        assert!(tables.displacements.len() <= 334, "{}", tables.displacements.len());
+    }
+
+    #[test]
+    fn strangers_end_at_some_index() {
+        let tables = Tables::of(&["one", "two", "three"]).expect("there is one");
+        for len in 0..100 {
+            assert!(tables.index(&vec![b'?'; len]) <= 3);
+        }
+        assert_eq!(Tables::of::<&str>(&[]).expect("nothing is easy").index(b"anything"), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_set_has_one(keys in proptest::collection::btree_set(proptest::collection::vec(any::<u8>(), 0..24), 0..60)) {
+            check(&keys.into_iter().collect::<Vec<_>>());
+        }
+
+        /// Few letters, so that names share beginnings and ends.
+        #[test]
+        fn names_that_are_much_alike_have_one(keys in proptest::collection::btree_set("(get|set)?_?[ab]{0,12}(_[01])?", 0..60)) {
+            let keys: BTreeSet<Vec<u8>> = keys.into_iter().map(String::into_bytes).collect();
+            check(&keys.into_iter().collect::<Vec<_>>());
+        }
+    }
+}
