@@ -59,9 +59,3 @@ pub const POLICY_OBJECT_DEMUX: u32 = VMCID | 2;
 
 /// The service context in which a deadline travels as remaining time.
 pub const CONTEXT_REMAINING_TIME: u32 = 0x5350_4402;
-
-/// The policy type of how an adapter finds objects.
-pub const POLICY_OBJECT_DEMUX: u32 = VMCID | 1;
-
-/// The policy type of how skeletons find operations.
-pub const POLICY_OPERATION_DEMUX: u32 = VMCID | 2;

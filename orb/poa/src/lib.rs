@@ -17,8 +17,8 @@ mod root;
 pub use error::PoaError;
 pub use object_id::ObjectId;
 pub use policies::{
-    IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux, OperationDemux,
+    IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
 };
 pub use root::Poa;
-pub use spandrel_orb::Servant;
+pub use spandrel_orb::{OperationDemux, Servant};

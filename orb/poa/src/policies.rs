@@ -106,21 +106,6 @@ policies! {
         /// One after the other.
         Linear,
     }
-
-    /// How skeletons find operations by their names; ours (paper 001, chapter 6).
-    OperationDemux = ids::POLICY_OPERATION_DEMUX => {
-        /// A hash without collisions, made by the IDL compiler.
-        #[default]
-        PerfectHash,
-        /// A hash table.
-        DynamicHash,
-        /// Halving a sorted list.
-        BinarySearch,
-        /// One after the other.
-        Linear,
-        /// The client says where the operation is.
-        Active,
-    }
 }
 
 /// The policies of one adapter.
