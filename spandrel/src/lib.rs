@@ -11,6 +11,7 @@
 //! | `details` | what system exceptions say besides their kind and number: explanations, and the errors that caused them |
 //! | `asynchronous` | calls that no thread waits for, and `net::reactor` |
 //! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
+//! | `policies` | what calls go by besides a time-out, at the levels of ORB, thread and reference |
 //! | `values` | factories of valuetypes |
 //! | `urls` | references as people write them (`corbaloc:`), and initial references; without it there is `IOR:` |
 //!
@@ -28,19 +29,19 @@ pub use spandrel_dynamic as dynamic;
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]
 pub use spandrel_orb::generated;
+#[cfg(feature = "policies")]
+pub use spandrel_orb::policies;
 #[cfg(feature = "values")]
 pub use spandrel_orb::values;
 #[cfg(feature = "asynchronous")]
 pub use spandrel_orb::{AsyncReply, Spawn, Task, messaging};
 pub use spandrel_orb::{
     ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located, ObjectRef, Orb, OrbBuilder,
-    Replied, ServerCall, SystemException, SystemExceptionKind, UserException, UserExceptions, minor,
+    Policy, PolicyType, PolicyValue, Replied, ServerCall, SystemException, SystemExceptionKind, UserException,
+    UserExceptions, minor,
 };
 #[cfg(feature = "server")]
 pub use spandrel_orb::{DeferredCall, Endpoint, EndpointError, ObjectAdapter, Servant};
-/// Object adapters: what finds the servant of a request.
-#[cfg(feature = "server")]
-pub use spandrel_poa as poa;
 #[cfg(feature = "server")]
 pub use spandrel_poa::Poa;
 

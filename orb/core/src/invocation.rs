@@ -13,12 +13,13 @@ use crate::{
     Located, ObjectRef, UserExceptions,
     client::{CallFailure, Reply, ReplyKind},
     destination::Destination,
+    policies::{RebindPolicy, SyncScopePolicy, Terms},
     reader::Deadline,
     scratch,
 };
 
 /// Forwardings in a row before a call gives up: a circle, or as good as one.
-const MAX_FORWARDS: u32 = 16;
+pub(crate) const MAX_FORWARDS: u32 = 16;
 
 /// Writes the arguments; called again for each attempt.
 type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
@@ -36,6 +37,7 @@ enum Question<'f, 'a> {
 /// What decides whether a failed attempt may be repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
+    rebind: RebindPolicy,
     forwards: u32,
     resent: bool,
     went_home: bool,
@@ -120,17 +122,19 @@ impl ObjectRef {
         })
     }
 
-    /// Invokes a one-way operation: returns once the transport has taken the request (sync scope WITH_TRANSPORT).
+    /// Invokes a one-way operation: returns once the transport has taken the request, or as late as the
+    /// [sync scope](crate::policies::SyncScopePolicy) says.
     ///
     /// # Errors
-    /// The system exception that kept it from being sent; COMPLETED_NO.
+    /// The system exception that kept it from being sent, COMPLETED_NO; with the sync scopes WITH_SERVER and WITH_TARGET also what
+    /// the server answered.
     #[inline]
     pub fn send_oneway<'a>(
         &self,
         operation: &str,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<(), SystemException> {
-        let question = Question::Request { operation, response: ResponseFlags::NONE, marshal: &encode };
+        let question = Question::Request { operation, response: self.oneway_response(), marshal: &encode };
         self.ask(&question).map(drop)
     }
 
@@ -162,10 +166,10 @@ impl ObjectRef {
     /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
     fn ask(&self, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
         self.orb().check_running()?;
-        let deadline = self.timeout().map(Deadline::after);
-        let mut attempts = Attempts::default();
+        let Terms { deadline, rebind } = self.terms();
+        let mut attempts = Attempts::new(rebind);
         loop {
-            if deadline.as_ref().is_some_and(|deadline| deadline.remaining().is_zero()) {
+            if deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero()) {
                 return Err(not_sent_in_time());
             }
             let forwarded = self.forwarded();
@@ -173,9 +177,10 @@ impl ObjectRef {
                 Some(forwarded) => forwarded,
                 None => self.home()?,
             };
-            match self.attempt(destinations, question, deadline.as_ref()) {
+            match self.attempt(destinations, question, &attempts, deadline.as_ref()) {
                 Ok(Some(reply)) => {
                     if self.judge(&reply, &mut attempts)? == Verdict::Answer {
+                        self.note_answer(&reply);
                         return Ok(Some(reply));
                     }
                 }
@@ -198,6 +203,7 @@ impl ObjectRef {
     fn judge_unusual(&self, reply: &Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
         match reply.kind {
             ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm) => {
+                self.may_rebind(attempts)?;
                 attempts.forwards += 1;
                 self.follow(reply, attempts)?;
                 Ok(Verdict::AskAgain)
@@ -220,12 +226,17 @@ impl ObjectRef {
         &self,
         destinations: &[Destination],
         question: &Question<'_, '_>,
+        attempts: &Attempts,
         deadline: Option<&Deadline>,
     ) -> Result<Option<Reply>, CallFailure> {
         let mut tour = Tour::new(self, destinations.len());
         while let Some(index) = tour.index() {
             let destination = &destinations[index];
-            let lease = match destination.peer.lease(tour.share_of(deadline)) {
+            let leased = match self.keeps_connections(attempts) {
+                true => destination.peer.lease_open(),
+                false => destination.peer.lease(tour.share_of(deadline)),
+            };
+            let lease = match leased {
                 Ok(lease) => lease,
                 Err(refused) => {
                     tour.refused(refused);
@@ -252,10 +263,13 @@ impl ObjectRef {
         deadline: Option<&Deadline>,
     ) -> Result<(), SystemException> {
         let CallFailure { exception, stale, .. } = failure;
-        let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
+        let in_time = deadline.is_none_or(|deadline| !deadline.to_send().remaining().is_zero());
         let safe = exception.completed() == CompletionStatus::No && in_time;
         if safe && self.go_home(attempts) {
             return Ok(());
+        }
+        if safe && stale && self.keeps_connections(attempts) {
+            return Err(no_reconnecting().with_source(exception));
         }
         if safe && stale && !std::mem::replace(&mut attempts.resent, true) {
             tracing::debug!(%exception, "sending again on another connection");
@@ -266,13 +280,45 @@ impl ObjectRef {
 
     /// Forgets a forwarding, once per call; false if there was none to forget.
     fn go_home(&self, attempts: &mut Attempts) -> bool {
-        self.forget_forward() && !std::mem::replace(&mut attempts.went_home, true)
+        self.may_rebind(attempts).is_ok() && self.forget_forward() && !std::mem::replace(&mut attempts.went_home, true)
+    }
+
+    /// How long the server is asked to hold the answer to a one-way back, if it is to answer at all.
+    pub(crate) fn oneway_response(&self) -> ResponseFlags {
+        match self.quality().sync_scope() {
+            SyncScopePolicy::None | SyncScopePolicy::WithTransport => ResponseFlags::NONE,
+            SyncScopePolicy::WithServer => ResponseFlags::WITH_SERVER,
+            SyncScopePolicy::WithTarget => ResponseFlags::WITH_TARGET,
+        }
+    }
+
+    /// REBIND if requests of a bound reference must not go anywhere else (17.2.1.2).
+    fn may_rebind(&self, attempts: &Attempts) -> Result<(), SystemException> {
+        if attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
+            return Ok(());
+        }
+        Err(SystemException::rebind(0, CompletionStatus::No).with_detail(
+            "the object has moved, and the rebind policy forbids to follow it (validate_connection would)",
+        ))
+    }
+
+    /// True if only connections that are open already may be used.
+    #[inline]
+    pub(crate) fn keeps_connections(&self, attempts: &Attempts) -> bool {
+        attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
+    }
+
+    /// The object has answered, so that the reference is bound.
+    #[inline]
+    pub(crate) fn note_answer(&self, reply: &Reply) {
+        if matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere)) {
+            self.note_bound(true);
+        }
     }
 
     fn follow(&self, reply: &Reply, attempts: &Attempts) -> Result<(), SystemException> {
         if attempts.forwards > MAX_FORWARDS {
-            return Err(SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No)
-                .with_detail(|| format!("forwarded {MAX_FORWARDS} times in a row without arriving")));
+            return Err(forwarded_too_often());
         }
         let ior = Ior::decode(&mut self.results(reply))
             .map_err(|error| unreadable("LOCATION_FORWARD", error, CompletionStatus::No))?;
@@ -291,6 +337,12 @@ impl ObjectRef {
     }
 }
 
+impl Attempts {
+    pub(crate) fn new(rebind: RebindPolicy) -> Self {
+        Self { rebind, ..Self::default() }
+    }
+}
+
 impl Tour {
     pub(crate) fn new(object: &ObjectRef, destinations: usize) -> Self {
         let preferred = object.preferred().load(Ordering::Relaxed) % destinations;
@@ -305,7 +357,7 @@ impl Tour {
     /// How long connecting to it may take: those that may have to be tried after it get their share of the time.
     pub(crate) fn share_of(&self, deadline: Option<&Deadline>) -> Option<Duration> {
         let left = u32::try_from(self.destinations - self.turn).unwrap_or(u32::MAX);
-        deadline.map(|deadline| deadline.remaining() / left)
+        deadline.map(|deadline| deadline.to_send().remaining() / left)
     }
 
     /// It cannot be connected to.
@@ -399,6 +451,18 @@ pub(crate) fn mistaken(connection: &crate::client::ClientConnection) -> CallFail
     connection.retire();
     let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
     CallFailure::new(exception.with_detail("the server answered another kind of question"))
+}
+
+/// TRANSIENT for a circle of forwardings.
+pub(crate) fn forwarded_too_often() -> SystemException {
+    SystemException::transient(ids::TRANSIENT_FORWARD_LOOP, CompletionStatus::No)
+        .with_detail(|| format!("forwarded {MAX_FORWARDS} times in a row without arriving"))
+}
+
+/// REBIND for want of a connection that is open.
+pub(crate) fn no_reconnecting() -> SystemException {
+    SystemException::rebind(0, CompletionStatus::No)
+        .with_detail("no connection is open, and the rebind policy forbids to open one (validate_connection would)")
 }
 
 /// TIMEOUT for a request that was not sent.

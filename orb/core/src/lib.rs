@@ -7,7 +7,7 @@
 //! One two-way call is one write and one read on either side: the calling thread reads its own reply, the connection's
 //! thread runs the servant, and nothing is allocated once buffers have grown (see [`client`] and `server`).
 //!
-//! The features `server`, `asynchronous`, `urls` and `values` are for clients that are to be small: without them there is neither their code nor
+//! The features `server`, `asynchronous`, `policies`, `urls` and `values` are for clients that are to be small: without them there is neither their code nor
 //! what only they depend on.
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,7 @@ mod models;
 mod object;
 mod options;
 mod orb;
+pub mod policies;
 mod policy;
 mod reader;
 mod scratch;

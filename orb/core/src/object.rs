@@ -9,7 +9,9 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use crate::{Orb, destination::Destination};
+#[cfg(feature = "policies")]
+use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
+use crate::{Orb, destination::Destination, policies::Quality};
 
 /// The repository id that every object has.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -25,8 +27,10 @@ pub struct ObjectRef(Arc<Bound>);
 struct Bound {
     orb: Orb,
     ior: Ior,
-    /// How long a call may take; the ORB's setting unless overridden.
-    timeout: Option<Duration>,
+    /// What its own policies say.
+    quality: Quality,
+    #[cfg(feature = "policies")]
+    overrides: Option<Arc<Overrides>>,
     /// Made by the first call: many references are only passed on.
     home: OnceLock<Arc<[Destination]>>,
     route: Route,
@@ -40,6 +44,8 @@ struct Route {
     /// True if `forward` is to be looked at; spares the common case a lock.
     is_forwarded: AtomicBool,
     forward: Mutex<Option<Arc<[Destination]>>>,
+    /// The object has answered.
+    is_bound: AtomicBool,
 }
 
 /// A typed object reference; generated code implements it.
@@ -56,8 +62,15 @@ pub trait Interface: Reference + FromBound {
 
 impl ObjectRef {
     pub(crate) fn new(orb: Orb, ior: Ior) -> Self {
-        let timeout = orb.settings().request_timeout;
-        Self(Arc::new(Bound { orb, ior, timeout, home: OnceLock::new(), route: Route::default() }))
+        Self(Arc::new(Bound {
+            orb,
+            ior,
+            quality: Quality::UNSAID,
+            #[cfg(feature = "policies")]
+            overrides: None,
+            home: OnceLock::new(),
+            route: Route::default(),
+        }))
     }
 
     /// The plain form of the reference.
@@ -81,23 +94,58 @@ impl ObjectRef {
     /// The same object, with another limit on the whole time of a two-way call; `None` waits for ever.
     ///
     /// After it a call ends in TIMEOUT: COMPLETED_NO if the request could not be written, COMPLETED_MAYBE otherwise
-    /// (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.8).
+    /// (the relative round-trip time-out policy, CORBA 3.3 Part 1, 17.2.4.6).
     #[must_use]
     pub fn with_timeout(&self, timeout: Option<Duration>) -> Self {
-        let Bound { orb, ior, .. } = &*self.0;
+        #[cfg(feature = "policies")]
+        {
+            let policy = RelativeRoundtripTimeoutPolicy(timeout.unwrap_or(Duration::MAX));
+            let overrides = self.overrides().with(&[policy.into()], SetOverrideType::AddOverride);
+            self.with_overrides(overrides.expect("one policy that clients may have"))
+        }
+        #[cfg(not(feature = "policies"))]
+        {
+            let mut quality = self.0.quality;
+            quality.set_round_trip(timeout);
+            self.with_quality(quality)
+        }
+    }
+
+    /// The same object, with these policies.
+    #[cfg(feature = "policies")]
+    pub(crate) fn with_overrides(&self, overrides: Overrides) -> Self {
+        self.with_quality(overrides.quality(), Some(Arc::new(overrides)))
+    }
+
+    fn with_quality(&self, quality: Quality, #[cfg(feature = "policies")] overrides: Option<Arc<Overrides>>) -> Self {
+        let Bound { orb, ior, home, .. } = &*self.0;
         Self(Arc::new(Bound {
             orb: orb.clone(),
             ior: ior.clone(),
-            timeout,
-            home: self.0.home.clone(),
+            quality,
+            #[cfg(feature = "policies")]
+            overrides,
+            home: home.clone(),
             route: Route::default(),
         }))
     }
 
-    /// How long a two-way call may take.
+    /// Its own policies.
+    #[cfg(feature = "policies")]
+    pub(crate) fn overrides(&self) -> &Overrides {
+        static NONE: Overrides = Overrides::NONE;
+        self.0.overrides.as_deref().unwrap_or(&NONE)
+    }
+
+    #[inline]
+    pub(crate) fn own_quality(&self) -> Quality {
+        self.0.quality
+    }
+
+    /// How long a two-way call may take that this thread begins now.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
-        self.0.timeout
+        self.quality().round_trip()
     }
 
     /// True if the object supports the interface with this repository id; asks the object unless the reference says.
@@ -190,6 +238,20 @@ impl ObjectRef {
         route.preferred.store(0, Ordering::Relaxed);
         route.is_forwarded.store(false, Ordering::Release);
         route.forward.lock().take().is_some()
+    }
+
+    /// True if the object has answered where requests go now.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.0.route.is_bound.load(Ordering::Relaxed)
+    }
+
+    /// The object has answered; or what it answered before does not matter any more.
+    #[inline]
+    pub(crate) fn note_bound(&self, is_bound: bool) {
+        let noted = &self.0.route.is_bound;
+        if noted.load(Ordering::Relaxed) != is_bound {
+            noted.store(is_bound, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn preferred(&self) -> &AtomicUsize {

@@ -14,6 +14,8 @@ use spandrel_giop::{Address, ObjectUrl};
 use spandrel_giop::{CompletionStatus, SystemException, ior_to_string, minor};
 #[cfg(feature = "server")]
 use spandrel_giop::{IiopProfile, code_sets_component, component::Component, ids};
+#[cfg(feature = "policies")]
+use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -24,6 +26,8 @@ use spandrel_sync::{Mutex, thread_local};
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
+#[cfg(feature = "policies")]
+use crate::policies::OrbPolicies;
 #[cfg(feature = "values")]
 use crate::values::ValueFactories;
 #[cfg(feature = "server")]
@@ -36,6 +40,7 @@ use crate::{
     client::{ClientSettings, PeerTable},
     destination::Destination,
     main_thread::MainThread,
+    policies::OrbQuality,
     settings::Settings,
 };
 
@@ -46,9 +51,28 @@ use crate::{
 #[derive(Clone)]
 pub struct Orb(Arc<Core>);
 
+/// Which ORB something belongs to.
+#[cfg(feature = "policies")]
+pub(crate) struct OrbIdentity(Weak<Core>);
+
+#[cfg(feature = "policies")]
+impl OrbIdentity {
+    pub(crate) fn is_of(&self, orb: &Orb) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&orb.0))
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
 struct Core {
     settings: Settings,
     peers: PeerTable,
+    /// What its policies say, for calls.
+    quality: OrbQuality,
+    #[cfg(feature = "policies")]
+    policies: OrbPolicies,
     /// For asynchronous calls.
     #[cfg(feature = "asynchronous")]
     station: Station,
@@ -98,7 +122,15 @@ impl Orb {
         client: ClientSettings,
         #[cfg(feature = "server")] server: ServerSettings,
     ) -> Self {
+        #[cfg(feature = "policies")]
+        let policies = OrbPolicies::new(settings.request_timeout);
         Self(Arc::new(Core {
+            #[cfg(feature = "policies")]
+            quality: policies.quality(),
+            #[cfg(not(feature = "policies"))]
+            quality: OrbQuality::limited_to(settings.request_timeout),
+            #[cfg(feature = "policies")]
+            policies,
             settings,
             peers: PeerTable::new(client),
             #[cfg(feature = "asynchronous")]
@@ -114,6 +146,21 @@ impl Orb {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    pub(crate) fn quality(&self) -> &OrbQuality {
+        &self.0.quality
+    }
+
+    #[cfg(feature = "policies")]
+    pub(crate) fn policies(&self) -> &OrbPolicies {
+        &self.0.policies
+    }
+
+    /// What tells it from other ORBs, without keeping it.
+    #[cfg(feature = "policies")]
+    pub(crate) fn identity(&self) -> OrbIdentity {
+        OrbIdentity(Arc::downgrade(&self.0))
     }
 
     #[cfg(feature = "asynchronous")]

@@ -40,6 +40,8 @@ const EXACT_OCTETS: usize = 16 * 1024;
 pub(crate) struct Deadline {
     pub(crate) at: Instant,
     pub(crate) span: Duration,
+    /// Until when the request must be sent, and the span from the beginning to that, if that is limited for itself.
+    sending: Option<(Instant, Duration)>,
 }
 
 /// As good as for ever, and small enough for every clock.
@@ -51,7 +53,23 @@ const NEGLIGIBLE: Duration = Duration::from_millis(1);
 impl Deadline {
     pub(crate) fn after(span: Duration) -> Self {
         let span = span.min(LONGEST);
-        Self { at: Instant::now() + span, span }
+        Self { at: Instant::now() + span, span, sending: None }
+    }
+
+    /// The same, with another limit on sending.
+    #[cfg(feature = "policies")]
+    pub(crate) fn with_sending(self, span: Duration) -> Self {
+        let Self { at, span, .. } = Self::after(span);
+        Self { sending: Some((at, span)), ..self }
+    }
+
+    /// The limit on sending.
+    #[inline]
+    pub(crate) fn to_send(self) -> Self {
+        match self.sending {
+            Some((at, span)) if at < self.at => Self { at, span, sending: None },
+            _ => self,
+        }
     }
 
     /// How long a transport may wait now, `None` if the time is up: the same span from call to call while all of it is

@@ -20,6 +20,7 @@ use crate::{
     client::{Awaiting, CallFailure, Ending, Kind, Lease, Leasing, Limited, Peer, Reply, ReplyKind, Ticket},
     destination::Destination,
     invocation::{Attempts, Tour, Verdict, mistaken, not_sent_in_time},
+    policies::Terms,
     reader::Deadline,
     scratch,
 };
@@ -86,7 +87,7 @@ impl Call {
         response: ResponseFlags,
         arguments: Arguments,
     ) -> Result<Arc<Self>, SystemException> {
-        let deadline = object.timeout().map(Deadline::after);
+        let Terms { deadline, rebind } = object.terms();
         let (object, state) = (object.clone(), Mutex::default());
         let call = Arc::new(Self { object, operation, response, arguments, deadline, state });
         let weak = Arc::downgrade(&call);
@@ -100,7 +101,7 @@ impl Call {
             call.object.orb().station().leave(late);
         }
         if !is_over {
-            call.proceed(Progress::default());
+            call.proceed(Progress { attempts: Attempts::new(rebind), ..Progress::default() });
         }
         Ok(call)
     }
@@ -150,7 +151,7 @@ impl Call {
     /// Takes it further until it waits for something.
     fn proceed(self: &Arc<Self>, mut progress: Progress) {
         loop {
-            if self.deadline.as_ref().is_some_and(|deadline| deadline.remaining().is_zero()) {
+            if self.deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero()) {
                 return self.finish(Err(not_sent_in_time()));
             }
             let (index, destinations) = match self.next_destination(&mut progress) {
@@ -159,11 +160,15 @@ impl Call {
             };
             let destination = &destinations[index];
             let share = progress.tour.as_ref().and_then(|(tour, _)| tour.share_of(self.deadline.as_ref()));
+            let keeps_connections = self.object.keeps_connections(&progress.attempts);
             // Before anybody could want it to go on.
             if !self.put(Place::Parked(Arc::clone(&destination.peer)), progress) {
                 return;
             }
-            let leased = destination.peer.lease_soon(share, &(Arc::clone(self) as Arc<dyn Awaiting>));
+            let leased = match keeps_connections {
+                true => destination.peer.lease_open_soon(),
+                false => destination.peer.lease_soon(share, &(Arc::clone(self) as Arc<dyn Awaiting>)),
+            };
             if matches!(leased, Ok(Leasing::Parked)) {
                 return;
             }
@@ -274,6 +279,7 @@ impl Call {
         match self.object.judge(&reply, &mut progress.attempts) {
             Ok(Verdict::AskAgain) => Some(Progress { has_waited: false, ..progress }),
             Ok(Verdict::Answer) => {
+                self.object.note_answer(&reply);
                 self.finish(Ok(Some(reply)));
                 None
             }

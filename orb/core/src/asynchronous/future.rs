@@ -63,14 +63,14 @@ impl ObjectRef {
         AsyncReply::new(self.start(operation.into(), ResponseFlags::TWO_WAY, encode), decode)
     }
 
-    /// Invokes a one-way operation and returns at once. The future is ready once the transport has taken the request (sync scope
-    /// WITH_TRANSPORT); dropping it before that may keep the request from being sent.
+    /// Invokes a one-way operation and returns at once. The future is ready once the transport has taken the request, or as late as
+    /// the reference's sync scope says; dropping it before that may keep the request from being sent.
     pub fn send_oneway_async<'a>(
         &self,
         operation: impl Into<Cow<'static, str>>,
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> AsyncReply<(), SystemException> {
-        AsyncReply::new(self.start(operation.into(), ResponseFlags::NONE, encode), |_| Ok(()))
+        AsyncReply::new(self.start(operation.into(), self.oneway_response(), encode), |_| Ok(()))
     }
 
     /// As [`invoke_async`](Self::invoke_async), and leaves what comes back to be read; a one-way is as one of
@@ -81,7 +81,7 @@ impl ObjectRef {
         is_response_expected: bool,
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> AsyncAnswer {
-        let response = if is_response_expected { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+        let response = if is_response_expected { ResponseFlags::TWO_WAY } else { self.oneway_response() };
         AsyncAnswer::new(self.start(operation.into(), response, encode))
     }
 

@@ -131,7 +131,9 @@ impl ClientConnection {
     fn send_in_turn(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
         let mut writer = match deadline {
             None => self.writer.lock(),
-            Some(deadline) => self.writer.try_lock_for(deadline.remaining()).ok_or(io::ErrorKind::TimedOut)?,
+            Some(deadline) => {
+                self.writer.try_lock_for(deadline.to_send().remaining()).ok_or(io::ErrorKind::TimedOut)?
+            }
         };
         if self.is_retired() {
             // Somebody left without its reply, which nobody may be reading now: the server would block on it, and this
@@ -210,6 +212,7 @@ impl ClientConnection {
             return Err(io::ErrorKind::NotConnected.into());
         }
         let Writer { timeout, is_cut, rest } = writer;
+        let deadline = deadline.map(|deadline| deadline.to_send());
         let mut arm = || {
             let wanted = match deadline {
                 None => None,

@@ -11,7 +11,10 @@ use spandrel_sync::{Arc, Condition, Mutex};
 #[cfg(feature = "asynchronous")]
 use super::Awaiting;
 use super::{CallFailure, ClientConnection, Told};
-use crate::reader::{Deadline, MessageReader};
+use crate::{
+    invocation::no_reconnecting,
+    reader::{Deadline, MessageReader},
+};
 
 /// The least that connecting to one of several addresses gets.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -144,6 +147,20 @@ impl Peer {
         self.lease_or(timeout, || self.connect(timeout))
     }
 
+    /// A connection that is open: one that nobody uses, or the one with the fewest users.
+    ///
+    /// # Errors
+    /// REBIND if there is none.
+    pub(crate) fn lease_open(&self) -> Result<Lease<&Self>, CallFailure> {
+        Ok(Lease { peer: self, connection: self.open_now()?, fresh: false })
+    }
+
+    fn open_now(&self) -> Result<Arc<ClientConnection>, CallFailure> {
+        let mut pool = self.pool.lock();
+        let connection = pool.idle().or_else(|| pool.least_used());
+        connection.ok_or_else(|| CallFailure::new(no_reconnecting()))
+    }
+
     /// `connect` opens one more.
     fn lease_or(
         &self,
@@ -198,6 +215,13 @@ impl Peer {
         call: &Arc<dyn Awaiting>,
     ) -> Result<Leasing, CallFailure> {
         self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))
+    }
+
+    /// As [`lease_open`](Self::lease_open), for asynchronous calls.
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn lease_open_soon(self: &Arc<Self>) -> Result<Leasing, CallFailure> {
+        let connection = self.open_now()?;
+        Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
     }
 
     /// `connect` opens one more.

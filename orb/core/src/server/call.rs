@@ -7,7 +7,8 @@ use std::{
 
 use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, engine::Value};
 use spandrel_giop::{
-    CompletionStatus, Message, ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, begin_reply, minor,
+    CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, SystemExceptionKind,
+    begin_reply, minor,
 };
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
@@ -72,6 +73,11 @@ impl<'m> ServerCall<'m> {
         self.asked.header.request_id
     }
 
+    /// What the client still waits for.
+    pub(super) fn response(&self) -> ResponseFlags {
+        self.asked.header.response
+    }
+
     /// Runs the request on the servant that the adapter has found for it.
     ///
     /// # Errors
@@ -79,8 +85,17 @@ impl<'m> ServerCall<'m> {
     #[inline]
     pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let Self { asked, arguments } = self;
+        if asked.header.response == ResponseFlags::WITH_SERVER {
+            return run_answered(asked, arguments, servant, target);
+        }
         let asked = Asked { target: Some(target), ..*asked };
-        let (name, call) = (&*asked.header.operation, ServerCall { asked: &asked, arguments });
+        ServerCall { asked: &asked, arguments }.serve(servant, target)
+    }
+
+    /// Finds the operation, and runs it.
+    #[inline]
+    fn serve(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
+        let (name, call) = (&*self.asked.header.operation, self);
         let operations = servant.operations();
         match operations.find(name, target.operation_demux()) {
             Some(operation) => servant.upcall(operation, call),
@@ -268,6 +283,21 @@ pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, argum
     }
 }
 
+/// Runs a one-way whose client waits for the server, and not for the servant (9.4.2.1; sync scope WITH_SERVER).
+#[cold]
+fn run_answered(
+    asked: &Asked<'_>,
+    arguments: Decoder<'_>,
+    servant: &dyn Servant,
+    target: &dyn Target,
+) -> Result<Replied, SystemException> {
+    answer(asked, ReplyStatus::NoException, &|_| Ok(()))?;
+    // From here on it is a one-way like others.
+    let header = RequestHeader { response: ResponseFlags::NONE, ..asked.header.clone() };
+    let asked = Asked { header: &header, target: Some(target), ..*asked };
+    ServerCall { asked: &asked, arguments }.serve(servant, target)
+}
+
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
 pub(super) fn answer<'a>(
     asked: &Asked<'_>,
@@ -290,7 +320,12 @@ pub(super) fn answer<'a>(
 
 /// Writes a SYSTEM_EXCEPTION reply.
 pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
-    if asked.is_answered.load(Ordering::Relaxed) {
+    let is_answered = asked.is_answered.load(Ordering::Relaxed);
+    if is_answered && asked.header.response == ResponseFlags::WITH_SERVER {
+        tracing::debug!(%exception, "a one-way failed after the server had answered");
+        return;
+    }
+    if is_answered {
         tracing::error!(%exception, "a servant failed after it had answered");
         return;
     }

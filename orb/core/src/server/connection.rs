@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use spandrel_cdr::{ByteOrder, Decoder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{
-    CancelRequest, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader, begin_locate_reply,
+    CancelRequest, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader, ResponseFlags,
+    begin_locate_reply,
 };
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
@@ -216,7 +217,7 @@ impl ServerConnection {
     fn request(&self, message: &Message) -> Result<Served, ReadError> {
         let mut arguments = self.decoder(message);
         let request = RequestHeader::decode(&mut arguments)?;
-        let is_one_way = !request.response.is_expected();
+        let is_one_way = request.response != ResponseFlags::TWO_WAY;
         // In the order of reading: the next request may be run by another thread.
         let contexts = &request.service_contexts;
         let said = if contexts.is_empty() { Ok(()) } else { self.link.note_code_sets(contexts) };

@@ -14,7 +14,7 @@ use std::{
 };
 
 use spandrel_cdr::Decoder;
-use spandrel_giop::{CompletionStatus, Message, RequestHeader, SystemException};
+use spandrel_giop::{CompletionStatus, Message, RequestHeader, ResponseFlags, SystemException};
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},
@@ -96,6 +96,8 @@ pub struct DeferredCall {
     message: Message,
     /// Where the arguments begin.
     body: usize,
+    /// What the client waited for when it was deferred.
+    response: ResponseFlags,
     key: u64,
     cancellation: Arc<Cancellation>,
     is_over: AtomicBool,
@@ -114,9 +116,12 @@ impl ServerCall<'_> {
         let key = origin.enter_deferred(self.request_id(), !self.is_response_expected(), &cancellation)?;
         self.note_deferred();
         let detained = self.target().map(Target::detain);
-        let (message, body) = (self.message().clone(), self.body());
+        let (message, body, response) = (self.message().clone(), self.body(), self.response());
         let is_over = AtomicBool::new(false);
-        Ok((DeferredCall { origin, message, body, key, cancellation, is_over, _detained: detained }, Replied(())))
+        Ok((
+            DeferredCall { origin, message, body, response, key, cancellation, is_over, _detained: detained },
+            Replied(()),
+        ))
     }
 
     /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](crate::Spawn) polls: by default the threads that serve
@@ -187,7 +192,7 @@ impl DeferredCall {
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
         let mut arguments = self.origin.decoder(&self.message);
-        let header = RequestHeader::decode(&mut arguments)?;
+        let header = RequestHeader { response: self.response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
         let asked = Asked::new(&*self.origin, &self.message, &header, &is_answered);
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
@@ -209,6 +214,7 @@ impl DeferredCall {
     fn fail(&self, exception: &SystemException) {
         let mut arguments = self.origin.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
+        let header = RequestHeader { response: self.response, ..header };
         let is_answered = AtomicBool::new(false);
         let asked = Asked::new(&*self.origin, &self.message, &header, &is_answered);
         answer_exception(&asked, exception);

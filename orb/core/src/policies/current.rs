@@ -1,0 +1,89 @@
+//! The policies of threads.
+
+use std::cell::{Cell, RefCell};
+
+use spandrel_sync::thread_local;
+
+use super::{OverrideError, Overrides, Quality, SetOverrideType};
+use crate::{Orb, Policy, PolicyType, orb::OrbIdentity};
+
+thread_local! {
+    /// True if this thread has policies; spares calls the look at them.
+    static IS_USED: Cell<bool> = const { Cell::new(false) };
+    static CURRENT: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a thread has for one ORB.
+struct Entry {
+    orb: OrbIdentity,
+    overrides: Overrides,
+    quality: Quality,
+}
+
+/// The policies of the calling thread, whichever that is: they go before those of the ORB, and after those of a reference
+/// (`CORBA::PolicyCurrent`, CORBA 3.3 Part 1, 8.9).
+#[derive(Clone, Debug)]
+pub struct PolicyCurrent {
+    orb: Orb,
+}
+
+impl Orb {
+    /// The policies of the calling thread.
+    #[must_use]
+    pub fn policy_current(&self) -> PolicyCurrent {
+        PolicyCurrent { orb: self.clone() }
+    }
+}
+
+impl PolicyCurrent {
+    /// This thread's policies of these types; all of them if no type is named (`get_policy_overrides`).
+    #[must_use]
+    pub fn policy_overrides(&self, types: &[PolicyType]) -> Vec<Policy> {
+        with(&self.orb, |entry| entry.overrides.of_types(types)).unwrap_or_default()
+    }
+
+    /// Sets policies for the calls of this thread.
+    ///
+    /// # Errors
+    /// [`OverrideError`]; then all is as it was.
+    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
+        let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
+        let overrides = old.with(policies, how)?;
+        let gone = CURRENT.with(|current| {
+            let mut entries = current.borrow_mut();
+            // Those of ORBs that are no more go with this one's.
+            let gone: Vec<Entry> =
+                entries.extract_if(.., |entry| entry.orb.is_of(&self.orb) || entry.orb.is_gone()).collect();
+            if !overrides.is_empty() {
+                let quality = overrides.quality();
+                entries.push(Entry { orb: self.orb.identity(), overrides, quality });
+            }
+            IS_USED.with(|used| used.set(!entries.is_empty()));
+            gone
+        });
+        // Policies are anybody's values, and what their destructors do is anybody's code.
+        drop(gone);
+        Ok(())
+    }
+}
+
+/// True if this thread has policies for some ORB.
+#[inline]
+pub(super) fn is_used() -> bool {
+    IS_USED.with(Cell::get)
+}
+
+/// What this thread's policies say.
+#[cold]
+pub(super) fn quality(orb: &Orb) -> Quality {
+    with(orb, |entry| entry.quality).unwrap_or(Quality::UNSAID)
+}
+
+/// This thread's policy of a type.
+pub(super) fn policy(orb: &Orb, policy_type: PolicyType) -> Option<Policy> {
+    with(orb, |entry| entry.overrides.get(policy_type).cloned()).flatten()
+}
+
+fn with<R>(orb: &Orb, look: impl FnOnce(&Entry) -> R) -> Option<R> {
+    CURRENT.with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(look))
+}

@@ -1,0 +1,123 @@
+//! Making policies from values whose types are known only at run time (CORBA 3.3 Part 1, 8.8.2 and 16.7.3).
+
+use std::{collections::btree_map::Entry, fmt};
+
+use spandrel_cdr::{Any, Decode, Typed};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::Arc;
+
+use super::{
+    RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
+    RequestEndTimePolicy, SyncScopePolicy, UtcT, messaging, values,
+};
+use crate::{Orb, Policy, PolicyType};
+
+/// Why there is no such policy (`CORBA::PolicyError`; the numbers are those of `CORBA::PolicyErrorCode`).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, thiserror::Error)]
+#[repr(i16)]
+pub enum PolicyError {
+    /// The policy cannot be had.
+    #[error("the policy cannot be had")]
+    BadPolicy = 0,
+    /// The standard has such policies, and this ORB does not.
+    #[error("policies of this type are not supported")]
+    UnsupportedPolicy = 1,
+    /// The value is of a type that such policies do not have.
+    #[error("the value is of another type than such policies have")]
+    BadPolicyType = 2,
+    /// The value is of the right type and means nothing.
+    #[error("the value means nothing for such a policy")]
+    BadPolicyValue = 3,
+    /// The value means something that this ORB does not do.
+    #[error("the value means something that is not supported")]
+    UnsupportedPolicyValue = 4,
+}
+
+/// Makes policies of the types that it is registered for (`PortableInterceptor::PolicyFactory`).
+pub trait PolicyFactory: Send + Sync {
+    /// Makes a policy. Called with no lock held.
+    ///
+    /// # Errors
+    /// [`PolicyError`] for a value that it does not take.
+    fn create_policy(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError>;
+}
+
+impl fmt::Debug for dyn PolicyFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PolicyFactory")
+    }
+}
+
+/// Types that the standard's Messaging has and this ORB does not: priorities, start times, routing, hops and queues.
+const UNSUPPORTED: [PolicyType; 7] = [25, 26, 27, 29, 33, 34, 35];
+
+impl Orb {
+    /// Makes a policy from its standard value: `Messaging::RebindMode` and `SyncScope` (`short`), `TimeBase::TimeT` and `UtcT`;
+    /// policies of other types by the factory that is registered for them.
+    ///
+    /// In Rust the values are types of their own, and `Policy::from` makes policies of them.
+    ///
+    /// # Errors
+    /// [`PolicyError`] says what is wrong with the value; [`PolicyError::BadPolicyType`] also if nobody knows the type.
+    pub fn create_policy(&self, policy_type: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
+        let time = || extract::<UtcT>(value)?.to_system_time().ok_or(PolicyError::BadPolicyValue);
+        Ok(match policy_type {
+            messaging::REBIND => mode(value, &RebindPolicy::ALL)?.into(),
+            messaging::SYNC_SCOPE => mode(value, &SyncScopePolicy::ALL)?.into(),
+            values::REQUEST_END_TIME => RequestEndTimePolicy(time()?).into(),
+            values::REPLY_END_TIME => ReplyEndTimePolicy(time()?).into(),
+            values::RELATIVE_REQUEST_TIMEOUT => RelativeRequestTimeoutPolicy(values::span(extract(value)?)).into(),
+            values::RELATIVE_ROUNDTRIP_TIMEOUT => RelativeRoundtripTimeoutPolicy(values::span(extract(value)?)).into(),
+            other => {
+                let factory = self.policies().factories.read().get(&other).cloned();
+                return match factory {
+                    Some(factory) => factory.create_policy(other, value),
+                    None if UNSUPPORTED.contains(&other) => Err(PolicyError::UnsupportedPolicy),
+                    None => Err(PolicyError::BadPolicyType),
+                };
+            }
+        })
+    }
+
+    /// Registers who makes policies of a type.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if somebody is registered for the type, or the ORB makes them itself (16.7.2.12).
+    pub fn register_policy_factory(
+        &self,
+        policy_type: PolicyType,
+        factory: Arc<dyn PolicyFactory>,
+    ) -> Result<(), SystemException> {
+        let taken = || {
+            SystemException::bad_inv_order(minor::POLICY_FACTORY_REGISTERED, CompletionStatus::No)
+                .with_detail(|| format!("policies of type {policy_type} are made by somebody else"))
+        };
+        if self.is_own_policy(policy_type) {
+            return Err(taken());
+        }
+        match self.policies().factories.write().entry(policy_type) {
+            Entry::Vacant(entry) => {
+                entry.insert(factory);
+                Ok(())
+            }
+            Entry::Occupied(_) => Err(taken()),
+        }
+    }
+
+    /// True if the ORB obeys policies of this type itself.
+    pub(super) fn is_own_policy(&self, policy_type: PolicyType) -> bool {
+        matches!(policy_type, messaging::REBIND | messaging::SYNC_SCOPE | values::RELATIVE_ROUNDTRIP_TIMEOUT)
+            || values::LIMITS.contains(&policy_type)
+    }
+}
+
+fn extract<T: Decode + Typed>(value: &Any) -> Result<T, PolicyError> {
+    value.extract().map_err(|_| PolicyError::BadPolicyType)
+}
+
+/// Negative modes are vendors', and others the standard's to come (17.2.1.1, 17.2.2.1).
+fn mode<T: Copy>(value: &Any, all: &[T]) -> Result<T, PolicyError> {
+    let mode: i16 = extract(value)?;
+    let known = usize::try_from(mode).ok().and_then(|mode| all.get(mode).copied());
+    known.ok_or(if mode < 0 { PolicyError::UnsupportedPolicyValue } else { PolicyError::BadPolicyValue })
+}

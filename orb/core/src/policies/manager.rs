@@ -1,0 +1,71 @@
+//! The policies of an ORB.
+
+use std::collections::BTreeMap;
+
+use spandrel_sync::{Arc, RwLock};
+
+use super::{OrbQuality, OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType};
+use crate::{Orb, Policy, PolicyType};
+
+/// What an ORB has of policies: its own, and who makes others.
+#[derive(Debug, Default)]
+pub(crate) struct OrbPolicies {
+    pub(super) overrides: RwLock<Overrides>,
+    pub(super) factories: RwLock<BTreeMap<PolicyType, Arc<dyn PolicyFactory>>>,
+}
+
+impl OrbPolicies {
+    /// The policies that are settings, too.
+    pub(crate) fn new(request_timeout: Option<std::time::Duration>) -> Self {
+        let timeout = request_timeout.map(|limit| RelativeRoundtripTimeoutPolicy(limit).into());
+        let overrides = Overrides::default().with(timeout.as_slice(), SetOverrideType::SetOverride);
+        Self { overrides: RwLock::new(overrides.unwrap_or_default()), factories: RwLock::default() }
+    }
+
+    pub(crate) fn quality(&self) -> OrbQuality {
+        OrbQuality::new(self.overrides.read().quality())
+    }
+}
+
+/// The policies of an ORB: what calls go by that neither their reference nor their thread has a policy for
+/// (`CORBA::PolicyManager`, CORBA 3.3 Part 1, 8.9).
+#[derive(Clone, Debug)]
+pub struct PolicyManager {
+    orb: Orb,
+}
+
+impl Orb {
+    /// The ORB's policies.
+    #[must_use]
+    pub fn policy_manager(&self) -> PolicyManager {
+        PolicyManager { orb: self.clone() }
+    }
+}
+
+impl PolicyManager {
+    /// The ORB's policies of these types; all of them if no type is named (`get_policy_overrides`).
+    #[must_use]
+    pub fn policy_overrides(&self, types: &[PolicyType]) -> Vec<Policy> {
+        self.orb.policies().overrides.read().of_types(types)
+    }
+
+    /// Sets policies for all calls that begin from now on.
+    ///
+    /// # Errors
+    /// [`OverrideError`]; then all is as it was.
+    pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
+        let mut overrides = self.orb.policies().overrides.write();
+        let new = overrides.with(policies, how)?;
+        self.orb.quality().set(new.quality());
+        let old = std::mem::replace(&mut *overrides, new);
+        drop(overrides);
+        // Outside of the lock: policies are anybody's values.
+        drop(old);
+        Ok(())
+    }
+}
+
+/// The ORB's policy of a type.
+pub(super) fn policy(orb: &Orb, policy_type: PolicyType) -> Option<Policy> {
+    orb.policies().overrides.read().get(policy_type).cloned()
+}

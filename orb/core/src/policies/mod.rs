@@ -1,0 +1,40 @@
+//! What calls go by: the client's policies, at the levels of the ORB, the thread and the reference (CORBA 3.3 Part 1, 8.9, and the
+//! qualities of service of 17.2).
+//!
+//! A policy that is set on a reference goes before one that the calling thread has, and that before the ORB's. What they say
+//! is obeyed by [`invocation`](crate::invocation) and its asynchronous sibling; [`quality`] is the form in which they ask.
+//! Policies of adapters belong to those.
+
+#[cfg(feature = "policies")]
+mod current;
+#[cfg(feature = "policies")]
+mod factory;
+#[cfg(feature = "policies")]
+mod manager;
+mod messaging;
+#[cfg(feature = "policies")]
+mod object;
+#[cfg(feature = "policies")]
+mod overrides;
+mod quality;
+#[cfg(feature = "policies")]
+mod values;
+
+#[cfg(feature = "policies")]
+pub use current::PolicyCurrent;
+#[cfg(feature = "policies")]
+pub use factory::{PolicyError, PolicyFactory};
+#[cfg(feature = "policies")]
+pub(crate) use manager::OrbPolicies;
+#[cfg(feature = "policies")]
+pub use manager::PolicyManager;
+pub use messaging::{RebindPolicy, SyncScopePolicy};
+#[cfg(feature = "policies")]
+pub(crate) use overrides::Overrides;
+#[cfg(feature = "policies")]
+pub use overrides::{OverrideError, SetOverrideType};
+pub(crate) use quality::{OrbQuality, Quality, Terms};
+#[cfg(feature = "policies")]
+pub use values::{
+    RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, UtcT,
+};

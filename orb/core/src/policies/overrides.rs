@@ -1,0 +1,180 @@
+//! Sets of policies: what one level has.
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+
+use super::{
+    Quality, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
+    RequestEndTimePolicy, SyncScopePolicy, messaging, values,
+};
+use crate::{Policy, PolicyType};
+
+/// What becomes of the policies that were set before (CORBA 3.3 Part 1, 8.9.1).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum SetOverrideType {
+    /// They go.
+    SetOverride,
+    /// Those of other types stay.
+    AddOverride,
+}
+
+/// Why policies were not set; none of them was.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OverrideError {
+    /// `CORBA::InvalidPolicies`: these, by their places in the list, cannot be obeyed.
+    #[error("the policies at {indices:?} of the list cannot be obeyed")]
+    InvalidPolicies {
+        /// Their places in the list.
+        indices: Vec<u16>,
+    },
+    /// NO_PERMISSION for a policy that is no client's, BAD_PARAM for two of the same type.
+    #[error(transparent)]
+    System(#[from] SystemException),
+}
+
+impl From<OverrideError> for SystemException {
+    fn from(error: OverrideError) -> Self {
+        match error {
+            OverrideError::System(exception) => exception,
+            invalid @ OverrideError::InvalidPolicies { .. } => {
+                Self::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No).with_detail(|| invalid.to_string())
+            }
+        }
+    }
+}
+
+/// The policies of adapters, which no client overrides (15.3.8, 15.2).
+const OF_ADAPTERS: std::ops::RangeInclusive<PolicyType> = 16..=22;
+
+/// Policies, one of each type at most, in the order of their types.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overrides(Vec<Policy>);
+
+impl Overrides {
+    /// No policies.
+    pub(crate) const NONE: Self = Self(Vec::new());
+
+    pub(crate) fn get(&self, policy_type: PolicyType) -> Option<&Policy> {
+        let at = self.0.binary_search_by_key(&policy_type, Policy::policy_type).ok()?;
+        Some(&self.0[at])
+    }
+
+    /// Those of these types; all if no type is named.
+    pub(super) fn of_types(&self, types: &[PolicyType]) -> Vec<Policy> {
+        let is_meant = |policy: &&Policy| types.is_empty() || types.contains(&policy.policy_type());
+        self.0.iter().filter(is_meant).cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The set with these policies in it.
+    pub(crate) fn with(&self, policies: &[Policy], how: SetOverrideType) -> Result<Self, OverrideError> {
+        let mut new: Vec<Policy> = policies.to_vec();
+        new.sort_by_key(Policy::policy_type);
+        if let Some(pair) = new.windows(2).find(|pair| pair[0].policy_type() == pair[1].policy_type()) {
+            return Err(SystemException::bad_param(minor::DUPLICATE_POLICY, CompletionStatus::No)
+                .with_detail(|| format!("two policies of type {}", pair[0].policy_type()))
+                .into());
+        }
+        if let Some(policy) = new.iter().find(|policy| OF_ADAPTERS.contains(&policy.policy_type())) {
+            return Err(SystemException::no_permission(0, CompletionStatus::No)
+                .with_detail(|| format!("{policy:?} is a policy of adapters, and not of clients"))
+                .into());
+        }
+        let invalid = policies.iter().zip(0u16..).filter(|(policy, _)| !can_be_obeyed(policy));
+        let indices: Vec<u16> = invalid.map(|(_, index)| index).collect();
+        if !indices.is_empty() {
+            return Err(OverrideError::InvalidPolicies { indices });
+        }
+        if how == SetOverrideType::AddOverride {
+            let old = self.0.iter().filter(|old| new.iter().all(|new| new.policy_type() != old.policy_type()));
+            let old: Vec<Policy> = old.cloned().collect();
+            new.extend(old);
+            new.sort_by_key(Policy::policy_type);
+        }
+        Ok(Self(new))
+    }
+
+    /// What calls have to know of it.
+    pub(crate) fn quality(&self) -> Quality {
+        let mut quality = Quality::UNSAID;
+        for policy in &self.0 {
+            if let Some(RelativeRoundtripTimeoutPolicy(limit)) = policy.value() {
+                quality.set_round_trip(Some(*limit));
+            } else if let Some(scope) = policy.value() {
+                quality.set_sync_scope(*scope);
+            } else if let Some(rebind) = policy.value() {
+                quality.set_rebind(*rebind);
+            } else if values::LIMITS.contains(&policy.policy_type()) {
+                quality.set_limited();
+            }
+        }
+        quality
+    }
+}
+
+/// A policy whose number is the standard's has the standard's value, and not that of somebody's own type.
+fn can_be_obeyed(policy: &Policy) -> bool {
+    match policy.policy_type() {
+        messaging::REBIND => policy.value::<RebindPolicy>().is_some(),
+        messaging::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),
+        values::REQUEST_END_TIME => policy.value::<RequestEndTimePolicy>().is_some(),
+        values::REPLY_END_TIME => policy.value::<ReplyEndTimePolicy>().is_some(),
+        values::RELATIVE_REQUEST_TIMEOUT => policy.value::<RelativeRequestTimeoutPolicy>().is_some(),
+        values::RELATIVE_ROUNDTRIP_TIMEOUT => policy.value::<RelativeRoundtripTimeoutPolicy>().is_some(),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::PolicyValue;
+
+    #[derive(Debug)]
+    struct Numbered(PolicyType);
+
+    impl PolicyValue for Numbered {
+        fn policy_type(&self) -> PolicyType {
+            self.0
+        }
+    }
+
+    fn types(overrides: &Overrides) -> Vec<PolicyType> {
+        overrides.of_types(&[]).iter().map(Policy::policy_type).collect()
+    }
+
+    #[test]
+    fn adding_keeps_what_is_of_another_type_and_setting_does_not() {
+        let add = SetOverrideType::AddOverride;
+        let first = Overrides::default().with(&[Numbered(900).into(), RebindPolicy::NoRebind.into()], add).unwrap();
+        assert_eq!(types(&first), [23, 900]);
+        let second = first.with(&[RebindPolicy::NoReconnect.into(), SyncScopePolicy::None.into()], add).unwrap();
+        assert_eq!(types(&second), [23, 24, 900]);
+        assert_eq!(second.get(23).unwrap().value(), Some(&RebindPolicy::NoReconnect));
+        assert_eq!(second.quality().rebind(), RebindPolicy::NoReconnect);
+        let third = second.with(&[SyncScopePolicy::None.into()], SetOverrideType::SetOverride).unwrap();
+        assert_eq!(types(&third), [24]);
+        assert!(third.with(&[], SetOverrideType::SetOverride).unwrap().is_empty());
+    }
+
+    #[test]
+    fn policies_that_nobody_could_obey_are_refused_with_their_places() {
+        let refused =
+            |policies: &[Policy]| Overrides::default().with(policies, SetOverrideType::AddOverride).unwrap_err();
+        let invalid = refused(&[SyncScopePolicy::None.into(), Numbered(32).into(), Numbered(23).into()]);
+        assert_eq!(invalid, OverrideError::InvalidPolicies { indices: vec![1, 2] });
+        let twice = refused(&[
+            RelativeRoundtripTimeoutPolicy(Duration::ZERO).into(),
+            RelativeRoundtripTimeoutPolicy(Duration::MAX).into(),
+        ]);
+        let bad = SystemException::bad_param(minor::DUPLICATE_POLICY, CompletionStatus::No);
+        assert_eq!(twice, OverrideError::System(bad));
+        let denied = SystemException::no_permission(0, CompletionStatus::No);
+        assert_eq!(refused(&[Numbered(16).into()]), OverrideError::System(denied));
+    }
+}

@@ -1,0 +1,134 @@
+//! Limits of a call's time, as policies (CORBA 3.3 Part 1, 17.2.4).
+
+use std::time::{Duration, SystemTime};
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Defining, Encode, Encoder, TypeCode, Typed};
+
+use crate::{PolicyType, PolicyValue};
+
+/// `Messaging::REQUEST_END_TIME_POLICY_TYPE`.
+pub(super) const REQUEST_END_TIME: PolicyType = 28;
+/// `Messaging::REPLY_END_TIME_POLICY_TYPE`.
+pub(super) const REPLY_END_TIME: PolicyType = 30;
+/// `Messaging::RELATIVE_REQ_TIMEOUT_POLICY_TYPE`.
+pub(super) const RELATIVE_REQUEST_TIMEOUT: PolicyType = 31;
+/// `Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE`.
+pub(super) const RELATIVE_ROUNDTRIP_TIMEOUT: PolicyType = 32;
+
+/// Those that calls have to look up.
+pub(super) const LIMITS: [PolicyType; 3] = [REQUEST_END_TIME, REPLY_END_TIME, RELATIVE_REQUEST_TIMEOUT];
+
+/// How long a call may take, from its beginning to its reply. After it the call ends in TIMEOUT. [`Duration::MAX`] is for ever.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct RelativeRoundtripTimeoutPolicy(pub Duration);
+
+/// How long it may take until the request is sent, connecting included. The reply may come later. [`Duration::MAX`] is for ever.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct RelativeRequestTimeoutPolicy(pub Duration);
+
+/// Until when the request must be sent.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct RequestEndTimePolicy(pub SystemTime);
+
+/// Until when the reply must have come.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ReplyEndTimePolicy(pub SystemTime);
+
+macro_rules! policy_types {
+    ($($name:ident $number:ident;)*) => {
+        $(impl PolicyValue for $name {
+            fn policy_type(&self) -> PolicyType {
+                $number
+            }
+        })*
+    };
+}
+
+policy_types! {
+    RelativeRoundtripTimeoutPolicy RELATIVE_ROUNDTRIP_TIMEOUT;
+    RelativeRequestTimeoutPolicy RELATIVE_REQUEST_TIMEOUT;
+    RequestEndTimePolicy REQUEST_END_TIME;
+    ReplyEndTimePolicy REPLY_END_TIME;
+}
+
+/// A span of so many times 100 ns (`TimeBase::TimeT`); the greatest number is for ever.
+pub(super) fn span(time: u64) -> Duration {
+    match time {
+        u64::MAX => Duration::MAX,
+        time => Duration::from_micros(time / 10) + Duration::from_nanos(time % 10 * 100),
+    }
+}
+
+/// `TimeBase::UtcT`: a point in time, in 100 ns since 15 October 1582.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct UtcT {
+    /// The time in UTC.
+    pub time: u64,
+    /// The lower 32 bits of how far it may be off, in 100 ns.
+    pub inacclo: u32,
+    /// The upper 16 bits of that.
+    pub inacchi: u16,
+    /// The time zone, in minutes east of Greenwich; it does not change what point in time is meant.
+    pub tdf: i16,
+}
+
+/// 1 January 1970, in 100 ns since 15 October 1582.
+const UNIX_EPOCH: u64 = 0x01b2_1dd2_1381_4000;
+
+impl UtcT {
+    /// The point in time; none for one that this system's clock cannot say.
+    #[must_use]
+    pub fn to_system_time(self) -> Option<SystemTime> {
+        match self.time.checked_sub(UNIX_EPOCH) {
+            Some(after) => SystemTime::UNIX_EPOCH.checked_add(span(after)),
+            None => SystemTime::UNIX_EPOCH.checked_sub(span(UNIX_EPOCH - self.time)),
+        }
+    }
+}
+
+impl Typed for UtcT {
+    fn type_code() -> TypeCode {
+        static DEFINING: Defining = Defining::new();
+        let members = || {
+            let (u64, u32) = (u64::type_code(), u32::type_code());
+            let time = TypeCode::alias("IDL:omg.org/TimeBase/TimeT:1.0", "TimeT", &u64)?;
+            let tdf = TypeCode::alias("IDL:omg.org/TimeBase/TdfT:1.0", "TdfT", &i16::type_code())?;
+            let members = [("time", time), ("inacclo", u32), ("inacchi", u16::type_code()), ("tdf", tdf)];
+            TypeCode::structure("IDL:omg.org/TimeBase/UtcT:1.0", "UtcT", &members)
+        };
+        DEFINING.recursive("IDL:omg.org/TimeBase/UtcT:1.0", members)
+    }
+}
+
+impl Encode for UtcT {
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.u64(self.time);
+        out.u32(self.inacclo);
+        out.u16(self.inacchi);
+        out.i16(self.tdf);
+        Ok(())
+    }
+}
+
+impl Decode for UtcT {
+    const MIN_OCTETS: usize = 16;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Ok(Self { time: input.u64()?, inacclo: input.u32()?, inacchi: input.u16()?, tdf: input.i16()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gregorian_calendar_began_141427_days_before_1970() {
+        let day = 24 * 3600 * 10_000_000;
+        assert_eq!(UNIX_EPOCH, 141_427 * day);
+        let utc = |time| UtcT { time, ..UtcT::default() }.to_system_time();
+        assert_eq!(utc(UNIX_EPOCH + 15), Some(SystemTime::UNIX_EPOCH + Duration::from_nanos(1500)));
+        assert_eq!(utc(UNIX_EPOCH - day), Some(SystemTime::UNIX_EPOCH - Duration::from_secs(24 * 3600)));
+        assert_eq!(span(u64::MAX), Duration::MAX);
+    }
+}
