@@ -42,6 +42,9 @@ pub use spandrel_orb::{
 };
 #[cfg(feature = "server")]
 pub use spandrel_orb::{DeferredCall, Endpoint, EndpointError, ObjectAdapter, Servant};
+/// Object adapters: what finds the servant of a request.
+#[cfg(feature = "server")]
+pub use spandrel_poa as poa;
 #[cfg(feature = "server")]
 pub use spandrel_poa::Poa;
 

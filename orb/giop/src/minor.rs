@@ -77,6 +77,7 @@ standard! {
     BadInvOrder {
         OPERATION_WOULD_DEADLOCK = 3, "the operation would deadlock";
         ORB_HAS_SHUTDOWN = 4, "the ORB has been shut down";
+        SERVANT_MANAGER_ALREADY_SET = 6, "the adapter has a servant manager already";
         REQUEST_ALREADY_SENT = 10, "the request has already been sent";
         REQUEST_NOT_SENT = 11, "the request has not been sent yet";
         RESULT_ALREADY_RECEIVED = 12, "the result has already been received";

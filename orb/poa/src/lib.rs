@@ -7,8 +7,18 @@
 #![forbid(unsafe_code)]
 
 mod active_map;
+pub mod demux;
+mod error;
 mod key;
+mod object_id;
+mod policies;
 mod root;
 
+pub use error::PoaError;
+pub use object_id::ObjectId;
+pub use policies::{
+    IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
+    RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
+};
 pub use root::Poa;
-pub use spandrel_orb::Servant;
+pub use spandrel_orb::{OperationDemux, Servant};

@@ -1,0 +1,120 @@
+//! Tables that find what stands behind an object id by its octets: the demultiplexing strategies of an adapter.
+//!
+//! Ids that the system makes say themselves where their object is, and need no table (active demultiplexing). Ids that the
+//! application assigns, and all ids of an adapter that was told so by a policy, are found in one of these. Which one is the
+//! adapter's choice once, when it is made; what is kept in it, and under which lock, is the active object map's business.
+
+use std::{collections::HashMap, fmt};
+
+use crate::ObjectDemux;
+
+/// Maps object ids to values. Ids are any octets; those that are looked for come from peers, those that are put in do not.
+///
+/// What the callers rely on: a table is only changed through `&mut self`, and what is found stays the same until then; no method
+/// panics for any id; `find` allocates nothing.
+pub trait ObjectTable<V>: Send + Sync + fmt::Debug {
+    /// What stands behind the id.
+    fn find(&self, id: &[u8]) -> Option<&V>;
+
+    /// What stands behind the id, to be changed in place.
+    fn find_mut(&mut self, id: &[u8]) -> Option<&mut V>;
+
+    /// Puts a value behind an id; what was there before.
+    fn insert(&mut self, id: &[u8], value: V) -> Option<V>;
+
+    /// Takes out what stands behind the id.
+    fn remove(&mut self, id: &[u8]) -> Option<V>;
+
+    /// How many ids there are.
+    fn len(&self) -> usize;
+
+    /// True if there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Shows all ids with what stands behind them, in any order.
+    fn for_each(&self, show: &mut dyn FnMut(&[u8], &V));
+
+    /// The configuration is complete, for now: few ids will come or go after this. Called whenever the adapter's manager is activated.
+    fn settle(&mut self) {}
+}
+
+/// An empty table of this strategy.
+#[must_use]
+pub fn table<V: Send + Sync + fmt::Debug + 'static>(strategy: ObjectDemux) -> Box<dyn ObjectTable<V>> {
+    // One strategy for all until there are others.
+    let _ = strategy;
+    Box::new(DynamicHash::default())
+}
+
+/// Hashing into a table that grows; the hash is keyed, so that no peer can choose ids that collide.
+struct DynamicHash<V>(HashMap<Box<[u8]>, V>);
+
+impl<V> Default for DynamicHash<V> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<V> fmt::Debug for DynamicHash<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynamicHash").field("len", &self.0.len()).finish_non_exhaustive()
+    }
+}
+
+impl<V: Send + Sync> ObjectTable<V> for DynamicHash<V> {
+    fn find(&self, id: &[u8]) -> Option<&V> {
+        self.0.get(id)
+    }
+
+    fn find_mut(&mut self, id: &[u8]) -> Option<&mut V> {
+        self.0.get_mut(id)
+    }
+
+    fn insert(&mut self, id: &[u8], value: V) -> Option<V> {
+        self.0.insert(id.into(), value)
+    }
+
+    fn remove(&mut self, id: &[u8]) -> Option<V> {
+        self.0.remove(id)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn for_each(&self, show: &mut dyn FnMut(&[u8], &V)) {
+        self.0.iter().for_each(|(id, value)| show(id, value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_keeps_what_was_put_in_and_nothing_else() {
+        for strategy in [ObjectDemux::Active, ObjectDemux::DynamicHash, ObjectDemux::PerfectHash, ObjectDemux::Linear] {
+            let mut table = table::<u32>(strategy);
+            assert!(table.is_empty());
+            for number in 0..300_u32 {
+                assert_eq!(table.insert(&number.to_be_bytes()[3 - number as usize % 3..], number), None, "{number}");
+            }
+            table.settle();
+            let len = table.len();
+            assert_eq!(table.insert(&[0, 0, 0, 0][..1], 7), Some(0), "{strategy:?}");
+            assert_eq!(table.len(), len);
+            *table.find_mut(&[0]).unwrap() += 1;
+            assert_eq!(table.find(&[0]), Some(&8));
+            assert_eq!(table.remove(&[0]), Some(8));
+            assert_eq!((table.remove(&[0]), table.find(&[0]), table.find(&[])), (None, None, None));
+            let mut seen = 0;
+            table.for_each(&mut |id, value| {
+                seen += 1;
+                assert_eq!(id.last(), Some(&(value.to_be_bytes()[3])));
+            });
+            assert_eq!(seen, len - 1);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Object ids: what an adapter knows its objects by (CORBA 3.3 Part 1, 15.2.1, "Object Id").
+
+use std::{borrow::Borrow, fmt, ops::Deref};
+
+/// The octets that identify an object within its adapter.
+#[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ObjectId(Box<[u8]>);
+
+impl ObjectId {
+    /// Its octets.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Deref for ObjectId {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for ObjectId {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for ObjectId {
+    fn from(octets: &[u8]) -> Self {
+        Self(octets.into())
+    }
+}
+
+impl From<Vec<u8>> for ObjectId {
+    fn from(octets: Vec<u8>) -> Self {
+        Self(octets.into())
+    }
+}
+
+impl From<&str> for ObjectId {
+    /// `string_to_ObjectId`: the text's octets.
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().into())
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectId(\"{}\")", self.0.escape_ascii())
+    }
+}

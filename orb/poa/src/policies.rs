@@ -1,0 +1,293 @@
+//! The adapter policies (CORBA 3.3 Part 1, 15.3.8), which of them go together, and those of our own.
+
+use spandrel_giop::ids;
+use spandrel_orb::{Policy, PolicyType, PolicyValue};
+
+use crate::PoaError;
+
+macro_rules! policies {
+    ($($(#[$doc:meta])* $name:ident = $number:expr => { $($(#[$value_doc:meta])* $value:ident,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+        pub enum $name {
+            $($(#[$value_doc])* $value,)*
+        }
+
+        impl PolicyValue for $name {
+            fn policy_type(&self) -> PolicyType {
+                Self::POLICY_TYPE
+            }
+        }
+
+        impl $name {
+            /// What this policy is about.
+            pub const POLICY_TYPE: PolicyType = $number;
+        }
+    )*};
+}
+
+policies! {
+    /// Which threads run the upcalls of an adapter (15.3.8.1).
+    ThreadPolicy = 16 => {
+        /// Many threads at once.
+        #[default]
+        OrbCtrlModel,
+        /// One thread at a time, servant managers included; it may come back to the adapter from inside of an upcall.
+        SingleThreadModel,
+        /// The ORB's main thread, one upcall after another for all adapters with this policy.
+        MainThreadModel,
+    }
+
+    /// How long references are good for (15.3.8.2).
+    LifespanPolicy = 17 => {
+        /// As long as the adapter that made them.
+        #[default]
+        Transient,
+        /// As long as there is an adapter of that name at that place, also in another process.
+        Persistent,
+    }
+
+    /// Whether a servant may stand behind several objects (15.3.8.3).
+    IdUniquenessPolicy = 18 => {
+        /// It may not.
+        #[default]
+        UniqueId,
+        /// It may.
+        MultipleId,
+    }
+
+    /// Who makes object ids (15.3.8.4).
+    IdAssignmentPolicy = 19 => {
+        /// The application.
+        UserId,
+        /// The adapter.
+        #[default]
+        SystemId,
+    }
+
+    /// Whether asking for the id or the reference of a servant activates it (15.3.8.7).
+    ImplicitActivationPolicy = 20 => {
+        /// It does.
+        ImplicitActivation,
+        /// It does not.
+        #[default]
+        NoImplicitActivation,
+    }
+
+    /// Whether the adapter remembers which servant an object has (15.3.8.5).
+    ServantRetentionPolicy = 21 => {
+        /// It does, in its active object map.
+        #[default]
+        Retain,
+        /// It does not: each request asks for a servant.
+        NonRetain,
+    }
+
+    /// What serves objects that are not in the active object map (15.3.8.6).
+    RequestProcessingPolicy = 22 => {
+        /// Nothing: they do not exist.
+        #[default]
+        UseActiveObjectMapOnly,
+        /// One servant for all of them.
+        UseDefaultServant,
+        /// A servant manager finds a servant.
+        UseServantManager,
+    }
+
+    /// How an adapter finds objects by their ids; ours (paper 001, chapter 6).
+    ObjectDemux = ids::POLICY_OBJECT_DEMUX => {
+        /// The id says where the object is. Only for ids that the adapter makes, and the default for them.
+        #[default]
+        Active,
+        /// A hash table that grows; the default for ids that the application makes.
+        DynamicHash,
+        /// A hash table without collisions, made when the adapter's manager is activated; for sets of objects that seldom change.
+        PerfectHash,
+        /// One after the other.
+        Linear,
+    }
+}
+
+/// The policies of one adapter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Policies {
+    pub(crate) thread: ThreadPolicy,
+    pub(crate) lifespan: LifespanPolicy,
+    pub(crate) uniqueness: IdUniquenessPolicy,
+    pub(crate) assignment: IdAssignmentPolicy,
+    pub(crate) activation: ImplicitActivationPolicy,
+    pub(crate) retention: ServantRetentionPolicy,
+    pub(crate) processing: RequestProcessingPolicy,
+    pub(crate) demux: ObjectDemux,
+}
+
+impl Policies {
+    /// Those of the root adapter (15.3.9.1, the defaults but for implicit activation).
+    pub(crate) fn of_root() -> Self {
+        Self { activation: ImplicitActivationPolicy::ImplicitActivation, ..Self::default() }
+    }
+
+    /// What the given ones and the defaults come to. Policies of other types are not looked at.
+    pub(crate) fn resolve(given: &[Policy]) -> Result<Self, PoaError> {
+        let [mut thread, mut lifespan, mut uniqueness, mut assignment] = [None; 4];
+        let [mut activation, mut retention, mut processing, mut demux] = [None; 4];
+        let mut policies = Self::default();
+        for (index, policy) in given.iter().enumerate() {
+            match policy.policy_type() {
+                ThreadPolicy::POLICY_TYPE => set(&mut policies.thread, &mut thread, index, policy)?,
+                LifespanPolicy::POLICY_TYPE => set(&mut policies.lifespan, &mut lifespan, index, policy)?,
+                IdUniquenessPolicy::POLICY_TYPE => set(&mut policies.uniqueness, &mut uniqueness, index, policy)?,
+                IdAssignmentPolicy::POLICY_TYPE => set(&mut policies.assignment, &mut assignment, index, policy)?,
+                ImplicitActivationPolicy::POLICY_TYPE => {
+                    set(&mut policies.activation, &mut activation, index, policy)?;
+                }
+                ServantRetentionPolicy::POLICY_TYPE => set(&mut policies.retention, &mut retention, index, policy)?,
+                RequestProcessingPolicy::POLICY_TYPE => set(&mut policies.processing, &mut processing, index, policy)?,
+                ObjectDemux::POLICY_TYPE => set(&mut policies.demux, &mut demux, index, policy)?,
+                _ => {}
+            }
+        }
+        let conflicts = [
+            (policies.is_unretained_for_nobody(), [retention, processing]),
+            (policies.shares_what_is_unique(), [uniqueness, processing]),
+            (policies.is_implicit() && !policies.makes_ids(), [assignment, activation]),
+            (policies.is_implicit() && !policies.retains(), [retention, activation]),
+            (demux.is_some() && policies.demux == ObjectDemux::Active && !policies.makes_ids(), [assignment, demux]),
+        ];
+        // Of two that contradict each other, the later is the one that should not have been there.
+        let offending =
+            conflicts.into_iter().filter(|(is_so, _)| *is_so).filter_map(|(_, given)| given.into_iter().max()?);
+        if let Some(index) = offending.min() {
+            return Err(invalid(index));
+        }
+        if demux.is_none() && !policies.makes_ids() {
+            policies.demux = ObjectDemux::DynamicHash;
+        }
+        Ok(policies)
+    }
+
+    /// NON_RETAIN requires a default servant or a servant manager, USE_ACTIVE_OBJECT_MAP_ONLY requires RETAIN (15.3.8.5, 15.3.8.6).
+    fn is_unretained_for_nobody(&self) -> bool {
+        !self.retains() && self.processing == RequestProcessingPolicy::UseActiveObjectMapOnly
+    }
+
+    /// USE_DEFAULT_SERVANT requires MULTIPLE_ID (15.3.8.6).
+    fn shares_what_is_unique(&self) -> bool {
+        self.has_default_servant() && self.is_unique()
+    }
+
+    pub(crate) fn is_unique(&self) -> bool {
+        self.uniqueness == IdUniquenessPolicy::UniqueId
+    }
+
+    pub(crate) fn makes_ids(&self) -> bool {
+        self.assignment == IdAssignmentPolicy::SystemId
+    }
+
+    pub(crate) fn is_implicit(&self) -> bool {
+        self.activation == ImplicitActivationPolicy::ImplicitActivation
+    }
+
+    pub(crate) fn retains(&self) -> bool {
+        self.retention == ServantRetentionPolicy::Retain
+    }
+
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.lifespan == LifespanPolicy::Persistent
+    }
+
+    pub(crate) fn has_default_servant(&self) -> bool {
+        self.processing == RequestProcessingPolicy::UseDefaultServant
+    }
+
+    pub(crate) fn has_servant_manager(&self) -> bool {
+        self.processing == RequestProcessingPolicy::UseServantManager
+    }
+
+    /// The standard policy of this type, as a value for those who ask.
+    pub(crate) fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
+        Some(match policy_type {
+            ThreadPolicy::POLICY_TYPE => self.thread.into(),
+            LifespanPolicy::POLICY_TYPE => self.lifespan.into(),
+            IdUniquenessPolicy::POLICY_TYPE => self.uniqueness.into(),
+            IdAssignmentPolicy::POLICY_TYPE => self.assignment.into(),
+            ImplicitActivationPolicy::POLICY_TYPE => self.activation.into(),
+            ServantRetentionPolicy::POLICY_TYPE => self.retention.into(),
+            RequestProcessingPolicy::POLICY_TYPE => self.processing.into(),
+            ObjectDemux::POLICY_TYPE => self.demux.into(),
+            _ => return None,
+        })
+    }
+}
+
+/// Takes over a policy; none may be given twice, nor be of another Rust type than its number says.
+fn set<V: PolicyValue + Copy>(
+    value: &mut V,
+    given: &mut Option<usize>,
+    index: usize,
+    policy: &Policy,
+) -> Result<(), PoaError> {
+    *value = *policy.value().ok_or_else(|| invalid(index))?;
+    match given.replace(index) {
+        None => Ok(()),
+        Some(_) => Err(invalid(index)),
+    }
+}
+
+fn invalid(index: usize) -> PoaError {
+    PoaError::InvalidPolicy { index: u16::try_from(index).unwrap_or(u16::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(given: &[Policy]) -> u16 {
+        match Policies::resolve(given) {
+            Err(PoaError::InvalidPolicy { index }) => index,
+            other => panic!("{given:?} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_contradicts_is_refused_with_the_index_of_the_offender() {
+        use IdAssignmentPolicy::UserId;
+        use IdUniquenessPolicy::UniqueId;
+        use ImplicitActivationPolicy::ImplicitActivation;
+        use RequestProcessingPolicy::{UseActiveObjectMapOnly, UseDefaultServant};
+        use ServantRetentionPolicy::NonRetain;
+        let thread = || Policy::from(ThreadPolicy::OrbCtrlModel);
+        assert_eq!(refused(&[NonRetain.into()]), 0);
+        assert_eq!(refused(&[UseActiveObjectMapOnly.into(), thread(), NonRetain.into()]), 2);
+        assert_eq!(refused(&[thread(), UseDefaultServant.into()]), 1);
+        assert_eq!(refused(&[UseDefaultServant.into(), UniqueId.into()]), 1);
+        assert_eq!(refused(&[ImplicitActivation.into(), UserId.into()]), 1);
+        let unretained =
+            [NonRetain.into(), RequestProcessingPolicy::UseServantManager.into(), ImplicitActivation.into()];
+        assert_eq!(refused(&unretained), 2);
+        assert_eq!(refused(&[ObjectDemux::Active.into(), UserId.into()]), 1);
+        assert_eq!(refused(&[thread(), thread()]), 1);
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_default() {
+        let policies = Policies::resolve(&[IdAssignmentPolicy::UserId.into()]).unwrap();
+        assert_eq!(policies.demux, ObjectDemux::DynamicHash);
+        assert!(policies.is_unique() && policies.retains() && !policies.is_implicit() && !policies.is_persistent());
+        assert!(Policies::of_root().is_implicit());
+        let lifespan = policies.policy(17).unwrap();
+        assert_eq!(lifespan.value(), Some(&LifespanPolicy::Transient));
+    }
+
+    #[test]
+    fn a_stranger_with_the_number_of_a_policy_is_refused() {
+        #[derive(Debug)]
+        struct Stranger;
+        impl PolicyValue for Stranger {
+            fn policy_type(&self) -> PolicyType {
+                16
+            }
+        }
+        assert_eq!(refused(&[LifespanPolicy::Persistent.into(), Stranger.into()]), 1);
+    }
+}
