@@ -4,8 +4,12 @@
 //! application assigns, and all ids of an adapter that was told so by a policy, are found in one of these. Which one is the
 //! adapter's choice once, when it is made; what is kept in it, and under which lock, is the active object map's business.
 
+mod linear;
+mod perfect;
+
 use std::{collections::HashMap, fmt};
 
+use self::{linear::Linear, perfect::PerfectHash};
 use crate::ObjectDemux;
 
 /// Maps object ids to values. Ids are any octets; those that are looked for come from peers, those that are put in do not.
@@ -43,9 +47,12 @@ pub trait ObjectTable<V>: Send + Sync + fmt::Debug {
 /// An empty table of this strategy.
 #[must_use]
 pub fn table<V: Send + Sync + fmt::Debug + 'static>(strategy: ObjectDemux) -> Box<dyn ObjectTable<V>> {
-    // One strategy for all until there are others.
-    let _ = strategy;
-    Box::new(DynamicHash::default())
+    match strategy {
+        ObjectDemux::Linear => Box::new(Linear::default()),
+        ObjectDemux::PerfectHash => Box::new(PerfectHash::default()),
+        // Ids that say where their object is need none.
+        ObjectDemux::DynamicHash | ObjectDemux::Active => Box::new(DynamicHash::default()),
+    }
 }
 
 /// Hashing into a table that grows; the hash is keyed, so that no peer can choose ids that collide.
@@ -91,6 +98,8 @@ impl<V: Send + Sync> ObjectTable<V> for DynamicHash<V> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -116,5 +125,70 @@ mod tests {
             });
             assert_eq!(seen, len - 1);
         }
+    }
+
+    /// What the tables are compared with.
+    type Expected = std::collections::BTreeMap<Vec<u8>, u32>;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(Vec<u8>),
+        Remove(Vec<u8>),
+        Settle,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let id = || proptest::collection::vec(0u8..3, 0..5);
+        let step = prop_oneof![
+            4 => id().prop_map(Step::Insert),
+            2 => id().prop_map(Step::Remove),
+            1 => Just(Step::Settle),
+        ];
+        proptest::collection::vec(step, 0..100)
+    }
+
+    fn check(table: &dyn ObjectTable<u32>, expected: &Expected, id: &[u8]) {
+        assert_eq!(table.find(id), expected.get(id), "{id:?} in {table:?}");
+        assert_eq!(table.len(), expected.len());
+        let mut seen = Expected::new();
+        table.for_each(&mut |id, value| assert_eq!(seen.insert(id.to_vec(), *value), None, "{id:?} comes once"));
+        assert_eq!(&seen, expected);
+    }
+
+    proptest! {
+        /// Ids come and go before and after the set is settled, some of them twice.
+        #[test]
+        fn every_strategy_is_a_map(steps in steps()) {
+            for strategy in [ObjectDemux::DynamicHash, ObjectDemux::PerfectHash, ObjectDemux::Linear] {
+                let (mut table, mut expected) = (table::<u32>(strategy), Expected::new());
+                for (number, step) in (0..).zip(&steps) {
+                    match step {
+                        Step::Insert(id) => assert_eq!(table.insert(id, number), expected.insert(id.clone(), number)),
+                        Step::Remove(id) => assert_eq!(table.remove(id), expected.remove(id)),
+                        Step::Settle => table.settle(),
+                    }
+                    let (Step::Insert(id) | Step::Remove(id)) = step else { continue };
+                    check(&*table, &expected, id);
+                    check(&*table, &expected, &[&id[..], &[0]].concat());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_settled_set_is_found_without_the_others() {
+        let mut table = PerfectHash::default();
+        for number in 0..1000_u32 {
+            table.insert(format!("object {number}").as_bytes(), number);
+        }
+        table.settle();
+        assert_eq!((table.others.len(), table.len()), (0, 1000));
+        table.insert(b"late", 1);
+        table.settle();
+        assert_eq!((table.others.len(), table.len()), (0, 1001));
+        assert_eq!(
+            (table.find(b"object 999"), table.find(b"late"), table.find(b"object 1000")),
+            (Some(&999), Some(&1), None)
+        );
     }
 }

@@ -1,0 +1,120 @@
+//! Perfect hashing of a set of ids that is complete when the adapter's manager is activated; later ones are hashed dynamically.
+
+use std::fmt;
+
+use spandrel_demux::perfect::{self, Tables};
+
+use super::{DynamicHash, ObjectTable};
+
+/// A place of the settled set: its id, and what stands behind it unless it was taken out.
+type Place<V> = Option<(Box<[u8]>, Option<V>)>;
+
+/// Ids without collisions, and those that came later.
+pub(super) struct PerfectHash<V> {
+    seed: u32,
+    displacements: Vec<u16>,
+    /// In the order of the hash function; none before there is one.
+    settled: Vec<Place<V>>,
+    /// How many of the settled ones have a value.
+    present: usize,
+    pub(super) others: DynamicHash<V>,
+}
+
+impl<V> PerfectHash<V> {
+    /// The settled place of an id.
+    #[inline]
+    fn place(&self, id: &[u8]) -> Option<usize> {
+        if self.settled.is_empty() {
+            return None;
+        }
+        let at = perfect::place(self.seed, &self.displacements, self.settled.len(), id);
+        let (own, _) = self.settled.get(at)?.as_ref()?;
+        (**own == *id).then_some(at)
+    }
+
+    fn value_at(&mut self, place: usize) -> Option<&mut Option<V>> {
+        self.settled[place].as_mut().map(|(_, value)| value)
+    }
+}
+
+impl<V> Default for PerfectHash<V> {
+    fn default() -> Self {
+        let (displacements, settled, others) = (Vec::new(), Vec::new(), DynamicHash::default());
+        Self { seed: 0, displacements, settled, present: 0, others }
+    }
+}
+
+impl<V> fmt::Debug for PerfectHash<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PerfectHash")
+            .field("present", &self.present)
+            .field("others", &self.others)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
+    fn find(&self, id: &[u8]) -> Option<&V> {
+        match self.place(id) {
+            Some(at) => self.settled[at].as_ref()?.1.as_ref(),
+            None => self.others.find(id),
+        }
+    }
+
+    fn find_mut(&mut self, id: &[u8]) -> Option<&mut V> {
+        match self.place(id) {
+            Some(at) => self.value_at(at)?.as_mut(),
+            None => self.others.find_mut(id),
+        }
+    }
+
+    fn insert(&mut self, id: &[u8], value: V) -> Option<V> {
+        let Some(at) = self.place(id) else { return self.others.insert(id, value) };
+        let old = self.value_at(at)?.replace(value);
+        self.present += usize::from(old.is_none());
+        old
+    }
+
+    fn remove(&mut self, id: &[u8]) -> Option<V> {
+        let Some(at) = self.place(id) else { return self.others.remove(id) };
+        let old = self.value_at(at)?.take();
+        self.present -= usize::from(old.is_some());
+        old
+    }
+
+    fn len(&self) -> usize {
+        self.present + self.others.len()
+    }
+
+    fn for_each(&self, show: &mut dyn FnMut(&[u8], &V)) {
+        for (id, value) in self.settled.iter().flatten() {
+            if let Some(value) = value {
+                show(id, value);
+            }
+        }
+        self.others.for_each(show);
+    }
+
+    /// Finds a hash function for all ids that there are. Without new ones the old function will do.
+    fn settle(&mut self) {
+        if self.others.is_empty() {
+            return;
+        }
+        let settled = std::mem::take(&mut self.settled).into_iter().flatten();
+        let present = settled.filter_map(|(id, value)| Some((id, value?)));
+        let (ids, values): (Vec<Box<[u8]>>, Vec<V>) = present.chain(self.others.0.drain()).unzip();
+        let Some(tables) = Tables::of(&ids) else {
+            // Nobody knows such ids. They are found all the same.
+            self.others.0.extend(ids.into_iter().zip(values));
+            self.present = 0;
+            return;
+        };
+        let Tables { seed, displacements, places } = tables;
+        self.present = ids.len();
+        let mut entries: Vec<Place<V>> =
+            ids.into_iter().zip(values).map(|(id, value)| Some((id, Some(value)))).collect();
+        self.settled = places.iter().map(|index| entries.get_mut(*index as usize).and_then(Option::take)).collect();
+        (self.seed, self.displacements) = (seed, displacements);
+        self.others.0.shrink_to_fit();
+    }
+}
