@@ -1,0 +1,426 @@
+//! Policies of calls: which of several is in force, and what each makes of a call (CORBA 3.3 Part 1, 8.9 and 17.2).
+
+use std::{
+    io::Write,
+    net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use spandrel::{
+    Any, CompletionStatus, ObjectRef, Orb, Policy, PolicyType, PolicyValue, SystemException, SystemExceptionKind,
+    minor,
+    policies::{
+        OverrideError, PolicyError, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy,
+        RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
+        UtcT,
+    },
+};
+use spandrel_cdr::{Encoder, GiopVersion, Wire};
+use spandrel_giop::{LocateStatus, MessageType, ReplyStatus, bare_message, begin_locate_reply, begin_reply};
+use spandrel_orb_tests::{
+    Server,
+    probe::{Target, TargetSkeleton},
+    support::{PATIENCE, block_on, in_background, kind_and_completion, pretend, read_message},
+};
+
+const REBIND: PolicyType = 23;
+const SYNC_SCOPE: PolicyType = 24;
+const ROUND_TRIP: PolicyType = 32;
+
+/// Long enough for a call to get to a server of this process.
+const SHORT: Duration = Duration::from_millis(100);
+
+const ADD: SetOverrideType = SetOverrideType::AddOverride;
+
+fn with(target: &Target, policy: impl Into<Policy>) -> Target {
+    Target::unchecked_narrow(&target.as_object().set_policy_overrides(&[policy.into()], ADD).unwrap())
+}
+
+fn scope_of(object: &ObjectRef) -> SyncScopePolicy {
+    *object.client_policy(SYNC_SCOPE).unwrap().value().unwrap()
+}
+
+#[track_caller]
+fn assert_kind(
+    outcome: Result<impl std::fmt::Debug, SystemException>,
+    kind: SystemExceptionKind,
+    status: CompletionStatus,
+) {
+    assert_eq!(kind_and_completion(&outcome.unwrap_err()), (kind, status));
+}
+
+// 8.9.1: object scope, then Current scope, then ORB scope, then the default.
+#[test]
+fn the_reference_goes_before_the_thread_and_the_thread_before_the_orb() {
+    let server = Server::start();
+    let target = server.client();
+    let object = target.as_object().clone();
+    let orb = object.orb().clone();
+    assert_eq!(scope_of(&object), SyncScopePolicy::WithTransport);
+    orb.policy_manager().set_policy_overrides(&[SyncScopePolicy::None.into()], ADD).unwrap();
+    assert_eq!(scope_of(&object), SyncScopePolicy::None);
+    orb.policy_current().set_policy_overrides(&[SyncScopePolicy::WithServer.into()], ADD).unwrap();
+    assert_eq!(scope_of(&object), SyncScopePolicy::WithServer);
+    let own = object.set_policy_overrides(&[SyncScopePolicy::WithTarget.into()], ADD).unwrap();
+    assert_eq!(scope_of(&own), SyncScopePolicy::WithTarget);
+    assert_eq!(scope_of(&object), SyncScopePolicy::WithServer, "the old reference is as it was");
+    let elsewhere = object.clone();
+    let seen = in_background(move || scope_of(&elsewhere)).recv_timeout(PATIENCE).unwrap();
+    assert_eq!(seen, SyncScopePolicy::None, "what a thread has is its own");
+    let other = Orb::builder().build().reference(object.ior().clone());
+    assert_eq!(scope_of(&other), SyncScopePolicy::WithTransport, "an ORB's are its own");
+    orb.policy_current().set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
+    assert_eq!(scope_of(&object), SyncScopePolicy::None);
+    assert!(orb.policy_current().policy_overrides(&[]).is_empty());
+    let set = own.policy_overrides(&[]);
+    assert_eq!(set.iter().map(Policy::policy_type).collect::<Vec<_>>(), [SYNC_SCOPE]);
+}
+
+// 17.2.4.6, at each level.
+#[test]
+fn the_round_trip_is_limited_at_every_level() {
+    let server = Server::start();
+    let limit: Policy = RelativeRoundtripTimeoutPolicy(SHORT).into();
+    let late = |target: &Target| {
+        assert_kind(target.hold(1), SystemExceptionKind::Timeout, CompletionStatus::Maybe);
+    };
+    late(&with(&server.client(), limit.clone()));
+    let of_orb = server.client();
+    let manager = of_orb.as_object().orb().policy_manager();
+    manager.set_policy_overrides(std::slice::from_ref(&limit), ADD).unwrap();
+    late(&of_orb);
+    assert_eq!(of_orb.as_object().timeout(), Some(SHORT));
+    assert_eq!(Target::unchecked_narrow(&of_orb.as_object().with_timeout(None)).as_object().timeout(), None);
+    let of_thread = server.client();
+    let current = of_thread.as_object().orb().policy_current();
+    current.set_policy_overrides(&[limit], ADD).unwrap();
+    late(&of_thread);
+    let asynchronous: Result<(), SystemException> = block_on(of_thread.hold_async(1));
+    assert_kind(asynchronous, SystemExceptionKind::Timeout, CompletionStatus::Maybe);
+    current.set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
+    server.probe.open(1);
+    of_thread.hold(1).unwrap();
+}
+
+#[test]
+fn a_setting_is_a_policy_of_the_orb() {
+    let orb = Orb::builder().request_timeout(Some(SHORT)).build();
+    let set = orb.policy_manager().policy_overrides(&[ROUND_TRIP]);
+    assert_eq!(set[0].value(), Some(&RelativeRoundtripTimeoutPolicy(SHORT)));
+    assert!(orb.policy_manager().policy_overrides(&[SYNC_SCOPE]).is_empty());
+}
+
+// 17.2.4.2, 17.2.4.4, 17.2.4.5.
+#[test]
+fn points_in_time_and_limits_of_sending_are_kept() {
+    let server = Server::start();
+    let target = server.client();
+    target.ping().unwrap();
+    let past = SystemTime::now() - Duration::from_secs(1);
+    for policy in [
+        RequestEndTimePolicy(past).into(),
+        ReplyEndTimePolicy(past).into(),
+        RelativeRequestTimeoutPolicy(Duration::ZERO).into(),
+        RelativeRoundtripTimeoutPolicy(Duration::ZERO).into(),
+    ] as [Policy; 4]
+    {
+        let limited = with(&target, policy);
+        assert_kind(limited.ping(), SystemExceptionKind::Timeout, CompletionStatus::No);
+        assert_kind(limited.note(&[7]), SystemExceptionKind::Timeout, CompletionStatus::No);
+        assert_kind(block_on(limited.ping_async()), SystemExceptionKind::Timeout, CompletionStatus::No);
+    }
+    assert_eq!(target.count().unwrap(), 0, "nothing was sent");
+    let soon = with(&target, ReplyEndTimePolicy(SystemTime::now() + SHORT));
+    assert_kind(soon.hold(1), SystemExceptionKind::Timeout, CompletionStatus::Maybe);
+    server.probe.open(1);
+    with(&target, ReplyEndTimePolicy(SystemTime::now() + PATIENCE)).ping().unwrap();
+}
+
+// 17.2.4.5: it limits the delivery of the request, and not that of the reply.
+#[test]
+fn a_reply_may_come_after_the_time_for_its_request() {
+    let server = Server::start();
+    let limited = with(&server.client(), RelativeRequestTimeoutPolicy(SHORT));
+    limited.ping().unwrap();
+    let begun = Instant::now();
+    let held = in_background(move || limited.hold(1));
+    server.probe.await_held(1);
+    while begun.elapsed() < SHORT * 2 {
+        std::thread::yield_now();
+    }
+    server.probe.open(1);
+    held.recv_timeout(PATIENCE).unwrap().unwrap();
+}
+
+/// A one-way that fails in the servant, and one to an object that is not there.
+fn one_way_outcomes(server: &Server, scope: SyncScopePolicy) -> [Result<(), SystemExceptionKind>; 2] {
+    let nobody = server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
+    server.poa.deactivate(&nobody).unwrap();
+    let client = server.client();
+    let nobody = Target::unchecked_narrow(&client.as_object().orb().reference(nobody.ior().clone()));
+    let kind = |outcome: Result<(), SystemException>| outcome.map_err(|error| error.kind());
+    let outcome = |target: &Target| {
+        let target = with(target, scope);
+        let (waited, awaited) = (kind(target.note(&[8])), kind(block_on(target.note_async(&[8]))));
+        assert_eq!(waited, awaited);
+        waited
+    };
+    [outcome(&client), outcome(&nobody)]
+}
+
+// 17.2.2.1: what a client of each scope learns.
+#[test]
+fn a_one_way_returns_when_its_sync_scope_says() {
+    let server = Server::start();
+    let (unknown, nobody) = (Err(SystemExceptionKind::Unknown), Err(SystemExceptionKind::ObjectNotExist));
+    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::None), [Ok(()), Ok(())]);
+    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::WithTransport), [Ok(()), Ok(())]);
+    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::WithServer), [Ok(()), nobody]);
+    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::WithTarget), [unknown, nobody]);
+    let target = server.client();
+    for count in 1..=3 {
+        with(&target, SyncScopePolicy::WithTarget).note(&[7]).unwrap();
+        assert_eq!(server.client().count().unwrap(), count, "it has run when the call returns");
+    }
+}
+
+// With WITH_SERVER forwarding works before the target runs (17.2.2.1).
+#[test]
+fn a_synchronised_one_way_follows_a_forwarding() {
+    let (old, new) = (Server::start(), Server::start());
+    let there = old.orb.reference(new.object.ior().clone());
+    old.poa.forward(&old.object, there).unwrap();
+    for scope in [SyncScopePolicy::WithServer, SyncScopePolicy::WithTarget] {
+        with(&Target::unchecked_narrow(old.client().as_object()), scope).note(&[7]).unwrap();
+    }
+    assert_eq!(new.client().count().unwrap(), 2);
+}
+
+/// Answers requests and questions for places until told to stop; what it was sent.
+fn answering(mut stream: TcpStream, mut goes_on: impl FnMut(&[u8]) -> bool) {
+    while let Ok(message) = read_message(&mut stream) {
+        let wire = Wire::default();
+        let id = u32::from_ne_bytes(message[12..16].try_into().unwrap());
+        let mut out = Encoder::new(wire);
+        let body = match message[7] {
+            kind if kind == MessageType::LocateRequest as u8 => {
+                begin_locate_reply(&mut out, id, LocateStatus::ObjectHere)
+            }
+            _ if message[16] & 1 == 0 => {
+                goes_on(&message);
+                continue;
+            }
+            _ => begin_reply(&mut out, id, ReplyStatus::NoException, &[]),
+        };
+        body.end(&mut out).unwrap();
+        stream.write_all(&out.to_vec()).unwrap();
+        if !goes_on(&message) {
+            // Nothing that comes from now on is acted on (9.4.6).
+            stream.write_all(&bare_message(wire.version, wire.order, MessageType::CloseConnection)).unwrap();
+            return;
+        }
+    }
+}
+
+fn pretended(port: u16) -> Target {
+    let orb = Orb::builder().build();
+    Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/x")).unwrap())
+}
+
+// Part 2, 9.4.2.1: the flags of a GIOP 1.2 request.
+#[test]
+fn the_sync_scope_is_said_in_the_response_flags() {
+    let (said, flags) = mpsc::channel();
+    let port = pretend(move |_, stream| {
+        answering(stream, |message| said.send(message[16]).is_ok());
+    });
+    let target = pretended(port);
+    for (scope, expected) in [
+        (SyncScopePolicy::None, 0),
+        (SyncScopePolicy::WithTransport, 0),
+        (SyncScopePolicy::WithServer, 1),
+        (SyncScopePolicy::WithTarget, 3),
+    ] {
+        with(&target, scope).note(&[7]).unwrap();
+        assert_eq!(flags.recv_timeout(PATIENCE).unwrap(), expected, "{scope:?}");
+    }
+}
+
+// Before GIOP 1.2 there is one flag: a reply, or none.
+#[test]
+fn older_versions_wait_for_the_reply_of_a_synchronised_one_way() {
+    let server = Server::start();
+    for version in [GiopVersion::V1_0, GiopVersion::V1_1] {
+        let target = with(&server.client_with(Orb::builder().giop_version(version)), SyncScopePolicy::WithTarget);
+        let before = server.client().count().unwrap();
+        target.note(&[7]).unwrap();
+        assert_eq!(server.client().count().unwrap(), before + 1);
+    }
+}
+
+// 17.2.1.2: only a bound reference is kept from being bound elsewhere.
+#[test]
+fn a_bound_reference_that_must_not_be_rebound_raises_rebind() {
+    for rebind in [RebindPolicy::NoRebind, RebindPolicy::NoReconnect] {
+        let (old, new) = (Server::start(), Server::start());
+        let (bound, unbound) = (with(&old.client(), rebind), with(&old.client(), rebind));
+        bound.ping().unwrap();
+        old.poa.forward(&old.object, old.orb.reference(new.object.ior().clone())).unwrap();
+        assert_kind(bound.ping(), SystemExceptionKind::Rebind, CompletionStatus::No);
+        assert_kind(block_on(bound.ping_async()), SystemExceptionKind::Rebind, CompletionStatus::No);
+        with(&bound, RebindPolicy::Transparent).ping().unwrap();
+        unbound.ping().unwrap();
+        // 8.3.10: the only way to rebind then.
+        assert!(bound.as_object().validate_connection().unwrap().0);
+        bound.ping().unwrap();
+        assert_eq!(new.client().add(1, 1).unwrap(), 2);
+    }
+}
+
+// The policy of the thread counts as well, and counts for a reference that was bound under another.
+#[test]
+fn what_was_bound_transparently_is_bound_all_the_same() {
+    let (old, new) = (Server::start(), Server::start());
+    let target = old.client();
+    target.ping().unwrap();
+    old.poa.forward(&old.object, old.orb.reference(new.object.ior().clone())).unwrap();
+    let current = target.as_object().orb().policy_current();
+    current.set_policy_overrides(&[RebindPolicy::NoRebind.into()], ADD).unwrap();
+    assert_kind(target.ping(), SystemExceptionKind::Rebind, CompletionStatus::No);
+    current.set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
+    target.ping().unwrap();
+}
+
+// 17.2.1.2, NO_RECONNECT.
+#[test]
+fn a_connection_that_was_closed_is_not_opened_again_unless_it_may() {
+    for is_allowed in [true, false] {
+        // Each connection ends after one answer.
+        let (ended, closed) = mpsc::channel();
+        let port = pretend(move |_, stream| {
+            answering(stream, |_| false);
+            let _ = ended.send(());
+        });
+        let rebind = if is_allowed { RebindPolicy::NoRebind } else { RebindPolicy::NoReconnect };
+        let target = with(&pretended(port), rebind);
+        target.ping().unwrap();
+        closed.recv_timeout(PATIENCE).unwrap();
+        if is_allowed {
+            target.ping().unwrap();
+            continue;
+        }
+        assert_kind(target.ping(), SystemExceptionKind::Rebind, CompletionStatus::No);
+        assert_kind(target.ping(), SystemExceptionKind::Rebind, CompletionStatus::No);
+        assert_kind(block_on(target.ping_async()), SystemExceptionKind::Rebind, CompletionStatus::No);
+    }
+}
+
+#[test]
+fn a_closed_connection_is_opened_again_when_that_is_asked_for() {
+    let answered = Arc::new(AtomicBool::new(false));
+    let lives = Arc::clone(&answered);
+    let (ended, closed) = mpsc::channel();
+    let port = pretend(move |_, stream| {
+        answering(stream, |_| lives.load(Ordering::SeqCst));
+        let _ = ended.send(());
+    });
+    let target = with(&pretended(port), RebindPolicy::NoReconnect);
+    target.ping().unwrap();
+    closed.recv_timeout(PATIENCE).unwrap();
+    assert_kind(target.ping(), SystemExceptionKind::Rebind, CompletionStatus::No);
+    answered.store(true, Ordering::SeqCst);
+    assert!(target.as_object().validate_connection().unwrap().0);
+    target.ping().unwrap();
+}
+
+#[test]
+fn validating_says_that_there_is_no_object() {
+    let server = Server::start();
+    let target = server.client();
+    server.poa.deactivate(&server.object).unwrap();
+    let refused = target.as_object().validate_connection();
+    assert_kind(refused, SystemExceptionKind::ObjectNotExist, CompletionStatus::No);
+}
+
+// 8.3.9: policies of adapters are no client's; 30 is the standard's code for two of a type.
+#[test]
+fn what_clients_may_not_set_is_refused() {
+    #[derive(Debug)]
+    struct Foreign(PolicyType);
+    impl PolicyValue for Foreign {
+        fn policy_type(&self) -> PolicyType {
+            self.0
+        }
+    }
+    let orb = Orb::builder().build();
+    let set = |policies: &[Policy]| orb.policy_manager().set_policy_overrides(policies, ADD).unwrap_err();
+    let system = |error: OverrideError| SystemException::from(error).kind();
+    assert_eq!(system(set(&[Foreign(16).into()])), SystemExceptionKind::NoPermission);
+    assert_eq!(system(set(&[Foreign(99).into(), Foreign(99).into()])), SystemExceptionKind::BadParam);
+    let wrong = set(&[Foreign(99).into(), Foreign(REBIND).into()]);
+    assert_eq!(wrong, OverrideError::InvalidPolicies { indices: vec![1] });
+    assert!(orb.policy_manager().policy_overrides(&[]).is_empty(), "nothing was set");
+    orb.policy_manager().set_policy_overrides(&[Foreign(99).into()], ADD).unwrap();
+    assert_eq!(orb.policy_manager().policy_overrides(&[]).len(), 1);
+}
+
+// 8.8.2 and the values of 17.2.
+#[test]
+fn policies_are_made_of_their_standard_values() {
+    let orb = Orb::builder().build();
+    let of = |policy_type, any: &Any| orb.create_policy(policy_type, any);
+    let short = |value: i16| Any::new(&value).unwrap();
+    assert_eq!(of(REBIND, &short(2)).unwrap().value(), Some(&RebindPolicy::NoReconnect));
+    assert_eq!(of(SYNC_SCOPE, &short(1)).unwrap().value(), Some(&SyncScopePolicy::WithTransport));
+    assert_eq!(of(REBIND, &short(3)).unwrap_err(), PolicyError::BadPolicyValue);
+    assert_eq!(of(REBIND, &short(-1)).unwrap_err(), PolicyError::UnsupportedPolicyValue);
+    assert_eq!(of(REBIND, &Any::new(&2i32).unwrap()).unwrap_err(), PolicyError::BadPolicyType);
+    let time = Any::new(&15_000_000u64).unwrap();
+    let limit = Duration::from_millis(1500);
+    assert_eq!(of(31, &time).unwrap().value(), Some(&RelativeRequestTimeoutPolicy(limit)));
+    assert_eq!(of(32, &time).unwrap().value(), Some(&RelativeRoundtripTimeoutPolicy(limit)));
+    let epoch = UtcT { time: 0x01b2_1dd2_1381_4000, ..UtcT::default() };
+    let point = Any::new(&epoch).unwrap();
+    assert_eq!(of(28, &point).unwrap().value(), Some(&RequestEndTimePolicy(SystemTime::UNIX_EPOCH)));
+    assert_eq!(of(30, &point).unwrap().value(), Some(&ReplyEndTimePolicy(SystemTime::UNIX_EPOCH)));
+    assert_eq!(of(33, &short(0)).unwrap_err(), PolicyError::UnsupportedPolicy);
+    assert_eq!(of(4_000_000, &short(0)).unwrap_err(), PolicyError::BadPolicyType);
+}
+
+// 16.7.2.12, 16.7.3.
+#[test]
+fn other_policies_are_made_by_those_who_are_registered_for_them() {
+    #[derive(Debug, PartialEq)]
+    struct Colour(i32);
+    impl PolicyValue for Colour {
+        fn policy_type(&self) -> PolicyType {
+            5000
+        }
+    }
+    struct Colours;
+    impl PolicyFactory for Colours {
+        fn create_policy(&self, _: PolicyType, value: &Any) -> Result<Policy, PolicyError> {
+            value.extract().map(|colour| Colour(colour).into()).map_err(|_| PolicyError::BadPolicyValue)
+        }
+    }
+    let server = Server::start();
+    let object = server.client().as_object().clone();
+    let orb = object.orb();
+    assert_eq!(object.policy(5000).unwrap_err().minor(), minor::UNKNOWN_POLICY_TYPE);
+    orb.register_policy_factory(5000, spandrel::net::sync::Arc::new(Colours)).unwrap();
+    assert!(object.policy(5000).unwrap().is_none());
+    let made = orb.create_policy(5000, &Any::new(&7i32).unwrap()).unwrap();
+    let coloured = object.set_policy_overrides(&[made], ADD).unwrap();
+    assert_eq!(coloured.policy(5000).unwrap().unwrap().value(), Some(&Colour(7)));
+    let refused = orb.create_policy(5000, &Any::new("red").unwrap()).unwrap_err();
+    assert_eq!(refused, PolicyError::BadPolicyValue);
+    for taken in [5000, REBIND] {
+        let again = orb.register_policy_factory(taken, spandrel::net::sync::Arc::new(Colours)).unwrap_err();
+        assert_eq!((again.kind(), again.minor()), (SystemExceptionKind::BadInvOrder, minor::POLICY_FACTORY_REGISTERED));
+    }
+}
