@@ -6,18 +6,15 @@
 // times each call with the steady clock and prints one JSON object; times are in nanoseconds.
 
 #include <algorithm>
-#include <chrono>
 #include <iostream>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "latency.hh"
 #include "pin.hh"
+#include "times.hh"
 
 namespace {
-
-typedef std::chrono::steady_clock Clock;
 
 StructSeq make_structs(CORBA::ULong n) {
     StructSeq s;
@@ -32,27 +29,9 @@ StructSeq make_structs(CORBA::ULong n) {
     return s;
 }
 
-template <class Call> std::vector<std::int64_t> measure(Call call, long warm_up, long calls) {
-    std::vector<std::int64_t> times(static_cast<std::size_t>(calls));
-    for (long i = 0; i < warm_up; ++i) call();
-    for (std::int64_t &time : times) {
-        Clock::time_point before = Clock::now();
-        call();
-        time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - before).count();
-    }
-    return times;
-}
-
 void report(const std::string &operation, long elements, std::vector<std::int64_t> times) {
-    double sum = std::accumulate(times.begin(), times.end(), 0.0);
-    std::sort(times.begin(), times.end());
-    auto quantile = [&](double q) { return times[static_cast<std::size_t>(q * double(times.size() - 1))]; };
     std::cout << "{\"peer\":\"omniORB " << omniORB::versionString() << "\",\"operation\":\"" << operation
-              << "\",\"elements\":" << elements << ",\"calls\":" << times.size() << ",\"min_ns\":" << times.front()
-              << ",\"median_ns\":" << quantile(0.5) << ",\"p90_ns\":" << quantile(0.9)
-              << ",\"p99_ns\":" << quantile(0.99) << ",\"max_ns\":" << times.back()
-              << ",\"mean_ns\":" << std::int64_t(sum / double(times.size()))
-              << ",\"calls_per_second\":" << std::int64_t(1e9 * double(times.size()) / sum) << "}" << std::endl;
+              << "\",\"elements\":" << elements << "," << summary(std::move(times)) << "}" << std::endl;
 }
 
 int usage() {

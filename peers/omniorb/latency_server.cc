@@ -16,6 +16,7 @@ struct LatencyImpl : POA_Latency {
     void ping_1way() override {}
     void sendStructSeq(const StructSeq &) override {}
     void sendOctetSeq(const OctetSeq &) override {}
+    void sendStructSeq_1way(const StructSeq &) override {}
 };
 
 } // namespace

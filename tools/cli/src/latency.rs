@@ -1,8 +1,12 @@
-//! `spandrel latency`: options of the latency experiment.
+//! `spandrel latency`: options of the latency experiment, and of the one with many servants.
+
+mod servants;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::ValueEnum;
+use spandrel_lab::LabError;
 use spandrel_lab::latency::{self, Contender, Settings};
 use spandrel_lab::placement::Placement;
 use spandrel_lab::workload::PingCase;
@@ -16,33 +20,41 @@ Examples:
   spandrel latency --placement one --mechanisms c,orb --case void
   spandrel latency --omniorb target/interop/omniorb --rounds 9 --out results
 
+With many servants in the server (static and dynamic calls, beside omniORB and JacORB):
+  spandrel latency --servants 1,100,200,300,400,500
+  spandrel latency --servants 1,1000,1000000 --algorithm train,random --style static --mechanisms orb
+
 Between two machines:
   there$ spandrel ttcp --receive 0.0.0.0:5001
   here$  spandrel latency --connect there:5001";
 
-/// Measure how long calls take, beside raw sockets and omniORB.
+/// Measure how long calls take, beside raw sockets, omniORB and JacORB.
 ///
 /// Measures a call without parameters and one with 1,024 structures, through raw sockets,
 /// typed endpoints of every family, the ORB, and omniORB where its programs are built.
 ///
 /// The socket mechanisms send and answer as many octets as the ORB does. Mechanisms are interleaved and compared round
 /// by round. The same figures are written as JSON and CSV.
+///
+/// With `--servants` the ORBs alone are measured: how the time of a call depends on the servants of its server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// On which cores the processes run; several are measured one after the other [default: one,two as far as there are cores]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
-    /// Who calls: c, ipc, c-unix, unix, spipe, shm, orb, omniorb [default: all]
+    /// Who calls: c, ipc, c-unix, unix, spipe, shm, orb, omniorb; with --servants: orb, omniorb, jacorb [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    mechanisms: Vec<Contender>,
+    mechanisms: Vec<String>,
     /// What a call carries [default: both]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     case: Vec<CaseArg>,
-    /// Timed calls per round [default: 50000; with --quick: 5000]
+    #[command(flatten)]
+    servants: servants::Args,
+    /// Timed calls per round [default: 50000; with --servants: 10000; with --quick: 5000, 2000]
     #[arg(long, value_name = "N")]
     calls: Option<u32>,
-    /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows]
+    /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows; with both --quick and --servants: 2]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Call a receiver that runs already (`spandrel ttcp --receive`) at this control address
@@ -75,7 +87,10 @@ const QUICK_BUDGET_SECONDS: u64 = 12;
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let settings = self.settings();
+        if self.servants.are_wanted() {
+            return self.run_servants();
+        }
+        let settings = self.settings()?;
         settings.check()?;
         let mut directory = common::results_directory(self.out.as_deref(), "latency")?;
         let results = latency::run(&settings, &launch)?;
@@ -87,30 +102,41 @@ impl Args {
         ))
     }
 
-    fn settings(&self) -> Settings {
-        let placements = match (self.placement.is_empty(), &self.connect) {
+    fn placements(&self) -> Vec<Placement> {
+        match (self.placement.is_empty(), &self.connect) {
             (false, _) => self.placement.iter().copied().map(Placement::from).collect(),
             (true, Some(_)) => vec![Placement::Free],
             (true, None) => common::pinned_placements(),
-        };
+        }
+    }
+
+    fn cases(&self) -> Vec<PingCase> {
         let case = |case: &CaseArg| match case {
             CaseArg::Void => PingCase::Void,
             CaseArg::Structs => PingCase::Structs,
         };
-        Settings {
-            placements,
-            cases: if self.case.is_empty() {
-                vec![PingCase::Void, PingCase::Structs]
-            } else {
-                self.case.iter().map(case).collect()
-            },
-            contenders: if self.mechanisms.is_empty() { Contender::all() } else { self.mechanisms.clone() },
+        match self.case.is_empty() {
+            true => vec![PingCase::Void, PingCase::Structs],
+            false => self.case.iter().map(case).collect(),
+        }
+    }
+
+    /// Those that were named, or all.
+    fn contenders<C: FromStr<Err = LabError>>(&self, all: Vec<C>) -> Result<Vec<C>, LabError> {
+        if self.mechanisms.is_empty() { Ok(all) } else { self.mechanisms.iter().map(|name| name.parse()).collect() }
+    }
+
+    fn settings(&self) -> Result<Settings, LabError> {
+        Ok(Settings {
+            placements: self.placements(),
+            cases: self.cases(),
+            contenders: self.contenders(Contender::all())?,
             calls: self.calls.unwrap_or(if self.quick { 5_000 } else { 50_000 }),
             rounds: self.rounds.unwrap_or(if self.quick { 5 } else { 7 }),
             remote: self.connect.clone(),
             omniorb: self.omniorb.clone(),
             limit_seconds: self.timeout,
             budget_seconds: self.quick.then_some(QUICK_BUDGET_SECONDS),
-        }
+        })
     }
 }

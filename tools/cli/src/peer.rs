@@ -24,6 +24,15 @@ enum Kind {
     Receive { addr: String },
     /// Carry out jobs that come by standard input
     Transmit { addr: String },
+    /// Serve so many objects
+    ServantsServer {
+        servants: u32,
+        /// By a dynamic skeleton
+        #[arg(long)]
+        dynamic: bool,
+    },
+    /// Call the objects of a directory, as standard input says
+    ServantsClient { reference: String },
     /// Echo what comes
     #[cfg(target_os = "linux")]
     Echo { server: EchoServer },
@@ -35,6 +44,8 @@ impl Args {
         let kind = match self.kind {
             Kind::Receive { addr } => ChildKind::Receive(addr),
             Kind::Transmit { addr } => ChildKind::Transmit(addr),
+            Kind::ServantsServer { servants, dynamic } => ChildKind::ServantsServer { servants, is_dynamic: dynamic },
+            Kind::ServantsClient { reference } => ChildKind::ServantsClient { reference },
             #[cfg(target_os = "linux")]
             Kind::Echo { server } => ChildKind::Echo(server),
         };
@@ -55,6 +66,10 @@ pub(crate) fn launch(role: &ChildRole) -> Command {
     match &role.kind {
         ChildKind::Receive(addr) => command.args(["receive", addr]),
         ChildKind::Transmit(addr) => command.args(["transmit", addr]),
+        ChildKind::ServantsServer { servants, is_dynamic } => {
+            command.args(["servants-server", &servants.to_string()]).args(is_dynamic.then_some("--dynamic"))
+        }
+        ChildKind::ServantsClient { reference } => command.args(["servants-client", reference]),
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => command.args(["echo", server.name()]),
     };

@@ -1,6 +1,6 @@
 //! The laboratory: the papers' experiments, measured against raw sockets.
 //!
-//! [`ttcp`] measures throughput and [`latency`] the time of single calls, each through interchangeable
+//! [`ttcp`] measures throughput, [`latency`] the time of single calls, and [`scalability`] how that grows with the servants of a server, each through interchangeable
 //! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]); [`mod@bench`]
 //! measures single components. What an
 //! experiment means (workloads, rounds, ratios) is decided here; parsing the command line and printing errors is the
@@ -22,6 +22,7 @@ pub mod progress;
 #[allow(unsafe_code, reason = "the plain socket calls that the other mechanisms are measured against")]
 mod raw;
 pub mod reference;
+pub mod scalability;
 pub mod stats;
 mod table;
 pub mod ttcp;

@@ -17,3 +17,4 @@ pub use results::{Measured, Results, Row};
 pub use series::run;
 pub use settings::Settings;
 pub use times::CallTimes;
+pub(crate) use times::Printed;

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use super::times::CallTimes;
+use super::times::{CallTimes, Printed};
 use crate::LabError;
 use crate::peer::child::ChildHandle;
 use crate::placement::{Placement, Role, cores};
@@ -43,18 +41,6 @@ pub struct OmniOrb {
     client: PathBuf,
     reference: String,
     core: Option<usize>,
-}
-
-/// What the client prints; times in nanoseconds.
-#[derive(Debug, Deserialize)]
-struct Printed {
-    calls: u64,
-    min_ns: f64,
-    median_ns: f64,
-    p90_ns: f64,
-    p99_ns: f64,
-    max_ns: f64,
-    mean_ns: f64,
 }
 
 impl OmniOrb {
@@ -97,21 +83,6 @@ impl OmniOrb {
     #[must_use]
     pub fn server_id(&self) -> u32 {
         self.server.id()
-    }
-}
-
-impl Printed {
-    fn times(&self) -> CallTimes {
-        CallTimes {
-            calls: self.calls,
-            seconds: self.mean_ns * self.calls as f64 / 1e9,
-            min: self.min_ns / 1000.0,
-            median: self.median_ns / 1000.0,
-            p90: self.p90_ns / 1000.0,
-            p99: self.p99_ns / 1000.0,
-            max: self.max_ns / 1000.0,
-            mean: self.mean_ns / 1000.0,
-        }
     }
 }
 

@@ -31,17 +31,62 @@ pub struct CallTimes {
 /// Calls slower than this many nanoseconds count as this slow.
 const SLOWEST: u64 = 60_000_000_000;
 
+/// What a client program prints, ours and our peers'; times in nanoseconds.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Printed {
+    calls: u64,
+    min_ns: f64,
+    median_ns: f64,
+    p90_ns: f64,
+    p99_ns: f64,
+    max_ns: f64,
+    mean_ns: f64,
+}
+
+impl Printed {
+    pub(crate) fn times(&self) -> CallTimes {
+        CallTimes {
+            calls: self.calls,
+            seconds: self.mean_ns * self.calls as f64 / 1e9,
+            min: self.min_ns / 1000.0,
+            median: self.median_ns / 1000.0,
+            p90: self.p90_ns / 1000.0,
+            p99: self.p99_ns / 1000.0,
+            max: self.max_ns / 1000.0,
+            mean: self.mean_ns / 1000.0,
+        }
+    }
+
+    pub(crate) fn of(times: &CallTimes) -> Self {
+        let nanos = |micros: f64| micros * 1000.0;
+        Self {
+            calls: times.calls,
+            min_ns: nanos(times.min),
+            median_ns: nanos(times.median),
+            p90_ns: nanos(times.p90),
+            p99_ns: nanos(times.p99),
+            max_ns: nanos(times.max),
+            mean_ns: nanos(times.mean),
+        }
+    }
+}
+
 impl CallTimes {
     /// Makes the calls: first those that warm up, then those that are timed, one reading of the clock per call.
     ///
     /// # Errors
     /// The first error of a call.
     pub fn of<E>(work: &PingPong, call: &mut impl FnMut() -> Result<(), E>) -> Result<Self, E> {
-        for _ in 0..work.warm_up {
+        Self::of_calls(work.warm_up, work.calls, call)
+    }
+
+    /// [`of`](Self::of) by numbers alone.
+    pub(crate) fn of_calls<E>(warm_up: u32, calls: u32, call: &mut impl FnMut() -> Result<(), E>) -> Result<Self, E> {
+        for _ in 0..warm_up {
             call()?;
         }
         // Written to once before the clock starts, so that no page is touched first while it counts.
-        let mut nanos = vec![1u64; work.calls as usize];
+        let mut nanos = vec![1u64; calls as usize];
         let start = Instant::now();
         let mut before = start;
         for slot in &mut nanos {

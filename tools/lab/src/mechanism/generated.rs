@@ -5,6 +5,6 @@ pub(super) mod ttcp {
     spandrel::include_idl!("ttcp");
 }
 
-pub(super) mod latency {
+pub(crate) mod latency {
     spandrel::include_idl!("latency");
 }

@@ -7,7 +7,7 @@
 #[cfg(target_os = "linux")]
 mod c;
 mod family;
-mod generated;
+pub(crate) mod generated;
 mod octet_stream;
 mod orb;
 mod relay;

@@ -178,6 +178,11 @@ impl LatencyServant for Answering {
         black_box(s);
         Ok(())
     }
+
+    fn send_struct_seq_1way(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
+        black_box(s);
+        Ok(())
+    }
 }
 
 /// The sending end: an ORB with one reference.

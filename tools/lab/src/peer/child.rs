@@ -1,7 +1,7 @@
 //! What runs inside a child process, and the handle that its parent holds.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -15,6 +15,7 @@ use crate::LabError;
 use crate::bench::reactor::EchoServer;
 use crate::mechanism::Job;
 use crate::placement;
+use crate::scalability::ours;
 
 /// What a child is to be. The parent's program turns this into a command line for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,18 @@ pub enum ChildKind {
     Receive(String),
     /// Carries out jobs against the receiver at this address.
     Transmit(String),
+    /// Serves so many objects; prints a reference to their directory.
+    ServantsServer {
+        /// How many.
+        servants: u32,
+        /// Whether by a dynamic skeleton.
+        is_dynamic: bool,
+    },
+    /// Calls the objects of the directory with this reference, as it is told line by line.
+    ServantsClient {
+        /// The reference.
+        reference: String,
+    },
     /// Echoes what comes; prints its port and speaks no further.
     #[cfg(target_os = "linux")]
     Echo(EchoServer),
@@ -73,6 +86,8 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
             }
             Ok(())
         }
+        ChildKind::ServantsServer { servants, is_dynamic } => ours::serve(*servants, *is_dynamic),
+        ChildKind::ServantsClient { reference } => ours::call(reference),
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => {
             watch_parent(|_| {})?;
@@ -177,6 +192,15 @@ impl ChildHandle {
             FromChild::Done(outcome) => Ok(outcome),
             other => Err(self.failure(other)),
         }
+    }
+
+    /// Tells the child one line.
+    ///
+    /// # Errors
+    /// If it does not listen any more.
+    pub fn tell(&mut self, line: &str) -> Result<(), LabError> {
+        let input = self.input.as_mut().expect("the input is open until the handle is dropped");
+        writeln!(input, "{line}").map_err(LabError::io(format!("speak to the {}", self.role)))
     }
 
     /// Waits for one line that the child prints, whatever it says.

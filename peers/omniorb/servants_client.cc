@@ -1,0 +1,129 @@
+// omniORB's client of the scalability experiment: `servants-client REFERENCE [--cpu N] [-ORB...]` gets references to all servants, prints
+// `ready N`, and then, for each line `ALGORITHM CALL CASE STYLE WARM-UP CALLS` of its standard input, makes these calls and prints one JSON
+// object with their times in nanoseconds.
+
+#include <cstdint>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "latency.hh"
+#include "pin.hh"
+#include "times.hh"
+
+namespace {
+
+// Which servant the next call goes to; the experiment's other programs compute the same.
+struct Targets {
+    Targets(const std::string &algorithm, std::uint32_t servants) : algorithm(algorithm), servants(servants) {}
+
+    std::uint32_t next() {
+        std::uint32_t call = calls++;
+        if (algorithm == "train") return call / 100 % servants;
+        if (algorithm == "round-robin") return call % servants;
+        if (algorithm == "worst-case") return servants - 1;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        return static_cast<std::uint32_t>((state >> 33) % servants);
+    }
+
+    std::string algorithm;
+    std::uint32_t servants;
+    std::uint32_t calls = 0;
+    std::uint64_t state = 1;
+};
+
+struct Client {
+    Client(CORBA::ORB_ptr orb, Servants_ptr directory) : orb(orb) {
+        CORBA::ULong count = directory->count();
+        while (objects.size() < count) {
+            LatencySeq_var some = directory->references(static_cast<CORBA::ULong>(objects.size()), 1000);
+            for (CORBA::ULong i = 0; i < some->length(); ++i) objects.push_back(Latency::_duplicate(some[i]));
+        }
+        for (Latency_var &object : objects) object->ping_1way();
+        objects[0]->ping();
+        structs.length(1024);
+        for (CORBA::ULong i = 0; i < structs.length(); ++i) {
+            structs[i].s = static_cast<CORBA::Short>(i);
+            structs[i].c = 'c';
+            structs[i].l = static_cast<CORBA::Long>(i);
+            structs[i].o = 7;
+            structs[i].d = i;
+        }
+    }
+
+    // A dynamic invocation of a servant.
+    CORBA::Request_ptr request(std::uint32_t target, const char *operation, bool is_void) {
+        CORBA::Request_ptr request = objects[target]->_request(operation);
+        if (!is_void) request->add_in_arg() <<= structs;
+        request->set_return_type(CORBA::_tc_void);
+        return request;
+    }
+
+    std::string carry_out(const std::string &line) {
+        std::istringstream words(line);
+        std::string algorithm, call, load, style;
+        long warm_up = 0, calls = 0;
+        if (!(words >> algorithm >> call >> load >> style >> warm_up >> calls)) throw std::runtime_error("no job: " + line);
+        Targets targets(algorithm, static_cast<std::uint32_t>(objects.size()));
+        bool one_way = call == "oneway", is_void = load == "void";
+        std::vector<std::int64_t> times;
+        if (style == "dii") {
+            const char *operation = is_void ? (one_way ? "ping_1way" : "ping") : (one_way ? "sendStructSeq_1way" : "sendStructSeq");
+            times = measure(
+                [&] {
+                    CORBA::Request_var dynamic = request(targets.next(), operation, is_void);
+                    one_way ? dynamic->send_oneway() : dynamic->invoke();
+                    if (dynamic->env()->exception()) throw std::runtime_error("a dynamic invocation failed");
+                },
+                warm_up, calls);
+        } else if (style == "dii-reused") {
+            // CORBA does not allow it, and omniORB refuses: a request is invoked once (11.2.2).
+            return "{\"absent\":\"omniORB invokes a request once only\"}";
+        } else if (is_void) {
+            times = measure([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->ping_1way() : to->ping(); }, warm_up, calls);
+        } else {
+            times = measure([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->sendStructSeq_1way(structs) : to->sendStructSeq(structs); }, warm_up, calls);
+        }
+        objects[0]->ping();
+        return "{" + summary(std::move(times)) + "}";
+    }
+
+    CORBA::ORB_ptr orb;
+    std::vector<Latency_var> objects;
+    StructSeq structs;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+    try {
+        pin(take_number(argc, argv, "--cpu", -1));
+        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+        if (argc != 2) {
+            std::cerr << "usage: servants-client REFERENCE [--cpu N] [-ORB...]" << std::endl;
+            return 2;
+        }
+        omniORB::setClientCallTimeout(30000);
+        CORBA::Object_var object = orb->string_to_object(argv[1]);
+        Servants_var directory = Servants::_narrow(object);
+        if (CORBA::is_nil(directory)) {
+            std::cerr << "servants-client: the reference is not a Servants" << std::endl;
+            return 1;
+        }
+        Client client(orb, directory);
+        std::cout << "ready " << client.objects.size() << std::endl;
+        std::string line;
+        while (std::getline(std::cin, line)) std::cout << client.carry_out(line) << std::endl;
+        client.objects.clear();
+        orb->destroy();
+        return 0;
+    } catch (const CORBA::SystemException &e) {
+        std::cerr << "servants-client: CORBA::" << e._name() << " (minor " << e.minor() << ")" << std::endl;
+        return 1;
+    } catch (const std::exception &e) {
+        std::cerr << "servants-client: " << e.what() << std::endl;
+        return 1;
+    }
+}

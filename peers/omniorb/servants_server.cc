@@ -1,0 +1,99 @@
+// omniORB's server of the scalability experiment: `servants-server [--cpu N] [--servants N] [--dynamic 1] [-ORB...]` prints the reference of
+// the object that knows its servants on one line, and serves until its standard input ends. With `--dynamic` they have a dynamic skeleton.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <vector>
+
+#include "latency.hh"
+#include "pin.hh"
+
+namespace {
+
+struct LatencyImpl : POA_Latency {
+    void ping() override {}
+    void ping_1way() override {}
+    void sendStructSeq(const StructSeq &) override {}
+    void sendOctetSeq(const OctetSeq &) override {}
+    void sendStructSeq_1way(const StructSeq &) override {}
+};
+
+// Reads the arguments that each operation has, and answers nothing.
+struct DynamicImpl : PortableServer::DynamicImplementation {
+    explicit DynamicImpl(CORBA::ORB_ptr orb) : orb_(CORBA::ORB::_duplicate(orb)) {}
+
+    void invoke(CORBA::ServerRequest_ptr request) override {
+        CORBA::NVList_ptr arguments;
+        orb_->create_list(0, arguments);
+        std::string operation = request->operation();
+        if (operation == "sendStructSeq" || operation == "sendStructSeq_1way") {
+            CORBA::NamedValue_ptr argument = arguments->add(CORBA::ARG_IN);
+            argument->value()->replace(_tc_StructSeq, nullptr);
+        }
+        request->arguments(arguments);
+        CORBA::Any result;
+        result.replace(CORBA::_tc_void, nullptr);
+        request->set_result(result);
+    }
+
+    char *_primary_interface(const PortableServer::ObjectId &, PortableServer::POA_ptr) override {
+        return CORBA::string_dup("IDL:Latency:1.0");
+    }
+
+    CORBA::ORB_var orb_;
+};
+
+struct Directory : POA_Servants {
+    CORBA::ULong count() override { return static_cast<CORBA::ULong>(objects.size()); }
+
+    LatencySeq *references(CORBA::ULong first, CORBA::ULong how_many) override {
+        CORBA::ULong end = std::min<CORBA::ULong>(count(), first + std::min<CORBA::ULong>(how_many, 1000));
+        LatencySeq *some = new LatencySeq;
+        some->length(end > first ? end - first : 0);
+        for (CORBA::ULong i = first; i < end; ++i) (*some)[i - first] = Latency::_duplicate(objects[i]);
+        return some;
+    }
+
+    std::vector<Latency_var> objects;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+    try {
+        pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit it
+        long servants = take_number(argc, argv, "--servants", 1);
+        long dynamic = take_number(argc, argv, "--dynamic", 0);
+        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+        if (argc != 1 || servants < 1) {
+            std::cerr << "usage: servants-server [--cpu N] [--servants N] [--dynamic 1] [-ORB...]" << std::endl;
+            return 2;
+        }
+        CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
+        PortableServer::POA_var root = PortableServer::POA::_narrow(object);
+        PortableServer::POAManager_var(root->the_POAManager())->activate();
+        Directory directory;
+        for (long i = 0; i < servants; ++i) {
+            PortableServer::ServantBase *servant =
+                dynamic ? static_cast<PortableServer::ServantBase *>(new DynamicImpl(orb)) : new LatencyImpl;
+            PortableServer::ObjectId_var id = root->activate_object(servant);
+            object = root->id_to_reference(id);
+            directory.objects.push_back(Latency::_unchecked_narrow(object));
+            servant->_remove_ref();
+        }
+        PortableServer::ObjectId_var id = root->activate_object(&directory);
+        object = root->id_to_reference(id);
+        std::cout << CORBA::String_var(orb->object_to_string(object)).in() << std::endl;
+        char buffer[64];
+        while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
+        }
+        directory.objects.clear();
+        orb->destroy();
+        return 0;
+    } catch (const CORBA::Exception &e) {
+        std::cerr << "servants-server: " << e._name() << std::endl;
+        return 1;
+    }
+}

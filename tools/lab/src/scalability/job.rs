@@ -1,0 +1,219 @@
+//! What a client is told to do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+use crate::workload::{CallKind, PingCase};
+
+/// Calls in a row on one servant, in a request train (paper 001, 4.2.5).
+const TRAIN: u32 = 100;
+
+/// In which order a client calls the servants (paper 001, 4.2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// A hundred calls on each servant in turn.
+    Train,
+    /// One call on each servant in turn.
+    RoundRobin,
+    /// Any servant.
+    Random,
+    /// The last servant, again and again: the worst of a linear search.
+    WorstCase,
+}
+
+impl Algorithm {
+    /// All of them, in the paper's order.
+    pub const ALL: [Self; 4] = [Self::Train, Self::RoundRobin, Self::Random, Self::WorstCase];
+
+    /// The name that options, jobs and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::RoundRobin => "round-robin",
+            Self::Random => "random",
+            Self::WorstCase => "worst-case",
+        }
+    }
+
+    /// Which servants are called, for ever. Random ones are the same in each run and for each peer program, which compute them likewise.
+    pub fn targets(self, servants: u32) -> impl FnMut() -> usize {
+        let (mut call, mut state) = (0u32, 1u64);
+        move || {
+            let target = match self {
+                Self::Train => (call / TRAIN) % servants,
+                Self::RoundRobin => call % servants,
+                Self::Random => {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    ((state >> 33) % u64::from(servants)) as u32
+                }
+                Self::WorstCase => servants - 1,
+            };
+            call = call.wrapping_add(1);
+            target as usize
+        }
+    }
+}
+
+/// By which interfaces the two sides speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// A stub calls a skeleton.
+    Static,
+    /// A dynamic invocation, made anew for each call, calls a skeleton.
+    Dynamic,
+    /// One dynamic invocation, used again for each call to the same servant, calls a skeleton.
+    DynamicReused,
+    /// A stub calls a dynamic skeleton.
+    DynamicSkeleton,
+}
+
+impl Style {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Static, Self::Dynamic, Self::DynamicReused, Self::DynamicSkeleton];
+
+    /// The name that options, jobs and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Dynamic => "dii",
+            Self::DynamicReused => "dii-reused",
+            Self::DynamicSkeleton => "dsi",
+        }
+    }
+
+    /// Whether the server's servants are dynamic.
+    #[must_use]
+    pub fn wants_dynamic_servants(self) -> bool {
+        self == Self::DynamicSkeleton
+    }
+}
+
+macro_rules! named {
+    ($type:ident, $what:literal) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = LabError;
+
+            fn from_str(text: &str) -> Result<Self, LabError> {
+                Self::ALL.into_iter().find(|item| item.name() == text).ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|item| item.name()).collect();
+                    LabError::Settings(format!("`{text}` is no {}; there are {}", $what, names.join(", ")))
+                })
+            }
+        }
+    };
+}
+named!(Algorithm, "invocation algorithm");
+named!(Style, "style of invocation");
+
+/// What a client is to do; its text form is one line of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Job {
+    /// Which servants are called.
+    pub algorithm: Algorithm,
+    /// Whether calls are answered.
+    pub call: CallKind,
+    /// What a call carries.
+    pub case: PingCase,
+    /// By which interface they are made.
+    pub style: Style,
+    /// Calls before those that are timed.
+    pub warm_up: u32,
+    /// Calls that are timed.
+    pub calls: u32,
+}
+
+impl Job {
+    /// What is measured, without how often.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let call = match self.call {
+            CallKind::OneWay => "one-way",
+            CallKind::TwoWay => "two-way",
+        };
+        let load = match self.case {
+            PingCase::Void => "without parameters",
+            PingCase::Structs => "with 1,024 BinStructs",
+        };
+        format!("{call} calls {load}, {}, {}", self.algorithm, self.style)
+    }
+}
+
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { algorithm, call, case, style, warm_up, calls } = self;
+        write!(f, "{algorithm} {call} {case} {style} {warm_up} {calls}")
+    }
+}
+
+impl FromStr for Job {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let wrong = || LabError::Protocol { role: "experiment".to_owned(), found: text.to_owned() };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [algorithm, call, case, style, warm_up, calls] = words[..] else { return Err(wrong()) };
+        Ok(Self {
+            algorithm: algorithm.parse()?,
+            call: call.parse()?,
+            case: case.parse()?,
+            style: style.parse()?,
+            warm_up: warm_up.parse().map_err(|_| wrong())?,
+            calls: calls.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_reads_back_from_its_line() {
+        let job = Job {
+            algorithm: Algorithm::RoundRobin,
+            call: CallKind::OneWay,
+            case: PingCase::Structs,
+            style: Style::DynamicReused,
+            warm_up: 5,
+            calls: 100,
+        };
+        assert_eq!(job.to_string(), "round-robin oneway structs dii-reused 5 100");
+        assert_eq!(job.to_string().parse::<Job>().unwrap(), job);
+        for wrong in
+            ["", "train", "train oneway void static 1", "round oneway void static 1 2", "train oneway void static 1 -2"]
+        {
+            assert!(wrong.parse::<Job>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_algorithm_has_its_order() {
+        let first = |algorithm: Algorithm, servants, calls| {
+            let mut next = algorithm.targets(servants);
+            (0..calls).map(|_| next()).collect::<Vec<usize>>()
+        };
+        let train = first(Algorithm::Train, 3, 301);
+        assert!(train[..100].iter().all(|target| *target == 0) && train[100..200].iter().all(|target| *target == 1));
+        assert_eq!(train[300], 0);
+        assert_eq!(first(Algorithm::RoundRobin, 3, 4), [0, 1, 2, 0]);
+        assert_eq!(first(Algorithm::WorstCase, 7, 2), [6, 6]);
+        let random = first(Algorithm::Random, 10, 1_000);
+        for target in 0..10 {
+            let times = random.iter().filter(|called| **called == target).count();
+            assert!((60..=140).contains(&times), "{target} was called {times} times of 1,000");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Our own client and server, each in a child process of this program.
+//!
+//! An application's view of the ORB: nothing here but its public interface.
+
+use std::hint::black_box;
+use std::io::{self, BufRead, Write};
+
+use spandrel::{ObjectRef, Orb, Poa, SystemException};
+
+use super::job::{Job, Style};
+use crate::LabError;
+use crate::latency::{CallTimes, Printed};
+use crate::mechanism::generated::latency::{
+    self, Latency, LatencyServant, LatencySkeleton, Servants, ServantsServant, ServantsSkeleton,
+};
+use crate::workload::{CallKind, PING_STRUCTS, PingCase};
+
+/// How many references one call brings.
+const BATCH: u32 = 1_000;
+
+/// Serves so many objects until standard input ends; prints the reference of the object that knows them.
+///
+/// # Errors
+/// If they cannot be served.
+pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
+    let orb = Orb::builder().build();
+    let directory = || {
+        let poa = Poa::root(&orb)?;
+        let activate = |_| match is_dynamic {
+            true => poa.activate(LatencySkeleton::new(Answering)), // DYN
+            false => poa.activate(LatencySkeleton::new(Answering)),
+        };
+        let objects = (0..servants).map(activate).collect::<Result<_, SystemException>>()?;
+        poa.activate(ServantsSkeleton::new(Directory { objects }))
+    };
+    let directory = directory().map_err(LabError::call("activate the servants"))?;
+    say(&orb.object_to_string(&directory))?;
+    io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(LabError::io("listen to the parent"))?;
+    orb.shutdown(true).map_err(LabError::call("shut the server down"))
+}
+
+/// Calls the objects that the directory with this reference knows, as standard input says line by line.
+///
+/// # Errors
+/// If a call fails, or a line is no job.
+pub fn call(reference: &str) -> Result<(), LabError> {
+    let orb = Orb::builder().build();
+    let targets = references(&orb, reference).map_err(LabError::call("get references to the servants"))?;
+    say(&format!("ready {}", targets.len()))?;
+    for line in io::stdin().lock().lines() {
+        let job: Job = line.map_err(LabError::io("listen to the parent"))?.parse()?;
+        let times = carry_out(&job, &targets).map_err(LabError::call("call"))?;
+        let printed = serde_json::to_string(&Printed::of(&times)).expect("numbers have a text form");
+        say(&printed)?;
+    }
+    orb.shutdown(true).map_err(LabError::call("shut the client down"))
+}
+
+fn say(line: &str) -> Result<(), LabError> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(LabError::io("speak to the parent"))
+}
+
+fn references(orb: &Orb, reference: &str) -> Result<Vec<Latency>, SystemException> {
+    let servants = Servants::narrow(&orb.string_to_object(reference)?)?;
+    let count = servants.count()?;
+    let mut targets = Vec::with_capacity(count as usize);
+    while targets.len() < count as usize {
+        let more = servants.references(targets.len() as u32, BATCH)?;
+        targets.extend(more.into_iter().flatten());
+    }
+    // Bound to their connection before anything is timed.
+    for target in &targets {
+        _ = target.ping_1way();
+    }
+    targets[0].ping()?;
+    Ok(targets)
+}
+
+fn carry_out(job: &Job, targets: &[Latency]) -> Result<CallTimes, SystemException> {
+    let structs: Vec<latency::BinStruct> = (0..PING_STRUCTS).map(bin_struct).collect();
+    let mut next = job.algorithm.targets(targets.len() as u32);
+    let mut next = || &targets[next()];
+    let times = match (job.style, job.call, job.case) {
+        (Style::Static | Style::DynamicSkeleton, CallKind::TwoWay, PingCase::Void) => timed(job, || next().ping()),
+        (Style::Static | Style::DynamicSkeleton, CallKind::OneWay, PingCase::Void) => timed(job, || next().ping_1way()),
+        (Style::Static | Style::DynamicSkeleton, CallKind::TwoWay, PingCase::Structs) => {
+            timed(job, || next().send_struct_seq(&structs))
+        }
+        (Style::Static | Style::DynamicSkeleton, CallKind::OneWay, PingCase::Structs) => {
+            timed(job, || next().send_struct_seq_1way(&structs))
+        }
+        _ => unreachable!("DYN"),
+    }?;
+    // What is still on its way is not the next job's burden.
+    targets[0].ping()?;
+    Ok(times)
+}
+
+fn timed(job: &Job, mut call: impl FnMut() -> Result<(), SystemException>) -> Result<CallTimes, SystemException> {
+    CallTimes::of_calls(job.warm_up, job.calls, &mut call)
+}
+
+fn bin_struct(n: usize) -> latency::BinStruct {
+    latency::BinStruct { s: n as i16, c: spandrel::Char((n % 251) as u8), l: n as i32, o: (n % 253) as u8, d: n as f64 }
+}
+
+/// Answers at once.
+#[derive(Debug)]
+struct Answering;
+
+impl LatencyServant for Answering {
+    fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn ping_1way(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn send_struct_seq(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
+        black_box(s);
+        Ok(())
+    }
+
+    fn send_octet_seq(&self, s: &[u8]) -> Result<(), SystemException> {
+        black_box(s);
+        Ok(())
+    }
+
+    fn send_struct_seq_1way(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
+        black_box(s);
+        Ok(())
+    }
+}
+
+/// Knows all servants.
+#[derive(Debug)]
+struct Directory {
+    objects: Vec<ObjectRef>,
+}
+
+impl ServantsServant for Directory {
+    fn count(&self) -> Result<u32, SystemException> {
+        Ok(self.objects.len() as u32)
+    }
+
+    fn references(&self, first: u32, how_many: u32) -> Result<Vec<Option<Latency>>, SystemException> {
+        let objects = self.objects.iter().skip(first as usize).take(how_many.min(BATCH) as usize);
+        Ok(objects.map(|object| Some(Latency::unchecked_narrow(object))).collect())
+    }
+}

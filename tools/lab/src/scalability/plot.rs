@@ -1,0 +1,58 @@
+//! Draws a series: one picture per kind of call, time by number of servants, a line per contender and style.
+
+use super::report::heading;
+use super::results::{Results, Row};
+use crate::LabError;
+use crate::output::Directory;
+use crate::plot::{Line, Picture};
+use crate::units::grouped;
+
+/// Draws all pictures of a series into a folder.
+///
+/// # Errors
+/// If one cannot be drawn or written.
+pub(super) fn write(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
+    for placement in &results.settings.placements {
+        for job in results.settings.jobs() {
+            if Some(&job.style) != results.settings.styles.first() {
+                continue; // all styles are in one picture
+            }
+            let rows: Vec<&Row> = results
+                .rows
+                .iter()
+                .filter(|row| {
+                    (row.placement, row.case, row.call, row.algorithm)
+                        == (*placement, job.case, job.call, job.algorithm)
+                })
+                .collect();
+            let name = format!("servants-{placement}-{}-{}-{}.svg", job.call, job.case, job.algorithm);
+            let picture = Picture {
+                title: heading(rows[0]),
+                subtitle: format!("{}; medians and ranges of rounds", placement.description()),
+                x_title: "servants".to_owned(),
+                x_labels: results.settings.servants.iter().map(|n| grouped(f64::from(*n))).collect(),
+                y_title: "µs".to_owned(),
+                lines: lines(results, &rows),
+            };
+            let drawn =
+                picture.svg().map_err(|detail| LabError::Plot { path: directory.path().join(&name), detail })?;
+            directory.write(&name, &drawn)?;
+        }
+    }
+    Ok(())
+}
+
+fn lines(results: &Results, rows: &[&Row]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for contender in &results.settings.contenders {
+        for style in &results.settings.styles {
+            let own = rows.iter().filter(|row| row.contender == *contender && row.style == *style);
+            let points: Vec<_> =
+                own.enumerate().filter_map(|(index, row)| Some((index as f64, row.median_us?))).collect();
+            if !points.is_empty() {
+                lines.push(Line { label: format!("{contender} {style}"), points });
+            }
+        }
+    }
+    lines
+}

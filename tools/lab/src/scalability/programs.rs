@@ -1,0 +1,141 @@
+//! The two processes of a contender, and where its programs are.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::contender::Contender;
+use super::job::Job;
+use crate::LabError;
+use crate::latency::Printed;
+use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
+use crate::peer::pair::Launch;
+use crate::placement::{Placement, Role, cores};
+
+const SERVER: &str = "servants-server";
+const CLIENT: &str = "servants-client";
+
+/// Where a contender's two programs are: ours are this one.
+#[derive(Clone, Debug)]
+pub(super) enum Programs {
+    Ours,
+    Folder(PathBuf),
+}
+
+impl Programs {
+    /// Looks for a contender's programs.
+    ///
+    /// # Errors
+    /// In words, what is missing and how to get it.
+    pub(super) fn find(contender: Contender, given: Option<&Path>) -> Result<Self, String> {
+        let built = match contender {
+            Contender::Orb => return Ok(Self::Ours),
+            Contender::OmniOrb => "interop/omniorb",
+            Contender::JacOrb => "interop/jacorb",
+        };
+        let has = |folder: &Path| folder.join(SERVER).is_file() && folder.join(CLIENT).is_file();
+        if let Some(folder) = given {
+            let missing = || format!("{} has no {SERVER} and {CLIENT}", folder.display());
+            return if has(folder) { Ok(Self::Folder(folder.to_owned())) } else { Err(missing()) };
+        }
+        let beside_program = env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join(built)));
+        let in_tree = Some(Path::new("target").join(built));
+        let found = [in_tree, beside_program].into_iter().flatten().find(|folder| has(folder)).map(Self::Folder);
+        found.ok_or_else(|| "its programs are not built: run `cargo xtask interop` in the source tree".to_owned())
+    }
+
+    fn server(&self, launch: Launch<'_>, core: Option<usize>, servants: u32, is_dynamic: bool) -> Command {
+        match self {
+            Self::Ours => launch(&ChildRole { kind: ChildKind::ServantsServer { servants, is_dynamic }, core }),
+            Self::Folder(folder) => {
+                let mut command = Command::new(folder.join(SERVER));
+                pin(&mut command, core);
+                command.args(["--servants", &servants.to_string()]);
+                command.args(["--dynamic", if is_dynamic { "1" } else { "0" }]);
+                command
+            }
+        }
+    }
+
+    fn client(&self, launch: Launch<'_>, core: Option<usize>, reference: String) -> Command {
+        match self {
+            Self::Ours => launch(&ChildRole { kind: ChildKind::ServantsClient { reference }, core }),
+            Self::Folder(folder) => {
+                let mut command = Command::new(folder.join(CLIENT));
+                pin(&mut command, core);
+                command.arg(reference);
+                command
+            }
+        }
+    }
+}
+
+fn pin(command: &mut Command, core: Option<usize>) {
+    if let Some(core) = core {
+        command.args(["--cpu", &core.to_string()]);
+    }
+}
+
+/// What a client answers to a job.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Said {
+    Times(Printed),
+    /// Its ORB has no such calls.
+    Absent {
+        absent: String,
+    },
+}
+
+/// A server with all its servants, and a client with references to them.
+#[derive(Debug)]
+pub(super) struct Running {
+    server: ChildHandle,
+    client: ChildHandle,
+}
+
+impl Running {
+    /// Starts both; the client has all references then.
+    ///
+    /// # Errors
+    /// If one fails, or is not ready within `limit`.
+    pub(super) fn start(
+        programs: &Programs,
+        launch: Launch<'_>,
+        placement: Placement,
+        servants: u32,
+        is_dynamic: bool,
+        limit: Duration,
+    ) -> Result<Self, LabError> {
+        let cores = cores();
+        let server = programs.server(launch, placement.core(Role::Receiver, &cores)?, servants, is_dynamic);
+        let mut server = ChildHandle::start("server of servants", server)?;
+        let reference = server.line(limit)?;
+        let mut client = programs.client(launch, placement.core(Role::Transmitter, &cores)?, reference);
+        client.stderr(Stdio::inherit());
+        let mut client = ChildHandle::start("client of servants", client)?;
+        match client.line(limit)? {
+            ready if ready == format!("ready {servants}") => Ok(Self { server, client }),
+            found => Err(LabError::Protocol { role: "client of servants".to_owned(), found }),
+        }
+    }
+
+    /// Has the client make calls.
+    ///
+    /// # Errors
+    /// If it fails, or takes longer than `limit`.
+    pub(super) fn run(&mut self, job: &Job, limit: Duration) -> Result<Said, LabError> {
+        self.client.tell(&job.to_string())?;
+        let line = self.client.line(limit)?;
+        let said = serde_json::from_str(&line);
+        said.map_err(|_| LabError::Protocol { role: "client of servants".to_owned(), found: line })
+    }
+
+    /// Octets of memory that the server has now, where the system says.
+    pub(super) fn resident(&self) -> Option<u64> {
+        crate::machine::resident_octets(self.server.id())
+    }
+}

@@ -1,0 +1,216 @@
+//! Shows the scalability experiment: a table per placement and kind of call, with a row per contender and a column per number of
+//! servants, as in the paper's figures.
+
+use std::fmt::Write as _;
+
+use super::plot;
+use super::results::{Results, Row};
+use crate::LabError;
+use crate::output::Directory;
+use crate::stats::Summary;
+use crate::table;
+use crate::units::grouped;
+
+/// The whole report as text.
+#[must_use]
+pub fn text(results: &Results) -> String {
+    let mut text = String::new();
+    let settings = &results.settings;
+    _ = writeln!(text, "{}", results.machine.summary());
+    _ = writeln!(
+        text,
+        "{} calls per round; median microseconds of {} interleaved rounds, in parentheses the ratio to the fewest servants",
+        grouped(f64::from(settings.calls_per_round)),
+        settings.rounds
+    );
+    for placement in &settings.placements {
+        for case in &settings.cases {
+            for call in &settings.calls {
+                for algorithm in &settings.algorithms {
+                    let rows: Vec<&Row> = results
+                        .rows
+                        .iter()
+                        .filter(|row| {
+                            (row.placement, row.case, row.call, row.algorithm) == (*placement, *case, *call, *algorithm)
+                        })
+                        .collect();
+                    _ = writeln!(text, "\n{}, {}", heading(rows[0]), placement.description());
+                    _ = writeln!(text, "{}", times(results, &rows));
+                }
+            }
+        }
+    }
+    _ = write!(text, "{}", memory(results));
+    if let Some(warning) = results.machine.warning() {
+        _ = write!(text, "\n{warning}");
+    }
+    text
+}
+
+/// What a table or a picture is of, without its styles.
+pub(super) fn heading(row: &Row) -> String {
+    let call = if row.call == crate::workload::CallKind::OneWay { "one-way" } else { "two-way" };
+    let load = match row.case {
+        crate::workload::PingCase::Void => "without parameters",
+        crate::workload::PingCase::Structs => "with 1,024 BinStructs",
+    };
+    format!("{call} calls {load}, {}", row.algorithm)
+}
+
+fn times(results: &Results, rows: &[&Row]) -> comfy_table::Table {
+    let servants = &results.settings.servants;
+    let header = [String::new()].into_iter().chain(servants.iter().map(|n| grouped(f64::from(*n))));
+    let mut table = table::with_header(header.chain(["to static".to_owned()]).collect());
+    for contender in &results.settings.contenders {
+        for style in &results.settings.styles {
+            let own: Vec<&&Row> =
+                rows.iter().filter(|row| row.contender == *contender && row.style == *style).collect();
+            let cells = own.iter().map(|row| match (&row.median_us, &row.absent) {
+                (Some(us), _) => format!("{:.2}{}", us.median, ratio(row.to_fewest)),
+                (None, Some(why)) => format!("absent: {why}"),
+                (None, None) => "-".to_owned(),
+            });
+            let to_static = Summary::of(own.iter().filter_map(|row| row.to_static).map(|ratio| ratio.median));
+            let to_static = to_static.map_or(String::new(), |ratio| format!("{:.2}", ratio.median));
+            table.add_row([format!("{contender} {style}")].into_iter().chain(cells).chain([to_static]));
+        }
+    }
+    table
+}
+
+fn ratio(to_fewest: Option<Summary>) -> String {
+    to_fewest.map_or(String::new(), |ratio| format!(" ({:.2})", ratio.median))
+}
+
+fn memory(results: &Results) -> String {
+    let mut text = String::new();
+    for contender in &results.settings.contenders {
+        if let Some(octets) = results.octets_per_servant(*contender) {
+            _ = writeln!(text, "\n{contender}: each servant takes {octets:.0} octets of the server's memory");
+        }
+    }
+    text
+}
+
+/// Writes the series as JSON, as CSV (the rounds and the summaries), as pictures and as text.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabError> {
+    directory.write_json("servants.json", results)?;
+    directory.write("servants-rounds.csv", &rounds_csv(results))?;
+    directory.write("servants-summary.csv", &summary_csv(results))?;
+    plot::write(results, directory)?;
+    directory.write("servants.txt", &text(results))
+}
+
+fn rounds_csv(results: &Results) -> String {
+    let mut csv =
+        "placement,servants,algorithm,call,case,style,round,mechanism,calls,min_us,median_us,p99_us,mean_us\n"
+            .to_owned();
+    for one in &results.measured {
+        let (job, times) = (&one.job, &one.times);
+        _ = write!(
+            csv,
+            "{},{},{},{},{},{},",
+            one.placement, one.servants, job.algorithm, job.call, job.case, job.style
+        );
+        _ = write!(csv, "{},{},{},", one.round, one.contender, times.calls);
+        _ = writeln!(csv, "{:.3},{:.3},{:.3},{:.3}", times.min, times.median, times.p99, times.mean);
+    }
+    csv
+}
+
+fn summary_csv(results: &Results) -> String {
+    let mut csv =
+        "placement,algorithm,call,case,style,mechanism,servants,median_us,median_low_us,median_high_us,to_static,to_fewest\n"
+            .to_owned();
+    let three = |summary: Option<Summary>| {
+        summary.map_or(",,".to_owned(), |s| format!("{:.3},{:.3},{:.3}", s.median, s.low, s.high))
+    };
+    for row in &results.rows {
+        _ = write!(csv, "{},{},{},{},", row.placement, row.algorithm, row.call, row.case);
+        _ = write!(csv, "{},{},{},{},", row.style, row.contender, row.servants, three(row.median_us));
+        let to_static = row.to_static.map_or(String::new(), |ratio| format!("{:.3}", ratio.median));
+        let to_fewest = row.to_fewest.map_or(String::new(), |ratio| format!("{:.3}", ratio.median));
+        _ = writeln!(csv, "{to_static},{to_fewest}");
+    }
+    csv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::{Absent, Measured, Memory};
+    use super::super::{Algorithm, Contender, Job, Settings, Style};
+    use super::*;
+    use crate::latency::CallTimes;
+    use crate::machine::Machine;
+    use crate::placement::Placement;
+    use crate::workload::{CallKind, PingCase};
+
+    fn results() -> Results {
+        let settings = Settings {
+            servants: vec![1, 10_000],
+            placements: vec![Placement::One],
+            algorithms: vec![Algorithm::Random],
+            calls: vec![CallKind::TwoWay],
+            cases: vec![PingCase::Void],
+            styles: vec![Style::Static, Style::Dynamic],
+            contenders: vec![Contender::Orb, Contender::OmniOrb, Contender::JacOrb],
+            calls_per_round: 1_000,
+            rounds: 3,
+            omniorb: None,
+            jacorb: None,
+            limit_seconds: 10,
+        };
+        let mut measured = Vec::new();
+        for servants in [1, 10_000] {
+            for round in 0..3 {
+                for job in settings.jobs() {
+                    for contender in [Contender::Orb, Contender::OmniOrb] {
+                        if contender == Contender::OmniOrb && servants > 1 {
+                            continue;
+                        }
+                        let slower = if job.style == Style::Static { 1.0 } else { 1.25 };
+                        let median = (10.0 + f64::from(round)) * slower * if servants > 1 { 1.1 } else { 1.0 };
+                        let (min, p90, p99, max, mean) = (median, median, median * 2.0, 99.0, median);
+                        let times = CallTimes { calls: 1_000, seconds: 0.01, min, median, p90, p99, max, mean };
+                        let placement = Placement::One;
+                        measured.push(Measured { placement, servants, job, round, contender, times });
+                    }
+                }
+            }
+        }
+        let resident = |servants, resident| Memory { contender: Contender::Orb, servants, resident };
+        let absent = [
+            Absent {
+                contender: Contender::JacOrb,
+                servants: None,
+                style: None,
+                why: "its programs are not built".to_owned(),
+            },
+            Absent { contender: Contender::OmniOrb, servants: Some(10_000), style: None, why: "too many".to_owned() },
+        ];
+        let memory = vec![resident(1, 4_000_000), resident(10_000, 5_999_800)];
+        Results::of(Machine::example(), settings, measured, memory, &absent)
+    }
+
+    #[test]
+    fn each_contender_and_style_has_its_row_present_or_not() {
+        insta::assert_snapshot!(text(&results()));
+    }
+
+    #[test]
+    fn the_summaries_and_rounds_as_csv() {
+        insta::assert_snapshot!(summary_csv(&results()));
+        let rounds = rounds_csv(&results());
+        let columns: Vec<usize> = rounds.lines().map(|line| line.split(',').count()).collect();
+        assert!(columns.iter().all(|count| *count == columns[0]), "{rounds}");
+    }
+
+    #[test]
+    fn all_that_was_measured_reads_back_from_json() {
+        let text = serde_json::to_string(&results()).unwrap();
+        assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
+    }
+}

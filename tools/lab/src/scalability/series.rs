@@ -1,0 +1,136 @@
+//! Runs the rounds.
+
+use super::contender::Contender;
+use super::job::{Job, Style};
+use super::programs::{Programs, Running, Said};
+use super::results::{Absent, Measured, Memory, Results};
+use super::settings::Settings;
+use crate::LabError;
+use crate::machine::Machine;
+use crate::peer::pair::Launch;
+use crate::placement::Placement;
+use crate::progress::Progress;
+
+/// Runs the whole series and summarises it. A contender that is not here, or does not manage, keeps its rows, with the reason.
+///
+/// # Errors
+/// If the settings cannot be run, or one of our own processes fails.
+pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
+    settings.check()?;
+    let machine = Machine::here();
+    let (mut here, mut absent) = (Vec::new(), Vec::new());
+    for contender in &settings.contenders {
+        let given = match contender {
+            Contender::Orb => None,
+            Contender::OmniOrb => settings.omniorb.as_deref(),
+            Contender::JacOrb => settings.jacorb.as_deref(),
+        };
+        match Programs::find(*contender, given) {
+            Ok(programs) => here.push((*contender, programs)),
+            Err(why) => absent.push(Absent { contender: *contender, servants: None, style: None, why }),
+        }
+    }
+    let stages = settings.placements.len() * settings.servants.len();
+    let runs = stages * settings.jobs().len() * here.len() * settings.rounds as usize;
+    let progress = Progress::begin(runs as u64);
+    let mut series = Series { settings, launch, here, absent, progress, measured: Vec::new(), memory: Vec::new() };
+    let outcome = series.all();
+    series.progress.finish();
+    outcome?;
+    Ok(Results::of(machine, settings.clone(), series.measured, series.memory, &series.absent))
+}
+
+/// One contender's server with so many servants, and its client.
+struct Present {
+    contender: Contender,
+    servants: u32,
+    pair: Running,
+}
+
+struct Series<'a> {
+    settings: &'a Settings,
+    launch: Launch<'a>,
+    here: Vec<(Contender, Programs)>,
+    absent: Vec<Absent>,
+    progress: Progress,
+    measured: Vec<Measured>,
+    memory: Vec<Memory>,
+}
+
+impl Series<'_> {
+    fn all(&mut self) -> Result<(), LabError> {
+        for placement in &self.settings.placements {
+            for is_dynamic in [false, true] {
+                self.stage(*placement, is_dynamic)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rounds with static servants, or with dynamic ones.
+    fn stage(&mut self, placement: Placement, is_dynamic: bool) -> Result<(), LabError> {
+        let jobs: Vec<_> =
+            self.settings.jobs().into_iter().filter(|job| job.style.wants_dynamic_servants() == is_dynamic).collect();
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let mut running = self.start_all(placement, is_dynamic)?;
+        for round in 0..self.settings.rounds {
+            for job in &jobs {
+                // Nobody is always the first.
+                let turn = usize::from(!running.is_empty());
+                running.rotate_left(turn);
+                for one in &mut running {
+                    self.one(placement, round, job, one)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, placement: Placement, round: u32, job: &Job, one: &mut Present) -> Result<(), LabError> {
+        let Present { contender, servants, pair } = one;
+        let (contender, servants, job) = (*contender, *servants, *job);
+        let what = format!("{contender} {servants} {job} ({})", placement.description());
+        self.progress.at(&what);
+        match pair.run(&job, self.settings.limit())? {
+            Said::Times(printed) => {
+                let times = printed.times();
+                self.progress.step(&what, &format!("{:.2} µs", times.median));
+                self.measured.push(Measured { placement, servants, job, round, contender, times });
+            }
+            Said::Absent { absent: why } => {
+                self.progress.step(&what, "absent");
+                self.absent.push(Absent { contender, servants: Some(servants), style: Some(job.style), why });
+            }
+        }
+        Ok(())
+    }
+
+    /// The servers and clients of all contenders and numbers of servants; those that do not run wait and cost nothing.
+    fn start_all(&mut self, placement: Placement, is_dynamic: bool) -> Result<Vec<Present>, LabError> {
+        let mut running = Vec::new();
+        for servants in &self.settings.servants {
+            for (contender, programs) in &self.here {
+                let (contender, servants, limit) = (*contender, *servants, self.settings.limit());
+                match Running::start(programs, self.launch, placement, servants, is_dynamic, limit) {
+                    Ok(pair) => {
+                        if let (Some(resident), false) = (pair.resident(), is_dynamic) {
+                            self.memory.push(Memory { contender, servants, resident });
+                        }
+                        running.push(Present { contender, servants, pair });
+                    }
+                    // A peer may have no way to serve so many, or none dynamically; ours has to.
+                    Err(error) if contender != Contender::Orb => self.absent.push(Absent {
+                        contender,
+                        servants: Some(servants),
+                        style: is_dynamic.then_some(Style::DynamicSkeleton),
+                        why: error.chain(),
+                    }),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(running)
+    }
+}
