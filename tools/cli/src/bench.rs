@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod footprint;
+#[cfg(target_os = "linux")]
+mod growth;
 mod marshal;
 #[cfg(target_os = "linux")]
 mod reactor;
@@ -14,7 +16,8 @@ Examples:
   spandrel bench reactor --quick
   spandrel bench timers --quick
   spandrel bench marshal --quick
-  spandrel bench footprint --parts sizes,minimum";
+  spandrel bench footprint --parts sizes,minimum
+  spandrel bench growth --calls 10000000";
 
 /// Measure single components, beside other people's.
 #[derive(Debug, clap::Args)]
@@ -28,6 +31,8 @@ pub(crate) struct Args {
 enum What {
     #[cfg(target_os = "linux")]
     Footprint(footprint::Args),
+    #[cfg(target_os = "linux")]
+    Growth(growth::Args),
     Marshal(marshal::Args),
     #[cfg(target_os = "linux")]
     Reactor(reactor::Args),
@@ -39,6 +44,8 @@ impl Args {
         match self.what {
             #[cfg(target_os = "linux")]
             What::Footprint(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            What::Growth(args) => args.run(),
             What::Marshal(args) => args.run(),
             #[cfg(target_os = "linux")]
             What::Reactor(args) => args.run(),

@@ -2,10 +2,13 @@
 //!
 //! `reactor` (on Linux) drives echo servers, each a process of its own, over many connections; [`timers`] fills and
 //! empties timer queues; [`marshal`] turns values into octets and back;
-//! [`footprint`] (on Linux) builds stubs and skeletons and looks how large they are.
+//! [`footprint`] (on Linux) builds stubs and skeletons and looks how large they are; [`growth`] (on Linux) makes millions of calls
+//! and looks whether anything grows.
 
 #[cfg(target_os = "linux")]
 pub mod footprint;
+#[cfg(target_os = "linux")]
+pub mod growth;
 pub mod marshal;
 #[cfg(target_os = "linux")]
 pub mod reactor;

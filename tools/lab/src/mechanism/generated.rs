@@ -8,3 +8,7 @@ pub(super) mod ttcp {
 pub(crate) mod latency {
     spandrel::include_idl!("latency");
 }
+
+pub(crate) mod growth {
+    spandrel::include_idl!("growth");
+}

@@ -22,15 +22,13 @@ const BATCH: u32 = 1_000;
 ///
 /// # Errors
 /// If they cannot be served.
-pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
+pub fn serve(servants: u32, _is_dynamic: bool) -> Result<(), LabError> {
     let orb = Orb::builder().build();
     let directory = || {
         let poa = Poa::root(&orb)?;
-        let activate = |_| match is_dynamic {
-            true => poa.activate(LatencySkeleton::new(Answering)), // DYN
-            false => poa.activate(LatencySkeleton::new(Answering)),
-        };
-        let objects = (0..servants).map(activate).collect::<Result<_, SystemException>>()?;
+        let objects = (0..servants)
+            .map(|_| poa.activate(LatencySkeleton::new(Answering)))
+            .collect::<Result<_, SystemException>>()?;
         poa.activate(ServantsSkeleton::new(Directory { objects }))
     };
     let directory = directory().map_err(LabError::call("activate the servants"))?;
@@ -49,6 +47,10 @@ pub fn call(reference: &str) -> Result<(), LabError> {
     say(&format!("ready {}", targets.len()))?;
     for line in io::stdin().lock().lines() {
         let job: Job = line.map_err(LabError::io("listen to the parent"))?.parse()?;
+        if job.style != Style::Static {
+            say("{\"absent\":\"not built yet\"}")?;
+            continue;
+        }
         let times = carry_out(&job, &targets).map_err(LabError::call("call"))?;
         let printed = serde_json::to_string(&Printed::of(&times)).expect("numbers have a text form");
         say(&printed)?;
@@ -81,16 +83,11 @@ fn carry_out(job: &Job, targets: &[Latency]) -> Result<CallTimes, SystemExceptio
     let structs: Vec<latency::BinStruct> = (0..PING_STRUCTS).map(bin_struct).collect();
     let mut next = job.algorithm.targets(targets.len() as u32);
     let mut next = || &targets[next()];
-    let times = match (job.style, job.call, job.case) {
-        (Style::Static | Style::DynamicSkeleton, CallKind::TwoWay, PingCase::Void) => timed(job, || next().ping()),
-        (Style::Static | Style::DynamicSkeleton, CallKind::OneWay, PingCase::Void) => timed(job, || next().ping_1way()),
-        (Style::Static | Style::DynamicSkeleton, CallKind::TwoWay, PingCase::Structs) => {
-            timed(job, || next().send_struct_seq(&structs))
-        }
-        (Style::Static | Style::DynamicSkeleton, CallKind::OneWay, PingCase::Structs) => {
-            timed(job, || next().send_struct_seq_1way(&structs))
-        }
-        _ => unreachable!("DYN"),
+    let times = match (job.call, job.case) {
+        (CallKind::TwoWay, PingCase::Void) => timed(job, || next().ping()),
+        (CallKind::OneWay, PingCase::Void) => timed(job, || next().ping_1way()),
+        (CallKind::TwoWay, PingCase::Structs) => timed(job, || next().send_struct_seq(&structs)),
+        (CallKind::OneWay, PingCase::Structs) => timed(job, || next().send_struct_seq_1way(&structs)),
     }?;
     // What is still on its way is not the next job's burden.
     targets[0].ping()?;

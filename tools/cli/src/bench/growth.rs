@@ -1,0 +1,45 @@
+//! `spandrel bench growth`: options of the long run.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use spandrel_lab::bench::growth::{self, Kind, Settings};
+
+use crate::common;
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel bench growth
+  spandrel bench growth --kinds churn,call-back --calls 1000000";
+
+/// Make millions of calls of every kind, and see whether memory, descriptors, threads or objects grow.
+///
+/// The calls are shared among the kinds. A fifth of them comes before the first look. If anything grew the command fails.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Calls of all kinds together
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    calls: u64,
+    /// Which kinds: two-way, echo, exception, one-way, locate, churn, call-back, asynchronous, deferred [default: all]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    kinds: Vec<Kind>,
+    /// Where JSON and text go [default: target/bench-growth in a Cargo workspace, otherwise spandrel-bench-growth]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let kinds = if self.kinds.is_empty() { Kind::ALL.to_vec() } else { self.kinds };
+        let mut directory = common::results_directory(self.out.as_deref(), "bench-growth")?;
+        let results = growth::run(&Settings { calls: self.calls, kinds })?;
+        common::print(&growth::report::text(&results))?;
+        growth::report::write(&results, &mut directory)?;
+        common::print(&format!("\nWritten to {}: growth.json and report.txt\n", directory.path().display()))?;
+        if !results.is_steady() {
+            bail!("something grew");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! Whether anything grows in a long run: millions of calls of each kind between two ORBs, and what the process has of memory, descriptors,
+//! threads and objects meanwhile.
+//!
+//! Both ORBs are in this process, joined by a socket, so that whatever either side keeps is seen. A fifth of the calls comes before
+//! the first look: buffers, caches and pools have their size then.
+
+mod kinds;
+mod look;
+pub mod report;
+mod stage;
+
+use serde::{Deserialize, Serialize};
+
+pub use kinds::Kind;
+pub use look::Look;
+use stage::Stage;
+
+use crate::LabError;
+use crate::machine::Machine;
+use crate::progress::Progress;
+
+/// How often it is looked, between the first look and the last.
+const LOOKS: u64 = 8;
+/// Octets by which the memory may be larger at the last look than at the first: allocators keep pages of their own, once.
+const TOLERATED_OCTETS: u64 = 512 << 10;
+
+/// What the run covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Calls of all kinds together.
+    pub calls: u64,
+    /// Which kinds.
+    pub kinds: Vec<Kind>,
+}
+
+/// What one kind of call came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The kind.
+    pub kind: Kind,
+    /// How many were made after the first look.
+    pub calls: u64,
+    /// How long they took, in seconds.
+    pub seconds: f64,
+    /// What there was, at regular intervals.
+    pub looks: Vec<Look>,
+}
+
+impl Row {
+    /// What grew, in words; nothing is as it should be.
+    #[must_use]
+    pub fn grown(&self) -> Vec<String> {
+        let (Some(first), Some(last)) = (self.looks.first(), self.looks.last()) else { return Vec::new() };
+        let mut grown = Vec::new();
+        let more = last.resident.saturating_sub(first.resident);
+        if more > TOLERATED_OCTETS {
+            grown.push(format!("{} KiB of memory", more / 1024));
+        }
+        for (what, before, after) in [
+            ("descriptors", first.descriptors, last.descriptors),
+            ("threads", first.threads, last.threads),
+            ("active objects", first.objects, last.objects),
+        ] {
+            if after > before {
+                grown.push(format!("{} {what}", after - before));
+            }
+        }
+        grown
+    }
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// What each kind came to.
+    pub rows: Vec<Row>,
+}
+
+impl Results {
+    /// True if nothing grew.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        self.rows.iter().all(|row| row.grown().is_empty())
+    }
+}
+
+/// Makes the calls.
+///
+/// # Errors
+/// If there are none to make, or one fails.
+pub fn run(settings: &Settings) -> Result<Results, LabError> {
+    let share = settings.calls.checked_div(settings.kinds.len() as u64).unwrap_or(0);
+    if share < LOOKS * 10 {
+        return Err(LabError::Settings(format!("each kind needs at least {} calls", LOOKS * 10)));
+    }
+    let machine = Machine::here();
+    let stage = Stage::build()?;
+    let mut progress = Progress::begin(settings.kinds.len() as u64 * LOOKS);
+    let rows = settings.kinds.iter().map(|kind| measure(*kind, share, &stage, &mut progress)).collect::<Result<_, _>>();
+    progress.finish();
+    stage.end()?;
+    Ok(Results { experiment: "growth".to_owned(), machine, settings: settings.clone(), rows: rows? })
+}
+
+fn measure(kind: Kind, calls: u64, stage: &Stage, progress: &mut Progress) -> Result<Row, LabError> {
+    let turn = |calls: u64| -> Result<(), LabError> {
+        for _ in 0..calls.div_ceil(kind.calls()) {
+            kind.make(stage).map_err(LabError::call(format!("make a call of the kind `{kind}`")))?;
+        }
+        stage.settle().map_err(LabError::call("wait for the server"))
+    };
+    progress.at(kind.name());
+    turn(calls / 5)?;
+    let mut looks = vec![Look::now(stage.objects())];
+    let start = std::time::Instant::now();
+    let part = (calls - calls / 5).div_ceil(LOOKS);
+    for _ in 0..LOOKS {
+        turn(part)?;
+        let look = Look::now(stage.objects());
+        progress.step(kind.name(), &format!("{} KiB", look.resident / 1024));
+        looks.push(look);
+    }
+    Ok(Row { kind, calls: part * LOOKS, seconds: start.elapsed().as_secs_f64(), looks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(last: Look) -> Row {
+        let first = Look { resident: 8 << 20, descriptors: 10, threads: 5, objects: 2 };
+        Row { kind: Kind::TwoWay, calls: 1_000, seconds: 0.1, looks: vec![first, last] }
+    }
+
+    #[test]
+    fn what_grew_is_named() {
+        let same = Look { resident: (8 << 20) + 100_000, descriptors: 10, threads: 4, objects: 2 };
+        assert!(row(same).grown().is_empty());
+        let more = Look { resident: 9 << 20, descriptors: 12, threads: 6, objects: 3 };
+        assert_eq!(row(more).grown(), ["1024 KiB of memory", "2 descriptors", "1 threads", "1 active objects"]);
+    }
+
+    #[test]
+    fn every_kind_of_call_can_be_made() {
+        let stage = Stage::build().unwrap();
+        for kind in Kind::ALL {
+            for _ in 0..3 {
+                kind.make(&stage).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            }
+        }
+        stage.settle().unwrap();
+        assert_eq!(stage.objects(), 2, "those that left are gone");
+        stage.end().unwrap();
+    }
+
+    #[test]
+    fn too_few_calls_say_nothing() {
+        assert!(run(&Settings { calls: 100, kinds: Kind::ALL.to_vec() }).is_err());
+        assert!(run(&Settings { calls: 100, kinds: Vec::new() }).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Two ORBs in this process that call each other over a socket.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use spandrel::{ObjectRef, Orb, Poa, SystemException};
+
+use crate::LabError;
+use crate::mechanism::generated::growth::growing::{RefuseError, Refused};
+use crate::mechanism::generated::growth::{
+    Growing, GrowingServant, GrowingSkeleton, Late, LateAsyncServant, LateAsyncSkeleton,
+};
+
+/// The two ORBs, and references from one to the other.
+pub(super) struct Stage {
+    server: Orb,
+    client: Orb,
+    poa: Poa,
+    pub(super) target: Growing,
+    pub(super) late: Late,
+    /// An object of the client, to be called back.
+    pub(super) caller: Growing,
+}
+
+impl Stage {
+    pub(super) fn build() -> Result<Self, LabError> {
+        let (server, client) = (Orb::builder().build(), Orb::builder().build());
+        let build = || {
+            let poa = Poa::root(&server)?;
+            let target = poa.activate(GrowingSkeleton::new(Object::new(&poa)))?;
+            let late = poa.activate(LateAsyncSkeleton::new(Answering))?;
+            let calling = Poa::root(&client)?;
+            let caller = calling.activate(GrowingSkeleton::new(Object::new(&calling)))?;
+            let seen = |object: &ObjectRef| client.reference(object.ior().clone());
+            Ok(Self {
+                target: Growing::unchecked_narrow(&seen(&target)),
+                late: Late::unchecked_narrow(&seen(&late)),
+                caller: Growing::unchecked_narrow(&caller),
+                poa,
+                server: server.clone(),
+                client: client.clone(),
+            })
+        };
+        build().map_err(LabError::call("activate the objects"))
+    }
+
+    /// How many objects the server has.
+    pub(super) fn objects(&self) -> u64 {
+        self.poa.active_objects() as u64
+    }
+
+    /// Waits until what was sent one-way has been run.
+    pub(super) fn settle(&self) -> Result<(), SystemException> {
+        self.target.ping()
+    }
+
+    pub(super) fn end(self) -> Result<(), LabError> {
+        let ended = self.client.shutdown(true).and_then(|()| self.server.shutdown(true));
+        ended.map_err(LabError::call("shut down"))
+    }
+}
+
+struct Object {
+    poa: Poa,
+    /// Its own reference, if it was made by another.
+    own: std::sync::OnceLock<ObjectRef>,
+}
+
+impl Object {
+    fn new(poa: &Poa) -> Self {
+        Self { poa: poa.clone(), own: std::sync::OnceLock::new() }
+    }
+}
+
+impl GrowingServant for Object {
+    fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn echo(&self, text: &str) -> Result<String, SystemException> {
+        Ok(text.to_owned())
+    }
+
+    fn refuse(&self) -> Result<(), RefuseError> {
+        Err(Refused { why: "it is asked to".to_owned() }.into())
+    }
+
+    fn note(&self, number: u32) -> Result<(), SystemException> {
+        std::hint::black_box(number);
+        Ok(())
+    }
+
+    fn another(&self) -> Result<Option<Growing>, SystemException> {
+        let servant = Arc::new(Self::new(&self.poa));
+        let object = self.poa.activate(GrowingSkeleton::new(Arc::clone(&servant)))?;
+        _ = servant.own.set(object.clone());
+        Ok(Some(Growing::unchecked_narrow(&object)))
+    }
+
+    fn leave(&self) -> Result<(), SystemException> {
+        self.own.get().map_or(Ok(()), |own| self.poa.deactivate(own).map_err(Into::into))
+    }
+
+    fn call_back(&self, caller: Option<&Growing>) -> Result<(), SystemException> {
+        caller.map_or(Ok(()), Growing::ping)
+    }
+}
+
+/// Answers as a future.
+struct Answering;
+
+impl LateAsyncServant for Answering {
+    async fn ping(&self) -> Result<(), SystemException> {
+        let mut is_second = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut is_second, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        Ok(())
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for a future in this thread.
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        thread::park();
+    }
+}
