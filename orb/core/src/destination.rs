@@ -1,13 +1,16 @@
 //! Where a request goes: a peer, and the part of its header that is the same every time.
 
-use spandrel_cdr::{ByteOrder, CdrError, CharSet, GiopVersion, Ior, Limits, Wire};
+use spandrel_cdr::{ByteOrder, CdrError, CharSet, Encoder, GiopVersion, Ior, Limits, Wire};
 use spandrel_giop::{
-    CompletionStatus, GiopError, IiopProfile, RequestTemplate, ServiceContext, SystemException, TransmissionCodeSets,
-    component::Component, ids, minor,
+    Body, CompletionStatus, GiopError, IiopProfile, RequestTemplate, ResponseFlags, ServiceContext, SystemException,
+    TransmissionCodeSets, component::Component, ids, minor,
 };
 use spandrel_sync::Arc;
 
-use crate::client::{Peer, PeerTable};
+use crate::{
+    client::{Peer, PeerTable},
+    request_cache::RequestCache,
+};
 
 /// What the ORB writes when it may choose.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,8 @@ pub(crate) struct WireSettings {
     pub(crate) char_set: CharSet,
     /// What is refused although it is well formed.
     pub(crate) limits: Limits,
+    /// Headers of requests are kept, to be sent again.
+    pub(crate) caches_requests: bool,
 }
 
 /// One profile of a reference, ready to be invoked.
@@ -26,6 +31,8 @@ pub(crate) struct WireSettings {
 pub(crate) struct Destination {
     pub(crate) peer: Arc<Peer>,
     pub(crate) template: RequestTemplate,
+    /// Headers of requests that were sent, if they are to be kept.
+    cache: Option<RequestCache>,
     pub(crate) object_key: Vec<u8>,
     /// The server is one of ours.
     #[cfg(feature = "asynchronous")]
@@ -44,11 +51,29 @@ impl Destination {
         Ok(Self {
             peer: peers.peer(&profile.host, profile.port, chosen),
             template: RequestTemplate::new(wire, &profile.object_key),
+            cache: settings.caches_requests.then(RequestCache::default),
             #[cfg(feature = "asynchronous")]
             is_ours: is_ours(&profile)?,
             object_key: profile.object_key,
             code_sets: chosen.map(TransmissionCodeSets::to_context),
         })
+    }
+
+    /// Writes a request up to its body. An operation's name that CDR cannot say is reported by [`Body::end`].
+    #[inline]
+    pub(crate) fn begin(
+        &self,
+        out: &mut Encoder<'_>,
+        request_id: u32,
+        response: ResponseFlags,
+        operation: &str,
+        contexts: &[ServiceContext],
+    ) -> Body {
+        let cache = self.cache.as_ref().filter(|_| contexts.is_empty());
+        match cache.and_then(|cache| cache.header(&self.template, operation)) {
+            Some(header) => header.begin(out, request_id, response),
+            None => self.template.begin(out, request_id, response, operation, contexts),
+        }
     }
 
     /// The contexts of a request on a connection that has said, or has not, which code sets are in force.

@@ -413,7 +413,7 @@ fn exchange(
     let outcome = match question {
         Question::Request { operation, response, marshal } => {
             let contexts = destination.contexts(connection.has_said_code_sets());
-            let body = destination.template.begin(&mut out, request_id, *response, operation, contexts);
+            let body = destination.begin(&mut out, request_id, *response, operation, contexts);
             let sent = match marshal(&mut out).and_then(|()| body.end(&mut out)) {
                 Err(error) => Err(CallFailure::new(destination.unsayable(error))),
                 Ok(()) if response.is_expected() => connection.two_way(request_id, &out, deadline).map(Some),

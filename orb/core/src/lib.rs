@@ -40,6 +40,7 @@ mod orb;
 pub mod policies;
 mod policy;
 mod reader;
+mod request_cache;
 mod scratch;
 mod servant;
 #[cfg(feature = "server")]

@@ -32,7 +32,13 @@ impl Default for OrbBuilder {
         let (order, limits) = (ByteOrder::NATIVE, Limits::default());
         Self {
             settings: Settings {
-                wire: WireSettings { version: GiopVersion::V1_2, order, char_set: CharSet::Latin1, limits },
+                wire: WireSettings {
+                    version: GiopVersion::V1_2,
+                    order,
+                    char_set: CharSet::Latin1,
+                    limits,
+                    caches_requests: true,
+                },
                 request_timeout: None,
                 #[cfg(feature = "urls")]
                 initial: InitialReferences::default(),
@@ -112,6 +118,14 @@ impl OrbBuilder {
     #[must_use]
     pub fn native_char_set(mut self, char_set: CharSet) -> Self {
         self.settings.wire.char_set = char_set;
+        self
+    }
+
+    /// Whether the headers of requests are kept with their reference, to be sent again with another id (default: they are). Each reference
+    /// keeps those of the first few operations that are called on it.
+    #[must_use]
+    pub fn request_caching(mut self, is_on: bool) -> Self {
+        self.settings.wire.caches_requests = is_on;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Writes and reads the headers of small requests and replies, to be measured from outside.
 //!
-//! `headers [write|read|answer|outcome] [ROUNDS]` prints nanoseconds for each. Under `valgrind --tool=callgrind`, two runs
+//! `headers [write|cached|read|answer|outcome] [ROUNDS]` prints nanoseconds for each. Under `valgrind --tool=callgrind`, two runs
 //! that differ in `ROUNDS` give the instructions for each.
 
 use std::{env, hint::black_box, time::Instant};
@@ -31,6 +31,13 @@ fn main() {
         black_box(out.contiguous());
         out
     };
+    let complete = template.complete("operation").expect("a plain name");
+    let cached = |scratch, id| {
+        let mut out = Encoder::reusing(scratch, wire);
+        complete.begin(&mut out, id, ResponseFlags::TWO_WAY).end(&mut out).expect("a short message");
+        black_box(out.contiguous());
+        out
+    };
     let answer = |scratch, id| {
         let mut out = Encoder::reusing(scratch, wire);
         begin_reply(&mut out, id, ReplyStatus::NoException, &[]).end(&mut out).expect("a short message");
@@ -45,6 +52,7 @@ fn main() {
     for id in 0..rounds {
         match what {
             "write" => scratch = write(scratch, id).into_scratch(),
+            "cached" => scratch = cached(scratch, id).into_scratch(),
             "answer" => scratch = answer(scratch, id).into_scratch(),
             "read" => receive(&mut assembler, &request, |input| {
                 black_box(RequestHeader::decode(input).expect("what was written"));

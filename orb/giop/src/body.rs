@@ -32,6 +32,17 @@ impl Body {
         Self { size: out.hole_at(SIZE_AT), headers_end, start: out.position(), failed: headers.err() }
     }
 
+    /// The body begins here, behind headers and padding that were written before.
+    #[inline]
+    pub(crate) fn behind(out: &Encoder<'_>, headers_end: usize) -> Self {
+        Self { size: out.hole_at(SIZE_AT), headers_end, start: out.position(), failed: None }
+    }
+
+    /// Where the headers end, and padding may begin.
+    pub(crate) fn headers_end(&self) -> usize {
+        self.headers_end
+    }
+
     /// Closes the message: takes back the padding before an empty body and writes the message's size.
     ///
     /// # Errors

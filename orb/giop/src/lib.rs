@@ -46,4 +46,4 @@ pub use profile::{IiopProfile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
 pub use reply::{ReplyHeader, ReplyStatus, begin_reply};
 pub use request::{RequestHeader, ResponseFlags};
 pub use target::Target;
-pub use template::RequestTemplate;
+pub use template::{CompleteHeader, RequestTemplate};

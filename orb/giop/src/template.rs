@@ -76,6 +76,19 @@ impl RequestTemplate {
         Body::begin(out, body_alignment(self.wire.version), headers)
     }
 
+    /// The whole header of requests for this operation without contexts, to be kept.
+    ///
+    /// # Errors
+    /// If CDR cannot say the operation's name.
+    pub fn complete(&self, operation: &str) -> Result<CompleteHeader, CdrError> {
+        let mut out = Encoder::new(self.wire);
+        let body = self.begin(&mut out, 0, ResponseFlags::NONE, operation, &[]);
+        let headers_end = body.headers_end();
+        let octets = out.to_vec().into();
+        body.end(&mut out)?;
+        Ok(CompleteHeader { wire: self.wire, octets, headers_end })
+    }
+
     fn begin_1_0(
         &self,
         out: &mut Encoder<'_>,
@@ -100,13 +113,45 @@ impl RequestTemplate {
 
     #[inline]
     fn put_prefix(&self, out: &mut Encoder<'_>, id_at: usize, request_id: u32, response: ResponseFlags) {
-        let id = match self.wire.order {
-            ByteOrder::Big => request_id.to_be_bytes(),
-            ByteOrder::Little => request_id.to_le_bytes(),
-        };
-        let room = out.room(self.prefix.len());
-        room.copy_from_slice(&self.prefix);
-        room[id_at..id_at + 4].copy_from_slice(&id);
-        room[id_at + FLAGS_AFTER_ID] = response.octet_in(self.wire.version);
+        put(&self.prefix, self.wire, out, id_at, request_id, response);
+    }
+}
+
+/// Copies the beginning of a message, and says in it which request it is.
+#[inline]
+fn put(octets: &[u8], wire: Wire, out: &mut Encoder<'_>, id_at: usize, request_id: u32, response: ResponseFlags) {
+    let id = match wire.order {
+        ByteOrder::Big => request_id.to_be_bytes(),
+        ByteOrder::Little => request_id.to_le_bytes(),
+    };
+    let room = out.room(octets.len());
+    room.copy_from_slice(octets);
+    room[id_at..id_at + 4].copy_from_slice(&id);
+    room[id_at + FLAGS_AFTER_ID] = response.octet_in(wire.version);
+}
+
+/// The whole header of requests for one operation of one object (request caching, paper 003).
+///
+/// One copy and three patches: id, flags, and the size once the body is there.
+#[derive(Clone, Debug)]
+pub struct CompleteHeader {
+    wire: Wire,
+    /// Up to where a body begins.
+    octets: Box<[u8]>,
+    /// Without the padding before a body.
+    headers_end: usize,
+}
+
+impl CompleteHeader {
+    /// Writes everything up to the body.
+    ///
+    /// # Panics
+    /// If `out` is not empty.
+    #[inline]
+    pub fn begin(&self, out: &mut Encoder<'_>, request_id: u32, response: ResponseFlags) -> Body {
+        assert_eq!(out.position(), 0, "a message begins in an empty encoder");
+        let id_at = if self.wire.version >= GiopVersion::V1_2 { ID_AT_1_2 } else { ID_AT_1_0 };
+        put(&self.octets, self.wire, out, id_at, request_id, response);
+        Body::behind(out, self.headers_end)
     }
 }

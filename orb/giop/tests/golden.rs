@@ -155,6 +155,10 @@ fn check_request(golden: &Golden, message: &Message, input: &mut Decoder<'_>) {
         Ok(template.begin(out, header.request_id, header.response, &header.operation, &contexts))
     };
     check_written(golden, message, begin, body);
+    if contexts.is_empty() {
+        let complete = template.complete(&header.operation).expect("a name that was read");
+        check_written(golden, message, |out| Ok(complete.begin(out, header.request_id, header.response)), body);
+    }
 }
 
 fn check_target(golden: &Golden, target: &Target<'_>) {

@@ -120,6 +120,25 @@ proptest! {
     }
 
     #[test]
+    fn a_complete_header_writes_what_its_template_would(
+        wire in wire(), key in vec(any::<u8>(), 0..50), ids in vec(any::<u32>(), 3), response in response(),
+        operation in "[a-z_]{0,20}", body in vec(any::<u8>(), 0..30),
+    ) {
+        let template = RequestTemplate::new(wire, &key);
+        let complete = template.complete(&operation).unwrap();
+        for request_id in ids {
+            let (mut expected, mut found) = (Encoder::new(wire), Encoder::new(wire));
+            let begun = template.begin(&mut expected, request_id, response, &operation, &[]);
+            expected.octets(&body);
+            begun.end(&mut expected).unwrap();
+            let begun = complete.begin(&mut found, request_id, response);
+            found.octets(&body);
+            begun.end(&mut found).unwrap();
+            prop_assert_eq!(found.to_vec(), expected.to_vec());
+        }
+    }
+
+    #[test]
     fn a_reply_header_is_read_as_it_was_written(
         wire in wire(), request_id: u32, status in 0..6_usize, contexts in contexts(), body in vec(any::<u8>(), 0..30),
     ) {

@@ -57,7 +57,7 @@ impl Arguments {
             return Err(CallFailure::new(self.other_wire(wanted)));
         }
         let contexts = destination.contexts(has_said_code_sets);
-        let mut body = template.begin(out, request_id, response, operation, contexts);
+        let mut body = destination.begin(out, request_id, response, operation, contexts);
         if out.position() % 8 != self.at && !self.octets.is_empty() {
             // Only before GIOP 1.2 does this help: there the body follows the header without a gap, and the object's key or the
             // contexts are of another length.

@@ -1,0 +1,101 @@
+//! Headers of requests that a reference has sent, to be sent again (request caching, paper 003).
+//!
+//! Most references are called with few operations again and again. What their requests have in common (key, operation, no contexts) is
+//! then one copy. Nothing of it ever changes, since a reference's profile does not: there is nothing to invalidate, and no lock.
+
+use std::sync::OnceLock;
+
+use spandrel_giop::{CompleteHeader, RequestTemplate};
+
+/// Operations whose headers are kept: those that are called first. Others are written out each time.
+const MOST_OPERATIONS: usize = 4;
+/// Longer names are not worth the room.
+const LONGEST_NAME: usize = 64;
+
+/// The headers of one profile's requests.
+#[derive(Debug, Default)]
+pub(crate) struct RequestCache(OnceLock<Box<Kept>>);
+
+/// One header, and those that were kept after it.
+#[derive(Debug)]
+struct Kept {
+    operation: Box<str>,
+    header: CompleteHeader,
+    next: RequestCache,
+}
+
+impl RequestCache {
+    /// The header of requests for this operation without contexts; none if it is not to be kept.
+    #[inline]
+    pub(crate) fn header(&self, template: &RequestTemplate, operation: &str) -> Option<&CompleteHeader> {
+        let mut place = self;
+        for _ in 0..MOST_OPERATIONS {
+            let kept = match place.0.get() {
+                Some(kept) => kept,
+                None => place.keep(template, operation)?,
+            };
+            if *kept.operation == *operation {
+                return Some(&kept.header);
+            }
+            place = &kept.next;
+        }
+        None
+    }
+
+    /// Keeps it here, unless another thread has just kept another.
+    #[cold]
+    fn keep(&self, template: &RequestTemplate, operation: &str) -> Option<&Kept> {
+        // How other text is written, if at all, is for each request to find out.
+        if operation.len() > LONGEST_NAME || !operation.is_ascii() {
+            return None;
+        }
+        let header = template.complete(operation).ok()?;
+        let kept = Kept { operation: operation.into(), header, next: Self::default() };
+        Some(self.0.get_or_init(|| Box::new(kept)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel_cdr::{Encoder, Wire};
+    use spandrel_giop::ResponseFlags;
+
+    use super::*;
+
+    fn template() -> RequestTemplate {
+        RequestTemplate::new(Wire::default(), b"key")
+    }
+
+    fn written(begin: impl FnOnce(&mut Encoder<'_>) -> spandrel_giop::Body) -> Vec<u8> {
+        let mut out = Encoder::new(Wire::default());
+        let body = begin(&mut out);
+        out.u32(7);
+        body.end(&mut out).unwrap();
+        out.to_vec()
+    }
+
+    #[test]
+    fn each_operation_has_its_own_header_and_few_are_kept() {
+        let (template, cache) = (template(), RequestCache::default());
+        for round in 1..4 {
+            for operation in ["a", "b", "_get_a", "", "fifth", "sixth"] {
+                let expected = written(|out| template.begin(out, round, ResponseFlags::TWO_WAY, operation, &[]));
+                match cache.header(&template, operation) {
+                    Some(header) => {
+                        assert_eq!(written(|out| header.begin(out, round, ResponseFlags::TWO_WAY)), expected);
+                    }
+                    None => assert!(["fifth", "sixth"].contains(&operation)),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_plain_are_not_kept() {
+        let (template, cache) = (template(), RequestCache::default());
+        for operation in ["\u{e9}", "nul\0", &"long".repeat(20)] {
+            assert!(cache.header(&template, operation).is_none(), "{operation}");
+        }
+        assert!(cache.0.get().is_none());
+    }
+}
