@@ -60,6 +60,37 @@ impl<'a> Encoder<'a> {
         Self { scratch, at: 0, lent: SmallVec::new(), lent_octets: 0, origin: 0, wire, is_coded: false, values: None }
     }
 
+    /// An encoder that goes on behind the first `len` octets of a block from an earlier one: they count as written.
+    ///
+    /// # Panics
+    /// If the block is shorter.
+    #[must_use]
+    pub fn continuing(scratch: Vec<u8>, len: usize, wire: Wire) -> Self {
+        assert!(len <= scratch.len(), "the block holds what is said to stand in it");
+        Self { at: len, ..Self::reusing(scratch, wire) }
+    }
+
+    /// A block with all octets in a row, those that were lent among them, and how many they are.
+    #[must_use]
+    pub fn into_whole(self) -> (Vec<u8>, usize) {
+        let len = self.position();
+        if self.lent.is_empty() {
+            return (self.scratch, len);
+        }
+        let Self { mut scratch, mut at, mut lent, .. } = self;
+        scratch.resize(scratch.len().max(len), 0);
+        // From the end on, so that each part is moved once.
+        let mut end = len;
+        while let Some(last) = lent.pop() {
+            let tail = at - last.after;
+            scratch.copy_within(last.after..at, end - tail);
+            end -= tail + last.octets.len();
+            scratch[end..end + last.octets.len()].copy_from_slice(last.octets);
+            at = last.after;
+        }
+        (scratch, len)
+    }
+
     /// The scratch block, for the next encoder.
     #[inline]
     #[must_use]
@@ -81,7 +112,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Remembers that something written depends on the code sets.
-    pub(crate) fn note_code_sets(&mut self) {
+    pub fn note_code_sets(&mut self) {
         self.is_coded = true;
     }
 
@@ -149,7 +180,8 @@ impl<'a> Encoder<'a> {
     }
 
     /// How far beyond a multiple of eight this place counts as.
-    pub(crate) fn misalignment(&self) -> u8 {
+    #[must_use]
+    pub fn misalignment(&self) -> u8 {
         u8::try_from(self.gap(8).wrapping_neg() & 7).expect("less than eight")
     }
 

@@ -195,3 +195,14 @@ fn a_lent_slice_cannot_be_taken_back() {
 fn nothing_is_taken_back_to_where_nothing_was() {
     Encoder::new(wire(ByteOrder::Big)).truncate(1);
 }
+
+proptest! {
+    #[test]
+    fn what_was_lent_can_be_copied_into_its_place(steps in vec(step(), 0..12), before in 0..20_usize, order in order()) {
+        let mut out = Encoder::continuing(vec![9; 20], before, wire(order));
+        steps.iter().for_each(|step| step.encode(&mut out));
+        let expected = out.to_vec();
+        let (block, len) = out.into_whole();
+        prop_assert_eq!(&block[..len], &expected[..]);
+    }
+}

@@ -1,40 +1,25 @@
-//! Values whose types are known only at run time: [`DynAny`] (CORBA 3.3 Part 1, clause 16).
+//! What needs no generated code: values of any type, requests and servants that are put together at run time.
 //!
-//! A [`DynAny`] is a value of any IDL type, taken apart: its components can be looked at and changed, and it can be put
-//! together again as an [`Any`](spandrel_cdr::Any). What only values of one sort can do stands in a view of it:
-//!
-//! | IDL interface | obtained by |
+//! | | |
 //! | --- | --- |
-//! | `DynFixed`, `DynEnum` | [`DynAny::as_fixed`], [`DynAny::as_enum`] |
-//! | `DynStruct` (exceptions too), `DynUnion` | [`DynAny::as_struct`], [`DynAny::as_union`] |
-//! | `DynSequence`, `DynArray` | [`DynAny::as_sequence`], [`DynAny::as_array`] |
-//! | `DynValue`, `DynValueBox` | [`DynAny::as_value`], [`DynAny::as_value_box`] |
+//! | [`Request`] | the dynamic invocation interface: an operation by its name, arguments one by one (CORBA 3.3 Part 1, clause 11) |
+//! | [`DynAny`] | a value taken apart (clause 16) |
 //!
-//! Operations have the standard's names without `get_`. What the standard lets several references to one component share,
-//! Rust borrows; `destroy` is dropping.
+//! What static stubs and these have in common is `spandrel-orb`'s, how values and type codes lie in octets
+//! `spandrel-cdr`'s. Reading IDL is nobody's here: whoever has a parser makes descriptions of what it found.
 //!
-//! How values and type codes lie in octets belongs to `spandrel-cdr`.
+//! The features `asynchronous` and `server` are those of `spandrel-orb`.
 #![forbid(unsafe_code)]
 
-mod basic;
-mod defaults;
-mod discriminator;
-mod dyn_any;
-mod error;
-mod leaf;
-mod members;
-mod meter;
-mod octets;
-mod sequence;
-mod simple;
-mod structure;
-mod union;
-mod value;
+mod any;
+mod dii;
+mod named;
 
-pub use dyn_any::DynAny;
-pub use error::DynAnyError;
-pub use sequence::{DynArray, DynSequence};
-pub use simple::{DynEnum, DynFixed};
-pub use structure::{DynNamePair, DynStruct, NameValuePair};
-pub use union::DynUnion;
-pub use value::{DynValue, DynValueBox};
+pub use any::{
+    DynAny, DynAnyError, DynArray, DynEnum, DynFixed, DynNamePair, DynSequence, DynStruct, DynUnion, DynValue,
+    DynValueBox, NameValuePair,
+};
+pub use dii::{CreateRequest, Request, RequestError, Results, UnknownUserException};
+#[cfg(feature = "asynchronous")]
+pub use dii::{MultipleRequests, Responses};
+pub use named::{ArgMode, NamedValue, NvList};

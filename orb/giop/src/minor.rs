@@ -78,9 +78,13 @@ standard! {
         OPERATION_WOULD_DEADLOCK = 3, "the operation would deadlock";
         ORB_HAS_SHUTDOWN = 4, "the ORB has been shut down";
         SERVANT_MANAGER_ALREADY_SET = 6, "the adapter has a servant manager already";
+        ARGUMENTS_OUT_OF_ORDER = 7, "the arguments of a dynamic request were asked for twice, or after its exception was set";
+        CTX_OUT_OF_ORDER = 8, "the context of a dynamic request was asked for twice, before its arguments, or after its outcome was set";
+        RESULT_OUT_OF_ORDER = 9, "the result of a dynamic request was set twice, before its arguments were asked for, or after its exception was set";
         REQUEST_ALREADY_SENT = 10, "the request has already been sent";
         REQUEST_NOT_SENT = 11, "the request has not been sent yet";
         RESULT_ALREADY_RECEIVED = 12, "the result has already been received";
+        REQUEST_IS_SYNCHRONOUS = 13, "the request was not sent to be answered later";
         POLICY_FACTORY_REGISTERED = 16, "a policy factory is registered for this type already";
         POA_BEING_DESTROYED = 17, "the adapter is being destroyed";
         NO_POLLER_RESPONSE = 22, "the poller has not returned a response yet";

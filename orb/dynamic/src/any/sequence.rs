@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use crate::{DynAny, DynAnyError, meter::Meter};
+use super::{DynAny, DynAnyError, meter::Meter};
 
 /// A sequence: IDL `DynSequence`.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use crate::{DynAny, DynAnyError, error::NO_CURRENT, members::members_of};
+use super::{DynAny, DynAnyError, error::NO_CURRENT, members::members_of};
 
 /// A struct or an exception: IDL `DynStruct`.
 #[derive(Debug)]

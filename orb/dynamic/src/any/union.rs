@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{TcKind, TypeCode};
 
-use crate::{
+use super::{
     DynAny, DynAnyError,
     defaults::parts_for,
     discriminator::{discriminator_with, label_of, unclaimed},

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Decimal, FixedError, TcKind, TypeCode};
 
-use crate::{DynAny, DynAnyError, dyn_any::Value, leaf::Leaf, leaf::digits_and_scale};
+use super::{DynAny, DynAnyError, dyn_any::Value, leaf::Leaf, leaf::digits_and_scale};
 
 /// A value of a `fixed` type: IDL `DynFixed`.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use spandrel_cdr::{Char, Label, TcKind, TypeCode};
 
-use crate::{DynAny, DynAnyError, dyn_any::Value, leaf::Leaf};
+use super::{DynAny, DynAnyError, dyn_any::Value, leaf::Leaf};
 
 /// The discriminator's value as labels have it.
 pub(crate) fn label_of(discriminator: &DynAny) -> Result<i128, DynAnyError> {

@@ -4,7 +4,7 @@ use spandrel_cdr::{
     Any, CdrError, Char, Decimal, Decode, Decoder, Encode, Encoder, Ior, LongDouble, TcKind, TypeCode, WString,
 };
 
-use crate::DynAnyError;
+use super::DynAnyError;
 
 /// A value without components.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{TcKind, TypeCode};
 
-use crate::{DynAnyError, leaf::Leaf};
+use super::{DynAnyError, leaf::Leaf};
 
 /// A value of any IDL type, taken apart: IDL `DynamicAny::DynAny`.
 ///
@@ -129,7 +129,7 @@ impl DynAny {
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for values whose types have no components, and for the discriminator of a union: it is
-    /// changed by [`DynUnion::set_discriminator`](crate::DynUnion::set_discriminator), which sees to the member.
+    /// changed by [`DynUnion::set_discriminator`](super::DynUnion::set_discriminator), which sees to the member.
     pub fn current_component_mut(&mut self) -> Result<Option<&mut Self>, DynAnyError> {
         self.check_constructed()?;
         if self.kind() == TcKind::Union && self.at == Some(0) {

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::TypeCode;
 
-use crate::DynAnyError;
+use super::DynAnyError;
 
 /// The members of a struct, exception or value type: inherited ones first.
 pub(crate) fn members_of(of: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAnyError> {

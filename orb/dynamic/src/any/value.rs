@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind};
 
-use crate::{
+use super::{
     DynAny, DynAnyError, DynNamePair, NameValuePair,
     dyn_any::Value,
     members::members_of,

@@ -7,7 +7,7 @@
 
 use spandrel_cdr::{Any, CdrError, Decoder, Encoder, MetValue, TcKind, TypeCode};
 
-use crate::{
+use super::{
     DynAny, DynAnyError, discriminator::label_of, dyn_any::Value, leaf::Leaf, members::members_of, meter::Meter,
 };
 

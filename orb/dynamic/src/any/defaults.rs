@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Label, TcKind, TypeCode};
 
-use crate::{
+use super::{
     DynAny, DynAnyError,
     discriminator::{discriminator_with, unclaimed},
     dyn_any::Value,

@@ -1,6 +1,6 @@
 //! How large what octets grow into may become.
 
-use crate::DynAnyError;
+use super::DynAnyError;
 
 /// How deep components may nest; types that contain themselves without a sequence between would never end.
 const DEPTH: u16 = 128;

@@ -4,7 +4,7 @@
 
 use spandrel_cdr::{Any, Char, Ior, LongDouble, TcKind, TypeCode};
 
-use crate::{
+use super::{
     DynAny, DynAnyError,
     dyn_any::{Value, has_components},
     error::NO_CURRENT,

@@ -1,0 +1,420 @@
+//! The arguments of a request, as the octets that they have in a GIOP 1.2 request: one after the other, from a multiple of
+//! eight on. Sending them is copying them, or lending them if they are long; only a server of another version or other code
+//! sets makes them be written once more.
+
+use std::{borrow::Cow, ops::Range};
+
+use spandrel_cdr::{
+    Any, Binder, ByteOrder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, TypeCode, Typed, Wire, walk,
+};
+use spandrel_giop::SystemException;
+
+use crate::named::{ArgMode, bad_param, no_argument};
+
+/// How a Rust type says its type code; as good as its name.
+pub(super) type Maker = fn() -> TypeCode;
+
+/// One argument.
+#[derive(Debug)]
+pub(super) struct Argument {
+    pub(super) name: Cow<'static, str>,
+    pub(super) mode: ArgMode,
+    pub(super) of: TypeCode,
+    /// What made `of`: a Rust type that is given again need not be asked again.
+    maker: Option<Maker>,
+    /// Its octets in the block, those that align it included; none if it is not sent.
+    octets: Range<usize>,
+}
+
+/// All arguments.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// The first `len` octets count.
+    block: Vec<u8>,
+    len: usize,
+    /// Room for what replaces another value.
+    spare: Vec<u8>,
+    /// The first `count` arguments count; the others are left from an earlier use, and most often come again.
+    arguments: Vec<Argument>,
+    count: usize,
+    /// Some text in it would look otherwise in other code sets.
+    is_coded: bool,
+}
+
+/// The agreement under which arguments are kept: everything can be said in it.
+fn own_wire() -> Wire {
+    Wire { char_set: CharSet::Utf8, ..Wire::default() }
+}
+
+impl Body {
+    pub(super) fn new() -> Self {
+        Self { block: Vec::new(), len: 0, spare: Vec::new(), arguments: Vec::new(), count: 0, is_coded: false }
+    }
+
+    /// Forgets all arguments, and keeps the memory that they took.
+    pub(super) fn clear(&mut self) {
+        (self.len, self.count, self.is_coded) = (0, 0, false);
+    }
+
+    pub(super) fn arguments(&self) -> &[Argument] {
+        &self.arguments[..self.count]
+    }
+
+    fn argument(&self, index: usize) -> Result<&Argument, SystemException> {
+        self.arguments().get(index).ok_or_else(|| no_argument(index, self.count))
+    }
+
+    /// Adds an argument that is sent.
+    pub(super) fn push<T: Encode + Typed + ?Sized>(
+        &mut self,
+        name: Cow<'static, str>,
+        mode: ArgMode,
+        value: &T,
+    ) -> Result<(), CdrError> {
+        let octets = self.append(|out| value.encode(out))?;
+        self.enter(name, mode, octets, Some(T::type_code), T::type_code);
+        Ok(())
+    }
+
+    /// Adds the value of an [`Any`] as an argument that is sent.
+    pub(super) fn push_any(&mut self, name: Cow<'static, str>, mode: ArgMode, value: &Any) -> Result<(), CdrError> {
+        let octets = self.append(|out| value.write_value(out))?;
+        self.enter(name, mode, octets, None, || value.type_code().clone());
+        Ok(())
+    }
+
+    /// Adds an argument that is only returned.
+    pub(super) fn push_out(&mut self, name: Cow<'static, str>, of: TypeCode) {
+        self.enter(name, ArgMode::Out, self.len..self.len, None, || of);
+    }
+
+    fn enter(
+        &mut self,
+        name: Cow<'static, str>,
+        mode: ArgMode,
+        octets: Range<usize>,
+        maker: Option<Maker>,
+        of: impl FnOnce() -> TypeCode,
+    ) {
+        match self.arguments.get_mut(self.count) {
+            Some(old) => {
+                if !(old.maker.is_some() && is_same(old.maker, maker)) {
+                    (old.of, old.maker) = (of(), maker);
+                }
+                (old.name, old.mode, old.octets) = (name, mode, octets);
+            }
+            None => self.arguments.push(Argument { name, mode, of: of(), maker, octets }),
+        }
+        self.count += 1;
+    }
+
+    /// Writes behind what there is.
+    fn append<'a>(
+        &mut self,
+        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<Range<usize>, CdrError> {
+        let start = self.len;
+        let mut out = Encoder::continuing(std::mem::take(&mut self.block), start, own_wire());
+        if let Err(error) = encode(&mut out) {
+            self.block = out.into_scratch();
+            return Err(error);
+        }
+        self.is_coded |= out.depends_on_code_sets();
+        (self.block, self.len) = out.into_whole();
+        Ok(start..self.len)
+    }
+
+    /// Gives an argument that is sent another value of its type.
+    pub(super) fn set<T: Encode + Typed + ?Sized>(&mut self, index: usize, value: &T) -> Result<(), SystemException> {
+        let maker: Maker = T::type_code;
+        let argument = self.argument(index)?;
+        if !is_same(argument.maker, Some(maker)) {
+            let found = T::type_code();
+            argument.must_be(index, &found)?;
+            self.arguments[index].maker = Some(maker);
+        }
+        self.replace(index, |out| value.encode(out))
+    }
+
+    /// As [`Body::set`], with a value in an [`Any`].
+    pub(super) fn set_any(&mut self, index: usize, value: &Any) -> Result<(), SystemException> {
+        self.argument(index)?.must_be(index, value.type_code())?;
+        self.replace(index, |out| value.write_value(out))
+    }
+
+    fn replace<'a>(
+        &mut self,
+        index: usize,
+        encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
+    ) -> Result<(), SystemException> {
+        let argument = self.argument(index)?;
+        if !argument.mode.is_sent() {
+            return Err(bad_param().with_detail(|| format!("argument {index} is `out`: it has no value to be sent")));
+        }
+        let old = argument.octets.clone();
+        // Beside the old value, which stays if the new one cannot be written.
+        let misaligned = old.start % 8;
+        let mut spare = std::mem::take(&mut self.spare);
+        if spare.len() < misaligned {
+            spare.resize(8, 0);
+        }
+        let mut out = Encoder::continuing(spare, misaligned, own_wire());
+        let mut written = encode(&mut out);
+        self.is_coded |= out.depends_on_code_sets();
+        let len = out.position() - misaligned;
+        let moved = len.wrapping_sub(old.len());
+        // Elsewhere, modulo eight, numbers may be padded otherwise.
+        let is_shifted = moved % 8 != 0;
+        if written.is_ok() && is_shifted {
+            written = self.write_range(index + 1..self.count, &mut out);
+        }
+        let (spare, end) = out.into_whole();
+        if written.is_ok() {
+            let replaced = if is_shifted { old.start..self.len } else { old.clone() };
+            self.splice(replaced, &spare[misaligned..end]);
+        }
+        self.spare = spare;
+        written?;
+        self.arguments[index].octets = old.start..old.start + len;
+        if is_shifted {
+            self.find_ends(index + 1)?
+        } else {
+            self.shift(index + 1, moved)
+        }
+        Ok(())
+    }
+
+    fn splice(&mut self, old: Range<usize>, new: &[u8]) {
+        let (tail, len) = (old.end..self.len, self.len - old.len() + new.len());
+        if self.block.len() < len {
+            self.block.resize(len, 0);
+        }
+        self.block.copy_within(tail, old.start + new.len());
+        self.block[old.start..old.start + new.len()].copy_from_slice(new);
+        self.len = len;
+    }
+
+    fn shift(&mut self, from: usize, by: usize) {
+        for argument in &mut self.arguments[from..self.count] {
+            let Range { start, end } = argument.octets;
+            argument.octets = start.wrapping_add(by)..end.wrapping_add(by);
+        }
+    }
+
+    /// Finds where the arguments end from here on, which were written once more.
+    fn find_ends(&mut self, from: usize) -> Result<(), CdrError> {
+        let mut start = self.arguments[from - 1].octets.end;
+        for index in from..self.count {
+            let mut input = Decoder::new(&self.block[..self.len], own_wire()).at(start);
+            let argument = &self.arguments[index];
+            if argument.mode.is_sent() {
+                walk::skip(&argument.of, &mut input)?;
+            }
+            let end = input.position();
+            self.arguments[index].octets = start..end;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Writes all arguments that are sent.
+    pub(super) fn write<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        if self.len == 0 {
+            return Ok(());
+        }
+        if self.agrees(out) {
+            if self.is_coded {
+                out.note_code_sets();
+            }
+            out.lend(&self.block[..self.len]);
+            return Ok(());
+        }
+        self.write_range(0..self.count, out)
+    }
+
+    /// The octets mean the same in the encoder's place.
+    fn agrees(&self, out: &Encoder<'_>) -> bool {
+        let (its, mine) = (out.wire(), own_wire());
+        let same_texts = (its.version, its.char_set, its.wchar_set) == (mine.version, mine.char_set, mine.wchar_set);
+        its.order == ByteOrder::NATIVE && out.misalignment() == 0 && (!self.is_coded || same_texts)
+    }
+
+    fn write_range(&self, range: Range<usize>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+        let sent = self.arguments[range].iter().filter(|argument| argument.mode.is_sent());
+        for argument in sent {
+            let mut input = Decoder::new(&self.block[..self.len], own_wire()).at(argument.octets.start);
+            walk::copy(&argument.of, &mut input, out)?;
+        }
+        Ok(())
+    }
+
+    /// The value that is sent for an argument.
+    pub(super) fn sent(&self, index: usize, binder: &dyn Binder) -> Result<Any, CdrError> {
+        let argument = &self.arguments[index];
+        let input = Decoder::new(&self.block[..self.len], own_wire()).with_binder(binder);
+        Any::read(argument.of.clone(), &mut input.at(argument.octets.start))
+    }
+
+    /// As [`Body::sent`], as a Rust value of the argument's type.
+    pub(super) fn sent_as<T: Decode + Typed>(&self, index: usize, binder: &dyn Binder) -> Result<T, SystemException> {
+        let argument = self.argument(index)?;
+        argument.must_be(index, &T::type_code())?;
+        let input = Decoder::new(&self.block[..self.len], own_wire()).with_binder(binder);
+        Ok(T::decode(&mut input.at(argument.octets.start))?)
+    }
+}
+
+fn is_same(a: Option<Maker>, b: Option<Maker>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if std::ptr::fn_addr_eq(a, b))
+}
+
+impl Argument {
+    /// BAD_PARAM unless values of the type are values of this argument.
+    pub(super) fn must_be(&self, index: usize, found: &TypeCode) -> Result<(), SystemException> {
+        if self.of.equivalent(found) {
+            return Ok(());
+        }
+        Err(bad_param().with_detail(|| format!("argument {index} is of type `{}`, not `{found}`", self.of)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A value whose place decides how it is padded.
+    #[derive(Clone, Debug)]
+    enum Value {
+        Octet(u8),
+        Long(i32),
+        Double(f64),
+        Text(String),
+        Mixed(Vec<(u8, String)>),
+        Long64(Vec<i64>),
+        Any(String),
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            any::<u8>().prop_map(Value::Octet),
+            any::<i32>().prop_map(Value::Long),
+            any::<f64>().prop_filter("NaN", |it| !it.is_nan()).prop_map(Value::Double),
+            "[a-z\u{e9}\u{20ac}]{0,9}".prop_map(Value::Text),
+            proptest::collection::vec((any::<u8>(), "[a-z]{0,5}"), 0..3).prop_map(Value::Mixed),
+            proptest::collection::vec(any::<i64>(), 0..400).prop_map(Value::Long64),
+            "[a-z]{0,9}".prop_map(Value::Any),
+        ]
+    }
+
+    fn pair() -> TypeCode {
+        let members = [("a", TypeCode::OCTET), ("b", TypeCode::STRING)];
+        TypeCode::structure("IDL:Pair:1.0", "Pair", &members).unwrap()
+    }
+
+    impl Value {
+        fn any(&self) -> Any {
+            match self {
+                Self::Octet(value) => Any::new(value),
+                Self::Long(value) => Any::new(value),
+                Self::Double(value) => Any::new(value),
+                Self::Text(value) => Any::new(value),
+                Self::Mixed(values) => Any::write(TypeCode::sequence(&pair(), 0).unwrap(), |out| {
+                    out.len(values.len())?;
+                    values.iter().try_for_each(|(a, b)| {
+                        out.u8(*a);
+                        out.short_str(b)
+                    })
+                }),
+                Self::Long64(values) => Any::new(values),
+                Self::Any(text) => Any::new(&Any::new(text).unwrap()),
+            }
+            .unwrap()
+        }
+    }
+
+    fn body(values: &[Any]) -> Body {
+        let mut body = Body::new();
+        for value in values {
+            body.push_any(Cow::Borrowed(""), ArgMode::InOut, value).unwrap();
+        }
+        body
+    }
+
+    fn written(body: &Body, wire: Wire) -> Vec<u8> {
+        let mut out = Encoder::new(wire);
+        out.u64(0);
+        body.write(&mut out).unwrap();
+        out.to_vec()
+    }
+
+    /// What the values are, written one after the other.
+    fn expected(values: &[Any], wire: Wire) -> Vec<u8> {
+        let mut out = Encoder::new(wire);
+        out.u64(0);
+        values.iter().try_for_each(|value| value.write_value(&mut out)).unwrap();
+        out.to_vec()
+    }
+
+    proptest! {
+        #[test]
+        fn replacing_values_is_as_good_as_beginning_anew(
+            first in proptest::collection::vec(value(), 1..6),
+            later in proptest::collection::vec((any::<prop::sample::Index>(), value()), 0..12),
+            little: bool,
+        ) {
+            let mut values: Vec<Any> = first.iter().map(Value::any).collect();
+            let mut body = body(&values);
+            for (index, value) in later {
+                let index = index.index(values.len());
+                let (old, new) = (&values[index], value.any());
+                let replaced = body.set_any(index, &new);
+                if old.type_code().equivalent(new.type_code()) {
+                    replaced.unwrap();
+                    values[index] = new;
+                } else {
+                    prop_assert!(replaced.is_err());
+                }
+            }
+            let order = if little { ByteOrder::Little } else { ByteOrder::Big };
+            let wire = Wire { order, ..own_wire() };
+            prop_assert_eq!(written(&body, wire), expected(&values, wire));
+            for (index, value) in values.iter().enumerate() {
+                prop_assert_eq!(&body.sent(index, &NoBinder).unwrap(), value);
+            }
+        }
+    }
+
+    /// There are no references among the values.
+    #[derive(Debug)]
+    struct NoBinder;
+
+    impl Binder for NoBinder {
+        fn bind(&self, _: spandrel_cdr::Ior) -> Result<Arc<dyn std::any::Any + Send + Sync>, CdrError> {
+            unreachable!("there are none")
+        }
+
+        fn share(&self) -> Arc<dyn Binder> {
+            Arc::new(Self)
+        }
+    }
+
+    #[test]
+    fn arguments_that_come_again_keep_their_types() {
+        let mut body = Body::new();
+        for round in 0..3 {
+            body.clear();
+            body.push(Cow::Borrowed(""), ArgMode::In, &vec![round; 3]).unwrap();
+            body.push_out(Cow::Borrowed("o"), TypeCode::SHORT);
+            body.push(Cow::Borrowed(""), ArgMode::In, &[1_u8, 2]).unwrap();
+            assert_eq!(body.arguments().len(), 3);
+            assert!(body.arguments()[0].of.equivalent(&Vec::<i32>::type_code()));
+            assert!(body.set(1, &1_i16).is_err());
+            body.set(0, &vec![4, 5, 6, 7]).unwrap();
+            assert_eq!(body.sent_as::<[u8; 2]>(2, &NoBinder).unwrap(), [1, 2]);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a dynamic invocation ends in instead of results.
+
+use std::fmt;
+
+use spandrel_cdr::{Any, Decode, Typed};
+use spandrel_giop::SystemException;
+
+/// An exception that the operation raised, with its members in an `Any`: IDL `CORBA::UnknownUserException`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnknownUserException {
+    /// The exception; its type is one of those that the request lists.
+    pub exception: Any,
+}
+
+impl UnknownUserException {
+    /// Its repository id.
+    #[must_use]
+    pub fn repository_id(&self) -> &str {
+        self.exception.type_code().id().unwrap_or_default()
+    }
+
+    /// The exception as a Rust value, if it is this one.
+    #[must_use]
+    pub fn extract<X: Decode + Typed>(&self) -> Option<X> {
+        self.exception.extract().ok()
+    }
+}
+
+impl fmt::Display for UnknownUserException {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the operation raised `{}`", self.repository_id())
+    }
+}
+
+impl std::error::Error for UnknownUserException {}
+
+/// Why a dynamic invocation has no results.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The operation raised one of the exceptions that the request lists.
+    #[error(transparent)]
+    Raised(#[from] UnknownUserException),
+    /// Everything else.
+    #[error(transparent)]
+    System(#[from] SystemException),
+}
+
+impl RequestError {
+    /// The exception that the operation raised as a Rust value, if it is this one.
+    #[must_use]
+    pub fn extract<X: Decode + Typed>(&self) -> Option<X> {
+        match self {
+            Self::Raised(raised) => raised.extract(),
+            Self::System(_) => None,
+        }
+    }
+}
+
+impl From<spandrel_cdr::CdrError> for RequestError {
+    /// A value that cannot be written or read.
+    fn from(error: spandrel_cdr::CdrError) -> Self {
+        Self::System(error.into())
+    }
+}

@@ -1,0 +1,16 @@
+//! The dynamic invocation interface: requests that are made at run time, without a stub (CORBA 3.3 Part 1, clause 11).
+
+mod body;
+#[cfg(feature = "asynchronous")]
+mod deferred;
+mod exception;
+#[cfg(feature = "asynchronous")]
+mod multiple;
+mod request;
+mod results;
+
+pub use exception::{RequestError, UnknownUserException};
+#[cfg(feature = "asynchronous")]
+pub use multiple::{MultipleRequests, Responses};
+pub use request::{CreateRequest, Request};
+pub use results::Results;

@@ -1,0 +1,467 @@
+//! A request made at run time.
+
+use std::{borrow::Cow, cell::Cell};
+
+use spandrel_cdr::{Any, CdrError, Decode, Encode, Encoder, TypeCode, Typed};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::{Answer, Context, Interface, ObjectRef};
+
+#[cfg(feature = "asynchronous")]
+use super::deferred::Pending;
+use super::{
+    RequestError, Results, UnknownUserException,
+    body::{Body, Maker},
+};
+use crate::{
+    ArgMode, NamedValue, NvList,
+    named::{bad_param, no_argument},
+};
+
+/// Makes requests for objects of any type: IDL `Object::create_request`.
+pub trait CreateRequest {
+    /// A request for this operation, without arguments. That of an attribute is `_get_` or `_set_` and its name.
+    fn request(&self, operation: impl Into<Cow<'static, str>>) -> Request;
+}
+
+impl<I: Interface> CreateRequest for I {
+    fn request(&self, operation: impl Into<Cow<'static, str>>) -> Request {
+        Request::new(self.as_object(), operation)
+    }
+}
+
+/// An invocation that is put together at run time: IDL `CORBA::Request`.
+///
+/// ```no_run
+/// use spandrel_cdr::TypeCode;
+/// use spandrel_dynamic::CreateRequest;
+/// # fn example(account: &spandrel_orb::ObjectRef) -> Result<(), spandrel_dynamic::RequestError> {
+/// let mut request = account.request("deposit");
+/// request.add_in_arg(&100_i64)?.add_in_arg("from Ada")?.set_return_type(TypeCode::LONGLONG);
+/// request.invoke()?;
+/// let balance: i64 = request.return_value()?;
+///
+/// // The same once more, with another amount; nothing is allocated for it.
+/// request.set_argument(0, &50_i64)?;
+/// request.invoke()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Arguments are marshaled when they are added, and sent from there. A request can be sent again and again, which the standard
+/// does not promise; what it got back is forgotten when it is sent again. `inout` arguments are sent as they were given, each
+/// time.
+#[derive(Debug)]
+pub struct Request {
+    pub(super) target: ObjectRef,
+    pub(super) operation: Cow<'static, str>,
+    body: Body,
+    return_type: TypeCode,
+    /// The Rust type that the return value was asked for as, and which it therefore has.
+    return_maker: Cell<Option<Maker>>,
+    exceptions: Vec<TypeCode>,
+    context: Option<(Context, Vec<String>)>,
+    pub(super) state: State,
+    /// Its answer was, or will be, asked for later.
+    #[cfg(feature = "asynchronous")]
+    pub(super) was_deferred: bool,
+}
+
+/// What has become of it.
+#[derive(Debug)]
+pub(super) enum State {
+    /// It has not been sent, or nothing comes back.
+    Idle,
+    #[cfg(feature = "asynchronous")]
+    Pending(Pending),
+    Answered(Answer),
+    /// It was sent, and got no results.
+    Failed,
+}
+
+impl Request {
+    /// A request for this operation of an object, without arguments.
+    pub fn new(target: &ObjectRef, operation: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            target: target.clone(),
+            operation: operation.into(),
+            body: Body::new(),
+            return_type: TypeCode::VOID,
+            return_maker: Cell::new(None),
+            exceptions: Vec::new(),
+            context: None,
+            state: State::Idle,
+            #[cfg(feature = "asynchronous")]
+            was_deferred: false,
+        }
+    }
+
+    /// A request with these arguments (`create_request` with a list).
+    ///
+    /// # Errors
+    /// BAD_PARAM for an argument that is sent and has no value; a value that the wire cannot say.
+    pub fn with_arguments(
+        target: &ObjectRef,
+        operation: impl Into<Cow<'static, str>>,
+        arguments: &NvList,
+    ) -> Result<Self, SystemException> {
+        let mut request = Self::new(target, operation);
+        for argument in arguments {
+            request.add_arg(argument)?;
+        }
+        Ok(request)
+    }
+
+    /// The object that it is for.
+    #[must_use]
+    pub fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
+    /// Sends it to another object from now on.
+    pub fn set_target(&mut self, target: &ObjectRef) -> &mut Self {
+        self.target = target.clone();
+        self
+    }
+
+    /// The operation's name.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.operation
+    }
+
+    /// Forgets the arguments and what came back, for a call with others; keeps the operation, its return type, its exceptions and
+    /// its contexts, and all memory. A reply that has not come is abandoned.
+    pub fn reset(&mut self) -> &mut Self {
+        self.body.clear();
+        self.state = State::Idle;
+        self
+    }
+
+    /// As [`Request::reset`], for another operation: its return type is `void`, and it has no exceptions and no contexts.
+    pub fn reset_for(&mut self, operation: impl Into<Cow<'static, str>>) -> &mut Self {
+        self.operation = operation.into();
+        self.exceptions.clear();
+        self.context = None;
+        self.set_return_type(TypeCode::VOID).reset()
+    }
+
+    /// Adds an `in` argument.
+    ///
+    /// # Errors
+    /// A value that the wire cannot say, such as a string with NUL in it.
+    pub fn add_in_arg<T: Encode + Typed + ?Sized>(&mut self, value: &T) -> Result<&mut Self, SystemException> {
+        self.add_in_arg_named("", value)
+    }
+
+    /// Adds an `inout` argument.
+    ///
+    /// # Errors
+    /// As [`Request::add_in_arg`].
+    pub fn add_inout_arg<T: Encode + Typed + ?Sized>(&mut self, value: &T) -> Result<&mut Self, SystemException> {
+        self.add_inout_arg_named("", value)
+    }
+
+    /// Adds an `out` argument of this type.
+    pub fn add_out_arg(&mut self, type_code: TypeCode) -> &mut Self {
+        self.add_out_arg_named("", type_code)
+    }
+
+    /// Adds an `in` argument with a name, for people: on the wire there are none.
+    ///
+    /// # Errors
+    /// As [`Request::add_in_arg`].
+    pub fn add_in_arg_named<T: Encode + Typed + ?Sized>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: &T,
+    ) -> Result<&mut Self, SystemException> {
+        self.body.push(name.into(), ArgMode::In, value)?;
+        Ok(self)
+    }
+
+    /// Adds an `inout` argument with a name.
+    ///
+    /// # Errors
+    /// As [`Request::add_in_arg`].
+    pub fn add_inout_arg_named<T: Encode + Typed + ?Sized>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: &T,
+    ) -> Result<&mut Self, SystemException> {
+        self.body.push(name.into(), ArgMode::InOut, value)?;
+        Ok(self)
+    }
+
+    /// Adds an `out` argument with a name.
+    pub fn add_out_arg_named(&mut self, name: impl Into<Cow<'static, str>>, type_code: TypeCode) -> &mut Self {
+        self.body.push_out(name.into(), type_code);
+        self
+    }
+
+    /// Adds an argument of the type that its value has (`add_arg`). An argument of IDL type `any` is one whose value is an `Any`.
+    ///
+    /// # Errors
+    /// BAD_PARAM for one that is sent and has no value; a value that the wire cannot say.
+    pub fn add_arg(&mut self, argument: &NamedValue) -> Result<&mut Self, SystemException> {
+        let name = argument.name.clone();
+        match &argument.value {
+            Some(value) if argument.mode.is_sent() => self.body.push_any(name, argument.mode, value)?,
+            None if argument.mode.is_sent() => {
+                let label = argument.label(self.body.arguments().len());
+                return Err(
+                    bad_param().with_detail(|| format!("{label} is `{}` and has no value", argument.mode.keyword()))
+                );
+            }
+            _ => self.body.push_out(name, argument.type_code.clone()),
+        }
+        Ok(self)
+    }
+
+    /// Gives an `in` or `inout` argument another value of its type.
+    ///
+    /// # Errors
+    /// BAD_PARAM if there is no such argument, if it is of another type, or if it is `out`; a value that the wire cannot say. The
+    /// old value stays then.
+    pub fn set_argument<T: Encode + Typed + ?Sized>(
+        &mut self,
+        index: usize,
+        value: &T,
+    ) -> Result<&mut Self, SystemException> {
+        self.body.set(index, value)?;
+        Ok(self)
+    }
+
+    /// As [`Request::set_argument`], with a value in an [`Any`].
+    ///
+    /// # Errors
+    /// As [`Request::set_argument`].
+    pub fn set_argument_any(&mut self, index: usize, value: &Any) -> Result<&mut Self, SystemException> {
+        self.body.set_any(index, value)?;
+        Ok(self)
+    }
+
+    /// Says of what type the return value is; `void` unless it is said.
+    pub fn set_return_type(&mut self, type_code: TypeCode) -> &mut Self {
+        self.return_type = type_code;
+        self.return_maker.set(None);
+        self
+    }
+
+    /// The type of the return value.
+    #[must_use]
+    pub fn return_type(&self) -> &TypeCode {
+        &self.return_type
+    }
+
+    /// Adds an exception that the operation may raise (`exceptions`). One that is not listed arrives as UNKNOWN.
+    pub fn add_exception(&mut self, type_code: TypeCode) -> &mut Self {
+        self.exceptions.push(type_code);
+        self
+    }
+
+    /// Sends those properties of the context that the names say, which the operation's `context` clause lists (`ctx`, `contexts`).
+    pub fn set_context<N: Into<String>>(&mut self, context: &Context, names: impl IntoIterator<Item = N>) -> &mut Self {
+        self.context = Some((context.clone(), names.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    pub(super) fn write<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        write(&self.body, self.context.as_ref(), out)
+    }
+
+    /// Sends it and waits for the answer.
+    ///
+    /// # Errors
+    /// [`RequestError::Raised`] for an exception that is listed, and the system exception that ended the call; BAD_INV_ORDER if it
+    /// was sent before and is still to be answered.
+    pub fn invoke(&mut self) -> Result<(), RequestError> {
+        self.begin()?;
+        let answer = self.target.ask_for_answer(&self.operation, &|out| self.write(out))?;
+        self.accept(answer)
+    }
+
+    /// Sends it, and awaits no answer: returns once the transport has taken it.
+    ///
+    /// # Errors
+    /// The system exception that kept it from being sent; BAD_INV_ORDER if it was sent before and is still to be answered.
+    pub fn send_oneway(&mut self) -> Result<(), SystemException> {
+        self.begin()?;
+        self.target.send_oneway(&self.operation, |out| self.write(out))
+    }
+
+    /// Forgets the old answer: the connection will receive into the block that it lies in.
+    fn begin(&mut self) -> Result<(), SystemException> {
+        self.check_not_pending()?;
+        self.state = State::Failed;
+        #[cfg(feature = "asynchronous")]
+        {
+            self.was_deferred = false;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_not_pending(&self) -> Result<(), SystemException> {
+        #[cfg(feature = "asynchronous")]
+        if matches!(self.state, State::Pending(_)) {
+            return Err(bad_inv_order(minor::REQUEST_ALREADY_SENT));
+        }
+        Ok(())
+    }
+
+    /// Keeps what came back.
+    pub(super) fn accept(&mut self, answer: Answer) -> Result<(), RequestError> {
+        if answer.is_exception() {
+            self.state = State::Failed;
+            return Err(self.raised(&answer));
+        }
+        self.state = State::Answered(answer);
+        Ok(())
+    }
+
+    #[cold]
+    fn raised(&self, answer: &Answer) -> RequestError {
+        let unreadable = |error| {
+            let detail = || format!("the exception that `{}` raised cannot be read", self.operation);
+            SystemException::from(error).with_completed(CompletionStatus::Yes).with_detail(detail).into()
+        };
+        let id = match answer.body().str() {
+            Ok(id) => id.into_owned(),
+            Err(error) => return unreadable(error),
+        };
+        match self.exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id)) {
+            // Its id stands before its members, as within an `Any`.
+            Some(of) => match Any::read(of.clone(), &mut answer.body()) {
+                Ok(exception) => UnknownUserException { exception }.into(),
+                Err(error) => unreadable(error),
+            },
+            None => SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
+                .with_detail(|| format!("`{}` raised `{id}`, which the request does not list", self.operation))
+                .into(),
+        }
+    }
+
+    /// What came back.
+    fn answer(&self) -> Result<&Answer, SystemException> {
+        match &self.state {
+            State::Answered(answer) => Ok(answer),
+            State::Failed => Err(SystemException::bad_inv_order(minor::RESULT_ALREADY_RECEIVED, CompletionStatus::No)
+                .with_detail("the request got no results")),
+            _ => Err(bad_inv_order(minor::REQUEST_NOT_SENT)),
+        }
+    }
+
+    /// What came back, to be read in its order: the return value, then the `inout` and `out` arguments.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if nothing came back.
+    pub fn results(&self) -> Result<Results<'_>, SystemException> {
+        let input = self.answer()?.body();
+        Ok(Results::new(input, &self.return_type, self.body.arguments(), &self.operation))
+    }
+
+    /// The return value as a Rust value.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if nothing came back; BAD_PARAM if it is of another type; MARSHAL if what came is no such value.
+    pub fn return_value<T: Decode + Typed>(&self) -> Result<T, SystemException> {
+        let mut results = self.results()?;
+        let maker: Maker = T::type_code;
+        if !self.return_maker.get().is_some_and(|known| std::ptr::fn_addr_eq(known, maker)) {
+            results.check(&self.return_type, &T::type_code())?;
+            self.return_maker.set(Some(maker));
+        }
+        results.decode()
+    }
+
+    /// The return value with its type; of type `void` if there is none.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if nothing came back; MARSHAL if what came is no such value.
+    pub fn return_any(&self) -> Result<Any, SystemException> {
+        if self.return_type.kind() == spandrel_cdr::TcKind::Void {
+            self.answer()?;
+            return Ok(Any::write(TypeCode::VOID, |_| Ok(()))?);
+        }
+        self.results()?.take_any()
+    }
+
+    /// The value of an argument as a Rust value: what came back, of one that comes back.
+    ///
+    /// # Errors
+    /// As [`Request::return_value`]; BAD_PARAM if there is no such argument.
+    pub fn argument<T: Decode + Typed>(&self, index: usize) -> Result<T, SystemException> {
+        match self.returned(index)? {
+            Some(mut results) => results.take(),
+            None => self.body.sent_as(index, self.target.orb()),
+        }
+    }
+
+    /// As [`Request::argument`], with its type.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if nothing came back; BAD_PARAM if there is no such argument; MARSHAL if what came is no such value.
+    pub fn argument_any(&self, index: usize) -> Result<Any, SystemException> {
+        match self.returned(index)? {
+            Some(mut results) => results.take_any(),
+            None => Ok(self.body.sent(index, self.target.orb())?),
+        }
+    }
+
+    /// What came back from this argument on; nothing if it does not come back.
+    fn returned(&self, index: usize) -> Result<Option<Results<'_>>, SystemException> {
+        let arguments = self.body.arguments();
+        let argument = arguments.get(index).ok_or_else(|| no_argument(index, arguments.len()))?;
+        if !argument.mode.is_returned() {
+            return Ok(None);
+        }
+        let mut results = self.results()?;
+        if self.return_type.kind() != spandrel_cdr::TcKind::Void {
+            results.skip()?;
+        }
+        let before = arguments[..index].iter().filter(|argument| argument.mode.is_returned()).count();
+        for _ in 0..before {
+            results.skip()?;
+        }
+        Ok(Some(results))
+    }
+
+    /// All arguments (`arguments`): what is sent and, once it has come, what came back.
+    ///
+    /// # Errors
+    /// MARSHAL if what came back is no such value.
+    pub fn arguments(&self) -> Result<NvList, SystemException> {
+        let has_come = matches!(self.state, State::Answered(_));
+        let arguments = self.body.arguments().iter().enumerate();
+        arguments
+            .map(|(index, argument)| {
+                let (name, mode) = (argument.name.clone(), argument.mode);
+                let value = match mode {
+                    ArgMode::In => self.argument_any(index)?,
+                    _ if has_come => self.argument_any(index)?,
+                    ArgMode::InOut => self.body.sent(index, self.target.orb())?,
+                    ArgMode::Out => return Ok(NamedValue::of_type(name, mode, argument.of.clone())),
+                };
+                Ok(NamedValue::new(name, mode, value))
+            })
+            .collect()
+    }
+}
+
+pub(super) fn bad_inv_order(minor: u32) -> SystemException {
+    SystemException::bad_inv_order(minor, CompletionStatus::No)
+}
+
+fn write<'a>(
+    body: &'a Body,
+    context: Option<&'a (Context, Vec<String>)>,
+    out: &mut Encoder<'a>,
+) -> Result<(), CdrError> {
+    body.write(out)?;
+    match context {
+        Some((context, names)) => {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            context.encode_named(&names, out)
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,92 @@
+//! What a request got back, read one by one.
+
+use spandrel_cdr::{Any, CdrError, Decode, Decoder, TcKind, TypeCode, Typed, walk};
+use spandrel_giop::{CompletionStatus, SystemException};
+
+use super::body::Argument;
+
+/// What a reply gives back, in its order: the return value unless that is `void`, then the `inout` and `out` arguments.
+///
+/// Reading them in this order passes over each once, and is what costs least.
+#[derive(Debug)]
+pub struct Results<'r> {
+    input: Decoder<'r>,
+    return_type: Option<&'r TypeCode>,
+    arguments: std::slice::Iter<'r, Argument>,
+    operation: &'r str,
+}
+
+impl<'r> Results<'r> {
+    pub(super) fn new(
+        input: Decoder<'r>,
+        return_type: &'r TypeCode,
+        arguments: &'r [Argument],
+        operation: &'r str,
+    ) -> Self {
+        let return_type = Some(return_type).filter(|of| of.kind() != TcKind::Void);
+        Self { input, return_type, arguments: arguments.iter(), operation }
+    }
+
+    /// The type of the next one; none after the last.
+    fn next_type(&mut self) -> Option<&'r TypeCode> {
+        if let Some(of) = self.return_type.take() {
+            return Some(of);
+        }
+        self.arguments.by_ref().find(|argument| argument.mode.is_returned()).map(|argument| &argument.of)
+    }
+
+    fn expect(&mut self) -> Result<&'r TypeCode, SystemException> {
+        let operation = self.operation;
+        self.next_type().ok_or_else(|| {
+            SystemException::bad_param(0, CompletionStatus::Yes)
+                .with_detail(|| format!("`{operation}` gives back no more than was read already"))
+        })
+    }
+
+    /// The next one as a Rust value.
+    ///
+    /// # Errors
+    /// BAD_PARAM if it is of another type, or if there are no more; MARSHAL if what came is no such value.
+    pub fn take<T: Decode + Typed>(&mut self) -> Result<T, SystemException> {
+        let of = self.expect()?;
+        self.check(of, &T::type_code())?;
+        self.decode()
+    }
+
+    /// As [`Results::take`], of a type that has been checked.
+    pub(super) fn decode<T: Decode>(&mut self) -> Result<T, SystemException> {
+        T::decode(&mut self.input).map_err(|error| self.unreadable(error))
+    }
+
+    /// The next one with its type.
+    ///
+    /// # Errors
+    /// BAD_PARAM if there are no more; MARSHAL if what came is no such value.
+    pub fn take_any(&mut self) -> Result<Any, SystemException> {
+        let of = self.expect()?;
+        Any::read(of.clone(), &mut self.input).map_err(|error| self.unreadable(error))
+    }
+
+    /// Passes over the next one.
+    ///
+    /// # Errors
+    /// BAD_PARAM if there are no more; MARSHAL if what came is no such value.
+    pub fn skip(&mut self) -> Result<(), SystemException> {
+        let of = self.expect()?;
+        walk::skip(of, &mut self.input).map_err(|error| self.unreadable(error))
+    }
+
+    pub(super) fn check(&self, of: &TypeCode, wanted: &TypeCode) -> Result<(), SystemException> {
+        if of.equivalent(wanted) {
+            return Ok(());
+        }
+        let detail = || format!("what `{}` gives back here is of type `{of}`, not `{wanted}`", self.operation);
+        Err(SystemException::bad_param(0, CompletionStatus::Yes).with_detail(detail))
+    }
+
+    fn unreadable(&self, error: CdrError) -> SystemException {
+        SystemException::from(error)
+            .with_completed(CompletionStatus::Yes)
+            .with_detail(|| format!("the reply to `{}` cannot be read", self.operation))
+    }
+}

@@ -1,0 +1,208 @@
+//! Named values and lists of them: what requests are made of where nobody has generated code (CORBA 3.3 Part 1, 11.5).
+
+use std::borrow::Cow;
+
+use spandrel_cdr::{Any, Encode, TypeCode, Typed};
+use spandrel_giop::{CompletionStatus, SystemException};
+
+/// Which way a parameter goes: the flags `ARG_IN`, `ARG_OUT` and `ARG_INOUT`, with their numbers.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[repr(u32)]
+pub enum ArgMode {
+    /// To the object.
+    In = 1,
+    /// Back from it.
+    Out = 2,
+    /// Both.
+    InOut = 3,
+}
+
+impl ArgMode {
+    /// True if a request carries a value of it.
+    #[must_use]
+    pub fn is_sent(self) -> bool {
+        self != Self::Out
+    }
+
+    /// True if a reply carries a value of it.
+    #[must_use]
+    pub fn is_returned(self) -> bool {
+        self != Self::In
+    }
+
+    /// How IDL writes it.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Out => "out",
+            Self::InOut => "inout",
+        }
+    }
+}
+
+/// An argument: IDL `CORBA::NamedValue`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedValue {
+    /// The parameter's name; requests are not told apart by it, people are.
+    pub name: Cow<'static, str>,
+    /// Its type, which its value is equivalent to.
+    pub type_code: TypeCode,
+    /// Its value; none before one is given, or has come.
+    pub value: Option<Any>,
+    /// Which way it goes (`arg_modes`).
+    pub mode: ArgMode,
+}
+
+/// Arguments in the order of the parameters: IDL `CORBA::NVList`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NvList {
+    items: Vec<NamedValue>,
+}
+
+impl NamedValue {
+    /// A named argument.
+    pub fn new(name: impl Into<Cow<'static, str>>, mode: ArgMode, value: Any) -> Self {
+        Self { name: name.into(), type_code: value.type_code().clone(), value: Some(value), mode }
+    }
+
+    /// A parameter of this type that has no value yet.
+    pub fn of_type(name: impl Into<Cow<'static, str>>, mode: ArgMode, type_code: TypeCode) -> Self {
+        Self { name: name.into(), type_code, value: None, mode }
+    }
+
+    /// What it is called in errors: its place, and its name if it has one.
+    pub(crate) fn label(&self, index: usize) -> String {
+        if self.name.is_empty() { format!("argument {index}") } else { format!("argument {index} (`{}`)", self.name) }
+    }
+}
+
+impl NvList {
+    /// A list of nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an argument (`add_value`).
+    pub fn add(&mut self, item: NamedValue) -> &mut Self {
+        self.items.push(item);
+        self
+    }
+
+    /// Adds an argument that is sent, as a copy of a Rust value.
+    ///
+    /// # Errors
+    /// A value that has no CDR form.
+    pub fn add_in<T: Encode + Typed + ?Sized>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: &T,
+    ) -> Result<&mut Self, SystemException> {
+        let value = Any::new(value)?;
+        Ok(self.add(NamedValue::new(name, ArgMode::In, value)))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The arguments in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, NamedValue> {
+        self.items.iter()
+    }
+
+    /// The arguments in order, to be changed.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, NamedValue> {
+        self.items.iter_mut()
+    }
+
+    /// The argument at this place, or none.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&NamedValue> {
+        self.items.get(index)
+    }
+
+    /// The argument with this name, or none.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&NamedValue> {
+        self.items.iter().find(|item| item.name == name)
+    }
+
+    /// Takes the value of the argument at this place as a Rust value.
+    ///
+    /// # Errors
+    /// BAD_PARAM if there is no such argument, or if it is of another type.
+    pub fn extract<T: spandrel_cdr::Decode + Typed>(&self, index: usize) -> Result<T, SystemException> {
+        let item = self.get(index).ok_or_else(|| no_argument(index, self.len()))?;
+        let Some(value) = &item.value else {
+            return Err(bad_param().with_detail(|| format!("{} has no value", item.label(index))));
+        };
+        value
+            .extract()
+            .map_err(|error| bad_param().with_detail(|| format!("{}: {error}", item.label(index))).with_source(error))
+    }
+
+    /// Gives the argument at this place another value of its type.
+    ///
+    /// # Errors
+    /// BAD_PARAM if there is no such argument, or if it is of another type; a value that has no CDR form.
+    pub fn set<T: Encode + Typed + ?Sized>(&mut self, index: usize, value: &T) -> Result<(), SystemException> {
+        self.set_any(index, &Any::new(value)?)
+    }
+
+    /// As [`NvList::set`], with a value in an [`Any`].
+    ///
+    /// # Errors
+    /// BAD_PARAM if there is no such argument, or if it is of another type.
+    pub fn set_any(&mut self, index: usize, value: &Any) -> Result<(), SystemException> {
+        let len = self.len();
+        let item = self.items.get_mut(index).ok_or_else(|| no_argument(index, len))?;
+        let retyped = value.retyped(item.type_code.clone());
+        item.value = Some(retyped.map_err(|_| {
+            let (of, found) = (&item.type_code, value.type_code());
+            bad_param().with_detail(|| format!("{} is of type `{of}`, not `{found}`", item.label(index)))
+        })?);
+        Ok(())
+    }
+}
+
+impl FromIterator<NamedValue> for NvList {
+    fn from_iter<I: IntoIterator<Item = NamedValue>>(items: I) -> Self {
+        Self { items: items.into_iter().collect() }
+    }
+}
+
+impl IntoIterator for NvList {
+    type Item = NamedValue;
+    type IntoIter = std::vec::IntoIter<NamedValue>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
+    }
+}
+
+impl<'l> IntoIterator for &'l NvList {
+    type Item = &'l NamedValue;
+    type IntoIter = std::slice::Iter<'l, NamedValue>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+pub(crate) fn bad_param() -> SystemException {
+    SystemException::bad_param(0, CompletionStatus::No)
+}
+
+pub(crate) fn no_argument(index: usize, len: usize) -> SystemException {
+    bad_param().with_detail(|| format!("there is no argument {index} among {len}"))
+}

@@ -1,0 +1,314 @@
+//! Requests that are put together at run time, to servants of every kind.
+
+use spandrel::{
+    Any, ByteOrder, CompletionStatus, GiopVersion, Orb, OrbBuilder, SystemExceptionKind, TypeCode, Typed,
+    dynamic::{ArgMode, CreateRequest, MultipleRequests, NamedValue, NvList, Request, RequestError},
+    minor,
+};
+use spandrel_orb_tests::{
+    Server,
+    probe::{Refused, Target},
+    support::{block_on, in_background},
+};
+
+const VERSIONS: [GiopVersion; 3] = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2];
+const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
+
+/// Runs a test with every way in which a client may write.
+fn in_every_form(test: impl Fn(&Server, Target)) {
+    let server = Server::start();
+    for version in VERSIONS {
+        for order in ORDERS {
+            let builder: OrbBuilder = Orb::builder().giop_version(version).byte_order(order);
+            test(&server, server.client_with(builder));
+        }
+    }
+}
+
+fn system(error: RequestError) -> spandrel::SystemException {
+    match error {
+        RequestError::System(exception) => exception,
+        other => panic!("{other}"),
+    }
+}
+
+fn addition(target: &Target, a: i32, b: i32) -> Request {
+    let mut request = target.request("add");
+    request.add_in_arg(&a).unwrap().add_in_arg(&b).unwrap().set_return_type(TypeCode::LONG);
+    request
+}
+
+#[test]
+fn results_come_back() {
+    in_every_form(|_, target| {
+        let mut ping = target.request("ping");
+        ping.invoke().unwrap();
+        assert_eq!(ping.return_any().unwrap().type_code(), &TypeCode::VOID);
+        let mut add = addition(&target, 40, 2);
+        add.invoke().unwrap();
+        assert_eq!(add.return_value::<i32>().unwrap(), 42);
+        assert_eq!(add.return_any().unwrap(), Any::new(&42_i32).unwrap());
+        let mut echo = target.request("echo");
+        echo.add_in_arg("caf\u{e9} \u{ff}").unwrap().set_return_type(TypeCode::STRING);
+        echo.invoke().unwrap();
+        assert_eq!(echo.return_value::<String>().unwrap(), "caf\u{e9} \u{ff}");
+    });
+}
+
+#[test]
+fn long_values_arrive_whole() {
+    in_every_form(|_, target| {
+        for len in [0, 1, 300, 100_000] {
+            let doubles: Vec<f64> = (0..len).map(f64::from).collect();
+            let mut request = target.request("echo_doubles");
+            request.add_in_arg(&doubles).unwrap().set_return_type(Vec::<f64>::type_code());
+            request.invoke().unwrap();
+            assert_eq!(request.return_value::<Vec<f64>>().unwrap(), doubles);
+        }
+    });
+}
+
+#[test]
+fn references_travel_as_values() {
+    in_every_form(|_, target| {
+        let mut request = target.request("same");
+        let of = Option::<Target>::type_code();
+        request.add_in_arg(&Some(target.clone())).unwrap().set_return_type(of);
+        request.invoke().unwrap();
+        assert_eq!(request.return_value::<Option<Target>>().unwrap(), Some(target.clone()));
+        assert_eq!(request.argument::<Option<Target>>(0).unwrap(), Some(target.clone()));
+        request.set_argument(0, &None::<Target>).unwrap();
+        request.invoke().unwrap();
+        assert_eq!(request.return_value::<Option<Target>>().unwrap(), None);
+    });
+}
+
+#[test]
+fn exceptions_are_what_the_request_lists() {
+    in_every_form(|_, target| {
+        let mut request = target.request("refuse");
+        request.add_in_arg(&7_i32).unwrap();
+        let unlisted = system(request.invoke().unwrap_err());
+        assert_eq!(unlisted.kind(), SystemExceptionKind::Unknown);
+        assert_eq!((unlisted.minor(), unlisted.completed()), (minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes));
+        request.add_exception(Refused::type_code());
+        let raised = request.invoke().unwrap_err();
+        let refused = Refused { why: "because of 7".into(), code: 7 };
+        assert_eq!(raised.extract::<Refused>(), Some(refused));
+        assert!(raised.to_string().contains("IDL:Probe/Refused:1.0"), "{raised}");
+        // It got no results; the next one may.
+        assert_eq!(request.return_any().unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
+        request.set_argument(0, &0_i32).unwrap().invoke().unwrap();
+        request.return_any().unwrap();
+
+        let mut fail = target.request("fail");
+        fail.add_in_arg(&0x1234_u32).unwrap();
+        let failed = system(fail.invoke().unwrap_err());
+        assert_eq!((failed.kind(), failed.minor()), (SystemExceptionKind::BadParam, 0x1234));
+        let unknown = system(target.request("nothing_of_the_sort").invoke().unwrap_err());
+        assert_eq!((unknown.kind(), unknown.minor()), (SystemExceptionKind::BadOperation, minor::UNKNOWN_OPERATION));
+    });
+}
+
+#[test]
+fn every_object_has_some_operations() {
+    let server = Server::start();
+    let target = server.client();
+    let mut request = target.request("_is_a");
+    request.add_in_arg("IDL:Probe/Target:1.0").unwrap().set_return_type(TypeCode::BOOLEAN);
+    request.invoke().unwrap();
+    assert!(request.return_value::<bool>().unwrap());
+    request.set_argument(0, "IDL:Probe/Other:1.0").unwrap().invoke().unwrap();
+    assert!(!request.return_value::<bool>().unwrap());
+}
+
+#[test]
+fn a_request_is_used_again_with_other_arguments() {
+    in_every_form(|server, target| {
+        let mut request = addition(&target, 1, 2);
+        for (a, b) in [(3, 4), (-5, 5)] {
+            request.set_argument(1, &b).unwrap().set_argument(0, &a).unwrap().invoke().unwrap();
+            assert_eq!(request.return_value::<i32>().unwrap(), a + b);
+        }
+        request.reset().add_in_arg(&20_i32).unwrap().add_in_arg(&2_i32).unwrap().invoke().unwrap();
+        assert_eq!(request.return_value::<i32>().unwrap(), 22);
+        request.reset_for("echo").add_in_arg("once").unwrap().set_return_type(TypeCode::STRING).invoke().unwrap();
+        assert_eq!(request.return_value::<String>().unwrap(), "once");
+        // Another object, in this process.
+        request.set_target(&server.object).invoke().unwrap();
+        assert_eq!(request.return_value::<String>().unwrap(), "once");
+    });
+}
+
+#[test]
+fn a_list_makes_a_request_and_gets_it_back() {
+    let server = Server::start();
+    let target = server.client();
+    let mut list = NvList::new();
+    list.add_in("a", &40_i32).unwrap().add_in("b", &2_i32).unwrap();
+    let mut request = Request::with_arguments(target.as_object(), "add", &list).unwrap();
+    request.set_return_type(TypeCode::LONG).invoke().unwrap();
+    assert_eq!(request.return_value::<i32>().unwrap(), 42);
+    assert_eq!(request.arguments().unwrap(), list);
+    let mut unset = NvList::new();
+    unset.add(NamedValue::of_type("a", ArgMode::In, TypeCode::LONG));
+    let refused = Request::with_arguments(target.as_object(), "add", &unset).unwrap_err();
+    assert_eq!(refused.kind(), SystemExceptionKind::BadParam);
+    assert!(refused.to_string().contains("`a`"), "{refused}");
+}
+
+#[test]
+fn other_types_than_were_said_are_refused() {
+    let server = Server::start();
+    let target = server.client();
+    let mut request = addition(&target, 1, 2);
+    assert_eq!(request.return_value::<i32>().unwrap_err().minor(), minor::REQUEST_NOT_SENT);
+    let kinds = [
+        request.set_argument(0, &1_i64).unwrap_err(),
+        request.set_argument(2, &1_i32).unwrap_err(),
+        request.set_argument_any(0, &Any::new("text").unwrap()).unwrap_err(),
+    ];
+    assert_eq!(kinds.map(|error| error.kind()), [SystemExceptionKind::BadParam; 3]);
+    request.invoke().unwrap();
+    assert_eq!(request.return_value::<u32>().unwrap_err().kind(), SystemExceptionKind::BadParam);
+    assert_eq!(request.return_value::<i32>().unwrap(), 3);
+    // What is said wrongly cannot be read.
+    let mut wrong = addition(&target, 1, 2);
+    wrong.set_return_type(TypeCode::DOUBLE).invoke().unwrap();
+    let unreadable = wrong.return_value::<f64>().unwrap_err();
+    assert_eq!((unreadable.kind(), unreadable.completed()), (SystemExceptionKind::Marshal, CompletionStatus::Yes));
+}
+
+#[test]
+fn text_that_cannot_be_said_leaves_the_request_as_it_was() {
+    let server = Server::start();
+    let target = server.client();
+    let mut request = target.request("echo");
+    request.set_return_type(TypeCode::STRING);
+    assert!(request.add_in_arg("nul \0").is_err());
+    request.add_in_arg("sound").unwrap();
+    assert!(request.set_argument(0, "nul \0").is_err());
+    request.invoke().unwrap();
+    assert_eq!(request.return_value::<String>().unwrap(), "sound");
+}
+
+#[test]
+fn one_ways_are_sent_and_nothing_comes_back() {
+    in_every_form(|_, target| {
+        let before = target.count().unwrap();
+        let mut request = target.request("note");
+        request.add_in_arg(&vec![7_u8; 3000]).unwrap();
+        for _ in 0..10 {
+            request.send_oneway().unwrap();
+        }
+        assert_eq!(target.count().unwrap(), before + 10);
+        assert_eq!(request.return_any().unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
+    });
+}
+
+#[test]
+fn a_deferred_request_is_answered_later() {
+    let server = Server::start();
+    let target = server.client();
+    let mut request = target.request("hold");
+    request.add_in_arg(&1_u32).unwrap();
+    assert_eq!(request.poll_response().unwrap_err().minor(), minor::REQUEST_NOT_SENT);
+    request.send_deferred().unwrap();
+    assert!(request.is_response_expected());
+    server.probe.await_held(1);
+    assert!(!request.poll_response().unwrap());
+    for again in [request.send_deferred(), request.send_oneway()] {
+        assert_eq!(again.unwrap_err().minor(), minor::REQUEST_ALREADY_SENT);
+    }
+    assert_eq!(system(request.invoke().unwrap_err()).minor(), minor::REQUEST_ALREADY_SENT);
+    server.probe.open(1);
+    request.get_response().unwrap();
+    assert!(!request.is_response_expected());
+    assert_eq!(request.poll_response().unwrap_err().minor(), minor::RESULT_ALREADY_RECEIVED);
+    assert_eq!(system(request.get_response().unwrap_err()).minor(), minor::RESULT_ALREADY_RECEIVED);
+    request.invoke().unwrap();
+    assert_eq!(request.poll_response().unwrap_err().minor(), minor::REQUEST_IS_SYNCHRONOUS);
+}
+
+#[test]
+fn many_requests_are_answered_in_any_order() {
+    let server = Server::start();
+    let target = server.client();
+    let requests: Vec<_> = (0..20)
+        .map(|gate: u32| {
+            let mut request = target.request("hold");
+            request.add_in_arg(&gate).unwrap();
+            request
+        })
+        .collect();
+    let mut responses = target.as_object().orb().send_multiple_requests_deferred(requests).unwrap();
+    assert_eq!(responses.left(), 20);
+    assert!(!responses.poll_next_response());
+    // Only two at a time are known to be held: the server runs those of one connection elsewhere when they take long.
+    for gate in (0..20).rev() {
+        server.probe.open(gate);
+    }
+    let mut seen = [false; 20];
+    while let Some((index, mut request)) = responses.get_next_response() {
+        request.get_response().unwrap();
+        assert_eq!(request.argument::<u32>(0).unwrap(), u32::try_from(index).unwrap());
+        assert!(!std::mem::replace(&mut seen[index], true));
+    }
+    assert_eq!((seen, responses.left()), ([true; 20], 0));
+}
+
+#[test]
+fn the_answer_that_comes_first_is_had_first() {
+    let server = Server::start();
+    let target = server.client();
+    let mut held = target.request("hold");
+    held.add_in_arg(&1_u32).unwrap();
+    // On a connection of its own, so that nothing keeps it waiting.
+    let quick = addition(&server.client(), 1, 2);
+    let mut responses = target.as_object().orb().send_multiple_requests_deferred(vec![held, quick]).unwrap();
+    let (index, mut quick) = responses.get_next_response().unwrap();
+    quick.get_response().unwrap();
+    assert_eq!((index, quick.return_value::<i32>().unwrap()), (1, 3));
+    assert!(!responses.poll_next_response());
+    let rest = in_background(move || {
+        let (index, mut held) = responses.get_next_response().unwrap();
+        held.get_response().unwrap();
+        (index, responses.get_next_response().is_none())
+    });
+    server.probe.await_held(1);
+    server.probe.open(1);
+    assert_eq!(rest.recv().unwrap(), (0, true));
+}
+
+#[test]
+fn several_one_ways_are_sent_at_once() {
+    let server = Server::start();
+    let target = server.client();
+    let mut requests: Vec<_> = (0..5)
+        .map(|_| {
+            let mut request = target.request("note");
+            request.add_in_arg(&[7_u8; 4][..]).unwrap();
+            request
+        })
+        .collect();
+    let orb = target.as_object().orb();
+    orb.send_multiple_requests_oneway(&mut requests).unwrap();
+    assert_eq!(target.count().unwrap(), 5);
+    requests[2].send_deferred().unwrap();
+    assert!(orb.send_multiple_requests_deferred(requests).is_err());
+}
+
+#[test]
+fn a_future_fills_the_request() {
+    let server = Server::start();
+    let target = server.client();
+    let mut request = addition(&target, 20, 22);
+    block_on(request.invoke_async()).unwrap();
+    assert_eq!(request.return_value::<i32>().unwrap(), 42);
+    // Dropped, the request can be sent again.
+    let mut held = target.request("hold");
+    held.add_in_arg(&9_u32).unwrap();
+    drop(held.invoke_async());
+    server.probe.open(9);
+    held.invoke().unwrap();
+}
