@@ -28,8 +28,10 @@ use crate::fuzz::Bound;
 const USAGE: &str = "\
 cargo xtask NAME
 
-  interop [--only PREFIX]   run our ORB against omniORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
-                            and compare both IDL compilers; builds and installs what it needs
+  interop [--only PREFIX] [--peer omniorb|jacorb] [--allow-absent]
+                            run our ORB against omniORB's and JacORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
+                            and compare our IDL compiler with omniidl; builds and installs what it needs; a peer that cannot be had
+                            is a failure unless it may be absent
   idl [--compile]           compare what our IDL compiler and omniidl understand of the files that Debian ships and of ours;
                             then generate Rust from all of them with several settings, and have clippy read it (some minutes);
                             installs what it needs
@@ -58,8 +60,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["interop"] => interop::run(""),
-        ["interop", "--only", prefix] => interop::run(prefix),
+        ["interop", words @ ..] => interop::run(interop::Wanted::parse(words)?),
         ["idl"] => idl::run(false),
         ["idl", "--compile"] => idl::run(true),
         ["golden"] => golden::run(),

@@ -40,6 +40,8 @@ impl Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct Matrix {
     runs: Vec<(String, Vec<Outcome>)>,
+    /// Pairings for which a program was not to be had, and why.
+    absent: Vec<(String, String)>,
 }
 
 impl Matrix {
@@ -47,10 +49,16 @@ impl Matrix {
         self.runs.push((title.to_owned(), outcomes));
     }
 
+    /// A pairing that could not be run. Whether that is a failure is the caller's to say.
+    pub(crate) fn add_absent(&mut self, title: &str, why: &str) {
+        self.absent.push((title.to_owned(), why.to_owned()));
+    }
+
     /// True if something was run, nothing failed without an excuse, and all pairings ran the same cases.
     pub(crate) fn is_good(&self) -> bool {
         let bad = |outcomes: &[Outcome]| outcomes.is_empty() || outcomes.iter().any(Outcome::is_bad);
-        !self.runs.is_empty() && !self.runs.iter().any(|(_, outcomes)| bad(outcomes)) && self.missing().is_empty()
+        let empty = self.runs.is_empty() && self.absent.is_empty();
+        !empty && !self.runs.iter().any(|(_, outcomes)| bad(outcomes)) && self.missing().is_empty()
     }
 
     /// Cases that one pairing ran and another did not.
@@ -112,7 +120,8 @@ impl fmt::Display for Matrix {
     /// One line per pairing, one column per group (`passed/run`), then every failure in full.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let groups = self.groups();
-        let width = self.runs.iter().map(|(title, _)| title.len()).max().unwrap_or(0);
+        let titles = self.runs.iter().map(|(title, _)| title).chain(self.absent.iter().map(|(title, _)| title));
+        let width = titles.map(String::len).max().unwrap_or(0);
         write!(f, "{:width$}", "")?;
         for group in &groups {
             write!(f, "  {group}")?;
@@ -127,6 +136,9 @@ impl fmt::Display for Matrix {
                 write!(f, "  {cell:>0$}", group.len())?;
             }
             writeln!(f)?;
+        }
+        for (title, why) in &self.absent {
+            writeln!(f, "{title:width$}  absent: {why}")?;
         }
         self.write_known(f)?;
         for (title, outcomes) in &self.runs {
@@ -158,6 +170,13 @@ mod tests {
         let mut matrix = Matrix::default();
         matrix.add("a", Vec::new());
         assert!(!matrix.is_good());
+    }
+
+    #[test]
+    fn a_pairing_that_was_not_to_be_had_has_a_line() {
+        let mut matrix = Matrix::default();
+        matrix.add_absent("a", "no such program");
+        assert!(matrix.to_string().contains("a  absent: no such program"), "{matrix}");
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(crate) const OMNIORB: &[Need] = &[
     Need { what: What::Folder("/usr/share/idl/omniORB"), package: "omniorb-idl" },
 ];
 
+/// What the JacORB peers are built and run with; Maven brings JacORB itself.
+pub(crate) const JACORB: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("mvn", "maven")];
+
 /// What the comparison of IDL compilers needs: the other one, and files.
 pub(crate) const IDL: &[Need] = &[
     program("omniidl", "omniidl"),

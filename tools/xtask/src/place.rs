@@ -44,6 +44,11 @@ pub(crate) fn omniorb() -> PathBuf {
     target().join("interop/omniorb")
 }
 
+/// Where the JacORB peers are built.
+pub(crate) fn jacorb() -> PathBuf {
+    target().join("interop/jacorb")
+}
+
 /// Cargo, of the toolchain that runs this program.
 pub(crate) fn cargo_program() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)

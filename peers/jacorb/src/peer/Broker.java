@@ -1,0 +1,74 @@
+package peer;
+
+import java.io.IOException;
+import java.util.Properties;
+import org.omg.CORBA.ORB;
+import org.omg.PortableServer.POA;
+import org.omg.PortableServer.POAHelper;
+import org.omg.PortableServer.Servant;
+
+/** The ORB and its root adapter, as all programs here have them. */
+final class Broker {
+    /** What any single call may take. */
+    static final int TIME_LIMIT_MS = 30000;
+
+    final ORB orb;
+    final POA root;
+
+    Broker(Options options) throws Exception {
+        this(options, new Properties());
+    }
+
+    Broker(Options options, Properties more) throws Exception {
+        Properties all = new Properties();
+        all.put("org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB");
+        all.put("org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton");
+        all.put("OAIAddr", "127.0.0.1");
+        all.put("jacorb.giop_minor_version", options.minor);
+        all.put("jacorb.native_char_codeset", options.codeset);
+        all.put("jacorb.connection.client.pending_reply_timeout", Integer.toString(TIME_LIMIT_MS));
+        all.put("jacorb.connection.client.retry_on_failure", "off");
+        all.put("jacorb.retries", "0");
+        // Requests that come faster than they are carried out wait, where TRANSIENT is the default.
+        all.put("jacorb.poa.queue_wait", "on");
+        all.put("jacorb.orb.print_version", "off");
+        all.putAll(more);
+        orb = ORB.init(new String[0], all);
+        root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
+        root.the_POAManager().activate();
+    }
+
+    org.omg.CORBA.Object activate(Servant servant) {
+        try {
+            return root.id_to_reference(root.activate_object(servant));
+        } catch (org.omg.CORBA.UserException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    /** Prints the reference on one line, then serves until told to stop or until its standard input ends. */
+    int serve(org.omg.CORBA.Object hub) {
+        System.out.println(orb.object_to_string(hub));
+        Thread watcher = new Thread(this::watchStandardInput);
+        watcher.setDaemon(true);
+        watcher.start();
+        orb.run();
+        return 0;
+    }
+
+    /** Not from the thread of a call, which the ORB waits for. */
+    void shutDown() {
+        new Thread(() -> orb.shutdown(true)).start();
+    }
+
+    private void watchStandardInput() {
+        try {
+            while (System.in.read() >= 0) {
+                // Whatever is said there, only its end counts.
+            }
+        } catch (IOException ended) {
+            // So it has.
+        }
+        orb.shutdown(false);
+    }
+}

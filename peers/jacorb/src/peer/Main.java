@@ -1,0 +1,33 @@
+package peer;
+
+import java.util.Arrays;
+
+/** `Main ROLE [argument…]`: one of the peer programs, as README.md lists them. */
+public final class Main {
+    private Main() {}
+
+    public static void main(String[] arguments) {
+        int status;
+        try {
+            status = run(arguments);
+        } catch (Exception error) {
+            System.err.println("jacorb: " + error);
+            error.printStackTrace();
+            status = 1;
+        }
+        // The ORB's threads are not all daemons.
+        System.out.flush();
+        Runtime.getRuntime().halt(status);
+    }
+
+    private static int run(String[] arguments) throws Exception {
+        Options options = new Options(Arrays.asList(arguments));
+        switch (options.role) {
+            case "types":
+                return options.serves ? TypesServer.run(options) : TypesClient.run(options);
+            default:
+                System.err.println("not a role: " + options.role);
+                return 2;
+        }
+    }
+}

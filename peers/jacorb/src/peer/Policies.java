@@ -1,0 +1,21 @@
+package peer;
+
+import org.omg.CORBA.Any;
+import org.omg.CORBA.ORB;
+import org.omg.CORBA.Policy;
+import org.omg.CORBA.SetOverrideType;
+
+/** References with policies of their own. */
+final class Policies {
+    private static final int HUNDREDS_OF_NS_PER_MS = 10000;
+
+    private Policies() {}
+
+    /** The same object, whose calls may take so long. */
+    static org.omg.CORBA.Object roundtrip(ORB orb, org.omg.CORBA.Object target, int milliseconds) throws Exception {
+        Any time = orb.create_any();
+        time.insert_ulonglong((long) milliseconds * HUNDREDS_OF_NS_PER_MS);
+        Policy policy = orb.create_policy(org.omg.Messaging.RELATIVE_RT_TIMEOUT_POLICY_TYPE.value, time);
+        return target._set_policy_override(new Policy[] {policy}, SetOverrideType.ADD_OVERRIDE);
+    }
+}

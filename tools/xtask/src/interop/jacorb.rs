@@ -1,0 +1,50 @@
+//! The Java programs: built by Maven, started as one class that is told its role.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+
+use crate::place;
+
+/// Builds the programs, or finds them up to date: Maven alone takes some seconds to find that out.
+pub(super) fn build() -> Result<()> {
+    let out = place::jacorb();
+    let stamp = out.join("built");
+    let sources = ["peers/jacorb", "tests/interop/idl", "tools/lab/idl"].map(|folder| place::root().join(folder));
+    let newest = sources.iter().map(|folder| newest(folder)).collect::<Result<Vec<_>>>()?.into_iter().max();
+    if fs::metadata(&stamp).and_then(|stamp| stamp.modified()).is_ok_and(|built| newest.is_none_or(|it| it < built)) {
+        return Ok(());
+    }
+    let mut define = OsString::from("-Dout=");
+    define.push(&out);
+    let mut maven = Command::new("mvn");
+    maven.args(["--quiet", "--batch-mode", "--file"]).arg(place::root().join("peers/jacorb/pom.xml"));
+    place::run(maven.arg(define).arg("package")).context("the JacORB peers do not build")?;
+    fs::write(&stamp, "").with_context(|| stamp.display().to_string())
+}
+
+/// When something in a folder was last written.
+fn newest(folder: &Path) -> Result<SystemTime> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let written =
+            if entry.file_type()?.is_dir() { self::newest(&entry.path())? } else { entry.metadata()?.modified()? };
+        newest = newest.max(written);
+    }
+    Ok(newest)
+}
+
+/// The Java machine with the programs, which are still to be told what they are. Its settings are those of programs that run for seconds.
+pub(super) fn command() -> Command {
+    let mut classes = place::jacorb().join("classes").into_os_string();
+    classes.push(":");
+    classes.push(place::jacorb().join("lib/*"));
+    let mut command = Command::new("java");
+    command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-classpath"]).arg(classes).arg("peer.Main");
+    command
+}

@@ -1,0 +1,118 @@
+//! One client against one server.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Outcome, Peer, Side};
+use crate::bounded::Bounded;
+use crate::known::{self, Between};
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const RUN_LIMIT: Duration = Duration::from_secs(180);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pairing {
+    pub(super) client: Side,
+    pub(super) server: Side,
+    pub(super) suite: Suite,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Suite {
+    /// `idl/interop.idl`
+    Types,
+    /// `idl/values.idl`
+    Values,
+    /// `idl/anything.idl`, with or without a code set for narrow texts that has a euro sign.
+    Anything { euro: bool },
+}
+
+impl Suite {
+    fn server(self, side: Side) -> Command {
+        match self {
+            Self::Types => side.types_server(),
+            Self::Values => side.serve("valuetypes"),
+            Self::Anything { .. } => side.serve("anything"),
+        }
+    }
+
+    fn client(self, side: Side, reference: &str) -> Command {
+        match self {
+            Self::Types => side.types_client(reference),
+            Self::Values => side.call("valuetypes", reference),
+            Self::Anything { euro } => {
+                let mut command = side.call("anything", reference);
+                if !euro {
+                    command.arg("--no-euro");
+                }
+                command
+            }
+        }
+    }
+}
+
+impl Pairing {
+    pub(super) fn title(self) -> String {
+        let suite = match self.suite {
+            Suite::Types => "",
+            Suite::Values => ", values",
+            Suite::Anything { .. } => ", anything",
+        };
+        format!("{} -> {}{suite}", self.client.title(), self.server.title())
+    }
+
+    pub(super) fn involves(self, peer: Peer) -> bool {
+        [self.client, self.server].iter().any(|side| side.peer() == Some(peer))
+    }
+
+    pub(super) fn run(self, only: &str) -> Vec<Outcome> {
+        self.try_run(only).unwrap_or_else(|error| vec![Outcome::failed("run", format!("{error:#}"))])
+    }
+
+    fn try_run(self, only: &str) -> Result<Vec<Outcome>> {
+        let server = Bounded::start("the server", &mut self.suite.server(self.server))?;
+        let Some(reference) = server.line(Instant::now() + START_LIMIT)? else {
+            bail!("the server ended at once: {}", server.complaints());
+        };
+        let mut command = self.suite.client(self.client, &reference);
+        if !only.is_empty() {
+            command.args(["--only", only]);
+        }
+        let client = Bounded::start("the client", &mut command)?;
+        let outcomes = self.listen(&client)?;
+        let complaints = client.complaints();
+        let status = client.finish(START_LIMIT)?;
+        let failed = outcomes.iter().any(|outcome| outcome.failure.is_some() && outcome.excuse.is_none());
+        if outcomes.is_empty() || (!status.success() && !failed && outcomes.iter().all(|o| o.failure.is_none())) {
+            bail!("the client ended with {status} after {} cases: {complaints}", outcomes.len());
+        }
+        let status = server.finish(START_LIMIT).context("after the client was done")?;
+        if !status.success() {
+            bail!("the server ended with {status}");
+        }
+        Ok(outcomes)
+    }
+
+    /// Reads the client's lines until its output ends.
+    fn listen(self, client: &Bounded) -> Result<Vec<Outcome>> {
+        let deadline = Instant::now() + RUN_LIMIT;
+        let mut outcomes = Vec::new();
+        while let Some(line) = client.line(deadline)? {
+            if let Some(name) = line.strip_prefix("ok ") {
+                outcomes.push(Outcome { excuse: self.excuse(name), ..Outcome::passed(name) });
+            } else if let Some(rest) = line.strip_prefix("FAIL ") {
+                let (name, what) = rest.split_once(": ").unwrap_or((rest, "no reason given"));
+                outcomes.push(Outcome { excuse: self.excuse(name), ..Outcome::failed(name, what.to_owned()) });
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn excuse(self, case: &str) -> Option<&'static str> {
+        let [client, server] = [self.client, self.server].map(Side::peer);
+        known::reason(case, Between { version: self.client.version(), client, server })
+    }
+}

@@ -1,0 +1,67 @@
+//! Whom to run against whom.
+
+use super::side::{Habit, Native};
+use super::{Pairing, Peer, Side, Suite};
+
+const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
+const ORDERS: [&str; 2] = ["little", "big"];
+
+/// Both directions between us and a foreign ORB.
+fn both(ours: Side, other: Side, suite: Suite) -> [Pairing; 2] {
+    [(ours, other), (other, ours)].map(|(client, server)| Pairing { client, server, suite })
+}
+
+/// `idl/interop.idl`: all versions, orders and peers, and ours against itself.
+pub(super) fn types() -> Vec<Pairing> {
+    let suite = Suite::Types;
+    let mut all = Vec::new();
+    for version in VERSIONS {
+        for order in ORDERS {
+            let ours = Side::ours(version, order);
+            all.extend(Peer::ALL.into_iter().flat_map(|peer| both(ours, Side::of(peer, version), suite)));
+            all.push(Pairing { client: ours, server: Side::ours(version, "little"), suite });
+        }
+    }
+    let server = Side::ours("1.2", "little");
+    all.extend(Habit::OTHERS.map(|habit| Pairing { client: Side::OmniOrb { version: "1.2", habit }, server, suite }));
+    all
+}
+
+/// Values came with GIOP 1.2.
+pub(super) fn values() -> Vec<Pairing> {
+    let order = |order| both(Side::ours("1.2", order), Side::of(Peer::OmniOrb, "1.2"), Suite::Values);
+    ORDERS.into_iter().flat_map(order).collect()
+}
+
+/// Both directions in GIOP 1.2: what versions differ in is the same code for all engines.
+pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
+    let order = |order| both(Side::ours("1.2", order), Side::of(Peer::OmniOrb, "1.2"), suite);
+    ORDERS.into_iter().flat_map(order).collect()
+}
+
+/// Anys, type codes, texts and calls that are not waited for. Without an agreement on another code set texts are in ISO 8859-1:
+/// in GIOP 1.0, and where both or the server prefer it (CORBA 3.3 Part 2, 7.10.2.6).
+pub(super) fn anything() -> Vec<Pairing> {
+    let mut all = Vec::new();
+    for version in VERSIONS {
+        for order in ORDERS {
+            let ours = Side::ours(version, order);
+            all.extend(both(ours, Side::of(Peer::OmniOrb, version), Suite::Anything { euro: false }));
+            let suite = Suite::Anything { euro: version != "1.0" };
+            all.push(Pairing { client: ours, server: Side::ours(version, "little"), suite });
+        }
+    }
+    let [omni, omni8] = [Habit::Usual, Habit::Utf8].map(|habit| Side::OmniOrb { version: "1.2", habit });
+    let ours = Side::ours("1.2", "little");
+    let ours8 = Side::Ours { version: "1.2", order: "little", native: Native::Utf8 };
+    let others = [
+        (omni8, ours8, true),
+        (ours8, omni8, true),
+        (omni8, ours, false),
+        (ours, omni8, true),
+        (omni, ours8, false),
+        (ours8, omni, false),
+    ];
+    all.extend(others.map(|(client, server, euro)| Pairing { client, server, suite: Suite::Anything { euro } }));
+    all
+}
