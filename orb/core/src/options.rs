@@ -64,6 +64,7 @@ impl Default for OrbBuilder {
                 max_in_flight: 64,
                 max_connections: 16_384,
                 max_threaded: 64,
+                is_adaptive: true,
                 send_queue: None,
                 recv_queue: None,
             },
@@ -126,6 +127,15 @@ impl OrbBuilder {
     #[must_use]
     pub fn request_caching(mut self, is_on: bool) -> Self {
         self.settings.wire.caches_requests = is_on;
+        self
+    }
+
+    /// Whether the object and the operation of a request are looked for first where those of the connection's last request were found
+    /// (adaptive demultiplexing; default: they are). What is there must be what the request names, or it is looked up as always.
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn adaptive_demultiplexing(mut self, is_on: bool) -> Self {
+        self.server.is_adaptive = is_on;
         self
     }
 

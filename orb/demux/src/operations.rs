@@ -98,6 +98,14 @@ impl Operations {
         self.names.get(index).is_some_and(|own| *own == name)
     }
 
+    /// The index of the operation at this place of the hash function's table, if it has this name.
+    #[inline]
+    #[must_use]
+    pub fn at_place(&self, place: usize, name: &str) -> Option<usize> {
+        let index = usize::from(*self.places.get(place)?);
+        self.is_named(index, name).then_some(index)
+    }
+
     /// The index of the operation with this name.
     #[inline]
     #[must_use]

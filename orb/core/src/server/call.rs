@@ -73,6 +73,10 @@ impl<'m> ServerCall<'m> {
         self.asked.header.request_id
     }
 
+    pub(super) fn header(&self) -> &'m RequestHeader<'m> {
+        self.asked.header
+    }
+
     /// What the client still waits for.
     pub(super) fn response(&self) -> ResponseFlags {
         self.asked.header.response
@@ -97,7 +101,7 @@ impl<'m> ServerCall<'m> {
     fn serve(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let (name, call) = (&*self.asked.header.operation, self);
         let operations = servant.operations();
-        match operations.find(name, target.operation_demux()) {
+        match call.look_up(operations, target.operation_demux()) {
             Some(operation) => servant.upcall(operation, call),
             None if operations.is_empty() => servant.dispatch(name, call),
             None => call.implicit(servant),

@@ -26,6 +26,7 @@ use super::{
     call::{self, Asked},
     deferred::{Cancelled, Deferred},
     link::Link,
+    prediction::Prediction,
     threads,
 };
 use crate::{
@@ -55,6 +56,8 @@ pub(crate) struct ServerSettings {
     pub(crate) max_connections: usize,
     /// Connections that have a thread of their own; the reactor serves the others.
     pub(crate) max_threaded: usize,
+    /// Requests are looked up first where the last one of their connection was found.
+    pub(crate) is_adaptive: bool,
     pub(crate) send_queue: Option<usize>,
     pub(crate) recv_queue: Option<usize>,
 }
@@ -85,6 +88,8 @@ pub(crate) struct ServerConnection {
     is_gone: AtomicBool,
     /// The upcall of the reading thread answers nobody.
     is_one_way: AtomicBool,
+    /// What the last request was for.
+    prediction: Prediction,
     farewell: Mutex<Farewell>,
     /// Notified when the farewell goes on.
     parting: Condition,
@@ -130,6 +135,7 @@ impl ServerConnection {
             is_finished: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
+            prediction: Prediction::default(),
             farewell: Mutex::new(Farewell::No),
             parting: Condition::new(),
             seat: Mutex::new(None),
@@ -208,6 +214,12 @@ impl ServerConnection {
             }
             other => Err(ReadError::Unexpected(other)),
         }
+    }
+
+    /// What the last request was for, if the next one's is to be guessed.
+    #[inline]
+    pub(super) fn prediction(&self) -> Option<&Prediction> {
+        self.settings.is_adaptive.then_some(&self.prediction)
     }
 
     pub(super) fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {

@@ -10,10 +10,12 @@ mod connection;
 mod deferred;
 mod link;
 mod listener;
+mod lookup;
 #[cfg(all(test, shuttle))]
 mod models;
 mod origin;
 mod pool;
+mod prediction;
 mod threads;
 mod watcher;
 

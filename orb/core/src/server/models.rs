@@ -223,6 +223,7 @@ impl Stage {
             max_in_flight,
             max_connections: 1,
             max_threaded: 1,
+            is_adaptive: false,
             send_queue: None,
             recv_queue: None,
         };

@@ -6,7 +6,7 @@ use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
 use spandrel_sync::Arc;
 
-use super::{ServerConnection, deferred::Cancellation};
+use super::{ServerConnection, deferred::Cancellation, prediction::Prediction};
 use crate::Orb;
 
 /// What an upcall knows of whoever asked.
@@ -22,6 +22,11 @@ pub(crate) trait Origin: Send + Sync + fmt::Debug {
 
     /// Reads a message of this origin from its header's end on.
     fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m>;
+
+    /// What its last request was for; nothing if nobody is to guess by it.
+    fn prediction(&self) -> Option<&Prediction> {
+        None
+    }
 
     /// Takes an answer. One that cannot be delivered concerns nobody here.
     fn send(&self, answer: &Encoder<'_>);
@@ -60,6 +65,11 @@ impl Origin for ServerConnection {
     fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
         let code_sets = self.link().code_sets();
         Self::decoder(self, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
+    }
+
+    #[inline]
+    fn prediction(&self) -> Option<&Prediction> {
+        Self::prediction(self)
     }
 
     fn send(&self, answer: &Encoder<'_>) {

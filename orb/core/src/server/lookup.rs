@@ -1,0 +1,75 @@
+//! Which of a servant's operations a request means: predicted, named by its index, or looked up.
+
+use spandrel_demux::{OperationDemux, Operations};
+use spandrel_giop::{ServiceContexts, ids};
+
+use super::{call::ServerCall, prediction::Prediction};
+
+impl ServerCall<'_> {
+    /// The index of the operation, in the table of the servant.
+    #[inline]
+    pub(super) fn look_up(&self, operations: &Operations, how: OperationDemux) -> Option<usize> {
+        let name = self.operation();
+        let prediction = self.origin().prediction();
+        if let Some(predicted) = prediction.map(Prediction::operation)
+            && operations.is_named(predicted, name)
+        {
+            return Some(predicted);
+        }
+        let contexts = &self.header().service_contexts;
+        let named = if contexts.is_empty() { None } else { by_place(operations, name, contexts) };
+        let operation = named.or_else(|| operations.find(name, how))?;
+        if let Some(prediction) = prediction {
+            prediction.set_operation(operation);
+        }
+        Some(operation)
+    }
+
+    /// Where the adapter found the object of the last request from the same place, as it has [noted](Self::note_target).
+    #[inline]
+    #[must_use]
+    pub fn predicted_target(&self) -> Option<u64> {
+        self.origin().prediction()?.target()
+    }
+
+    /// Notes where the adapter found the object, for the next request from the same place.
+    #[inline]
+    pub fn note_target(&self, place: u64) {
+        if let Some(prediction) = self.origin().prediction() {
+            prediction.set_target(place);
+        }
+    }
+}
+
+/// The operation whose place in the table the client says (design decision 11), if that place is this name's.
+fn by_place(operations: &Operations, name: &str, contexts: &ServiceContexts<'_>) -> Option<usize> {
+    let &[order, _, one, other] = contexts.find(ids::CONTEXT_OPERATION_INDEX)? else { return None };
+    let place = if order & 1 == 0 { u16::from_be_bytes([one, other]) } else { u16::from_le_bytes([one, other]) };
+    operations.at_place(place.into(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel_giop::ServiceContext;
+
+    use super::*;
+
+    static OPERATIONS: Operations = Operations::new(&["deposit"], 0, &[0], &[0]);
+
+    fn found(name: &str, data: &[u8]) -> Option<usize> {
+        let contexts = [ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: data.to_vec() }];
+        by_place(&OPERATIONS, name, &contexts.as_slice().into())
+    }
+
+    #[test]
+    fn a_place_counts_only_with_its_name_and_in_its_form() {
+        assert_eq!(found("deposit", &[0, 0, 0, 0]), Some(0));
+        assert_eq!(found("deposit", &[1, 0xff, 0, 0]), Some(0), "padding means nothing");
+        for hostile in [&[][..], &[0], &[0, 0, 0], &[0, 0, 0, 0, 0], &[0, 0, 0, 1], &[1, 0, 1, 0], &[0, 0, 0xff, 0xff]]
+        {
+            assert_eq!(found("deposit", hostile), None, "{hostile:?}");
+        }
+        assert_eq!(found("withdraw", &[0, 0, 0, 0]), None);
+        assert_eq!(by_place(&OPERATIONS, "deposit", &ServiceContexts::NONE), None);
+    }
+}
