@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `details` | what system exceptions say besides their kind and number: explanations, and the errors that caused them |
 //! | `asynchronous` | calls that no thread waits for, and `net::reactor` |
+//! | `interceptors` | `interception`: portable interceptors, on whichever sides there are |
 //! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
 //! | `policies` | what calls go by besides a time-out, at the levels of ORB, thread and reference |
 //! | `values` | factories of valuetypes |
@@ -29,6 +30,8 @@ pub use spandrel_dynamic as dynamic;
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[doc(hidden)]
 pub use spandrel_orb::generated;
+#[cfg(feature = "interceptors")]
+pub use spandrel_orb::interception;
 #[cfg(feature = "policies")]
 pub use spandrel_orb::policies;
 #[cfg(feature = "values")]

@@ -1,11 +1,14 @@
 //! Static invocation: marshal, send, wait, and do it again where the protocol says that this is safe.
 
-use std::time::Duration;
+#[cfg(feature = "interceptors")]
+mod intercepted;
+
+use std::{borrow::Cow, time::Duration};
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{
-    CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, ids,
-    locate_request, minor,
+    CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind,
+    ids, locate_request, minor,
 };
 use spandrel_sync::atomic::Ordering;
 
@@ -30,7 +33,15 @@ pub(crate) type Raise<'f> = &'f mut dyn FnMut(&str, &mut Decoder<'_>) -> Option<
 /// What is being asked of the object.
 #[derive(Clone, Copy)]
 enum Question<'f, 'a> {
-    Request { operation: &'f str, response: ResponseFlags, marshal: Marshal<'f, 'a> },
+    Request {
+        operation: &'f str,
+        response: ResponseFlags,
+        #[cfg(feature = "interceptors")]
+        is_one_way: bool,
+        marshal: Marshal<'f, 'a>,
+        /// What goes with it besides what its connection needs.
+        contexts: &'f [ServiceContext],
+    },
     Locate,
 }
 
@@ -134,7 +145,15 @@ impl ObjectRef {
         operation: &str,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<(), SystemException> {
-        let question = Question::Request { operation, response: self.oneway_response(), marshal: &encode };
+        let response = self.oneway_response();
+        let question = Question::Request {
+            operation,
+            response,
+            #[cfg(feature = "interceptors")]
+            is_one_way: true,
+            marshal: &encode,
+            contexts: &[],
+        };
         self.ask(&question).map(drop)
     }
 
@@ -159,13 +178,26 @@ impl ObjectRef {
 
     /// A two-way call as far as it does not depend on the operation's types.
     pub(crate) fn call(&self, operation: &str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
-        let question = Question::Request { operation, response: ResponseFlags::TWO_WAY, marshal };
+        let question = Question::Request {
+            operation,
+            response: ResponseFlags::TWO_WAY,
+            #[cfg(feature = "interceptors")]
+            is_one_way: false,
+            marshal,
+            contexts: &[],
+        };
         self.ask(&question)?.ok_or_else(|| SystemException::internal(0, CompletionStatus::Maybe))
     }
 
     /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
     fn ask(&self, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
         self.orb().check_running()?;
+        #[cfg(feature = "interceptors")]
+        if self.orb().has_client_interceptors()
+            && let Question::Request { operation, response, is_one_way, marshal, .. } = *question
+        {
+            return self.ask_intercepted(operation, (response, is_one_way), marshal);
+        }
         let Terms { deadline, rebind } = self.terms();
         let mut attempts = Attempts::new(rebind);
         loop {
@@ -204,8 +236,8 @@ impl ObjectRef {
         match reply.kind {
             ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm) => {
                 self.may_rebind(attempts)?;
-                attempts.forwards += 1;
-                self.follow(reply, attempts)?;
+                attempts.note_forward()?;
+                self.follow(reply)?;
                 Ok(Verdict::AskAgain)
             }
             ReplyKind::Reply(ReplyStatus::SystemException) => {
@@ -316,10 +348,7 @@ impl ObjectRef {
         }
     }
 
-    fn follow(&self, reply: &Reply, attempts: &Attempts) -> Result<(), SystemException> {
-        if attempts.forwards > MAX_FORWARDS {
-            return Err(forwarded_too_often());
-        }
+    fn follow(&self, reply: &Reply) -> Result<(), SystemException> {
         let ior = Ior::decode(&mut self.results(reply))
             .map_err(|error| unreadable("LOCATION_FORWARD", error, CompletionStatus::No))?;
         self.forward(&ior)
@@ -340,6 +369,15 @@ impl ObjectRef {
 impl Attempts {
     pub(crate) fn new(rebind: RebindPolicy) -> Self {
         Self { rebind, ..Self::default() }
+    }
+
+    /// One more forwarding.
+    ///
+    /// # Errors
+    /// TRANSIENT if there were too many.
+    fn note_forward(&mut self) -> Result<(), SystemException> {
+        self.forwards += 1;
+        if self.forwards > MAX_FORWARDS { Err(forwarded_too_often()) } else { Ok(()) }
     }
 }
 
@@ -395,6 +433,12 @@ impl Tour {
         }
     }
 
+    /// Why none could be connected to, once all have been tried.
+    #[cfg(feature = "interceptors")]
+    fn take_failure(&mut self) -> Option<CallFailure> {
+        if self.index().is_some() { None } else { self.failure.take() }
+    }
+
     /// Why none could be connected to.
     pub(crate) fn into_failure(self) -> CallFailure {
         self.failure.expect("a reference has at least one destination")
@@ -411,15 +455,16 @@ fn exchange(
     let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
     let request_id = connection.request_id();
     let outcome = match question {
-        Question::Request { operation, response, marshal } => {
-            let contexts = destination.contexts(connection.has_said_code_sets());
+        Question::Request { operation, response, marshal, contexts: added, .. } => {
+            let said = destination.contexts(connection.has_said_code_sets());
+            let contexts = &*joined(said, added);
             let body = destination.begin(&mut out, request_id, *response, operation, contexts);
             let sent = match marshal(&mut out).and_then(|()| body.end(&mut out)) {
                 Err(error) => Err(CallFailure::new(destination.unsayable(error))),
                 Ok(()) if response.is_expected() => connection.two_way(request_id, &out, deadline).map(Some),
                 Ok(()) => connection.one_way(&out, deadline).map(|()| None),
             };
-            if !contexts.is_empty() && sent.is_ok() {
+            if !said.is_empty() && sent.is_ok() {
                 connection.note_code_sets_said();
             }
             sent
@@ -438,6 +483,12 @@ fn exchange(
         Ok(Some(_)) => Err(mistaken(connection)),
         outcome => outcome,
     }
+}
+
+/// Contexts of both kinds, of which there is most often neither.
+#[inline]
+pub(crate) fn joined<'c>(said: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
+    if added.is_empty() { Cow::Borrowed(said) } else { Cow::Owned([said, added].concat()) }
 }
 
 impl ReplyKind {

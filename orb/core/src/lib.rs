@@ -26,6 +26,8 @@ mod exceptions;
 pub mod generated;
 #[cfg(feature = "urls")]
 mod initial;
+#[cfg(feature = "interceptors")]
+pub mod interception;
 #[doc(hidden)]
 pub mod interpreted;
 mod invocation;

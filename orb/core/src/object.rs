@@ -43,9 +43,22 @@ struct Route {
     preferred: AtomicUsize,
     /// True if `forward` is to be looked at; spares the common case a lock.
     is_forwarded: AtomicBool,
-    forward: Mutex<Option<Arc<[Destination]>>>,
+    forward: Mutex<Option<Forward>>,
     /// The object has answered.
     is_bound: AtomicBool,
+}
+
+/// The reference that requests go by, if that is not the one that was invoked.
+#[cfg(feature = "interceptors")]
+pub(crate) type Effective = Option<Arc<Ior>>;
+
+/// Where it is instead.
+#[derive(Clone, Debug)]
+struct Forward {
+    destinations: Arc<[Destination]>,
+    /// For interceptors.
+    #[cfg(feature = "interceptors")]
+    ior: Arc<Ior>,
 }
 
 /// A typed object reference; generated code implements it.
@@ -199,7 +212,10 @@ impl ObjectRef {
     #[inline]
     pub(crate) fn forwarded(&self) -> Option<Arc<[Destination]>> {
         let route = &self.0.route;
-        if route.is_forwarded.load(Ordering::Acquire) { route.forward.lock().clone() } else { None }
+        if !route.is_forwarded.load(Ordering::Acquire) {
+            return None;
+        }
+        route.forward.lock().as_ref().map(|forward| Arc::clone(&forward.destinations))
     }
 
     /// Where its reference says that the object is.
@@ -222,11 +238,26 @@ impl ObjectRef {
         Ok(Arc::clone(self.0.home.get().expect("it was just made")))
     }
 
+    /// Where requests go now, and the reference that says so if it is another one.
+    #[cfg(feature = "interceptors")]
+    pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, Effective), SystemException> {
+        if let Some(forward) = &*self.0.route.forward.lock() {
+            return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
+        }
+        self.home()?;
+        Ok((Arc::clone(self.0.home.get().expect("it was just made")), None))
+    }
+
     /// Remembers what a LOCATION_FORWARD said.
     pub(crate) fn forward(&self, ior: &Ior) -> Result<(), SystemException> {
         let destinations = self.0.orb.destinations(ior)?;
         let route = &self.0.route;
-        *route.forward.lock() = Some(destinations.into());
+        let forward = Forward {
+            destinations: destinations.into(),
+            #[cfg(feature = "interceptors")]
+            ior: Arc::new(ior.clone()),
+        };
+        *route.forward.lock() = Some(forward);
         route.preferred.store(0, Ordering::Relaxed);
         route.is_forwarded.store(true, Ordering::Release);
         Ok(())

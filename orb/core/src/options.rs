@@ -8,6 +8,8 @@ use spandrel_sync::Arc;
 
 #[cfg(feature = "urls")]
 use crate::initial::InitialReferences;
+#[cfg(feature = "interceptors")]
+use crate::interception::Registered;
 #[cfg(feature = "server")]
 use crate::{
     Endpoint, Spawn,
@@ -23,6 +25,8 @@ pub struct OrbBuilder {
     client: ClientSettings,
     #[cfg(feature = "server")]
     server: ServerSettings,
+    #[cfg(feature = "interceptors")]
+    pub(crate) interceptors: Registered,
 }
 
 impl Default for OrbBuilder {
@@ -68,6 +72,8 @@ impl Default for OrbBuilder {
                 send_queue: None,
                 recv_queue: None,
             },
+            #[cfg(feature = "interceptors")]
+            interceptors: Registered::default(),
         }
     }
 }
@@ -272,12 +278,15 @@ impl OrbBuilder {
     /// Makes the ORB.
     #[must_use]
     pub fn build(self) -> Orb {
-        Orb::new(
+        let orb = Orb::new(
             self.settings,
             self.client,
             #[cfg(feature = "server")]
             self.server,
-        )
+        );
+        #[cfg(feature = "interceptors")]
+        orb.interception().begin(self.interceptors);
+        orb
     }
 }
 

@@ -26,6 +26,8 @@ use spandrel_sync::{Mutex, thread_local};
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
+#[cfg(feature = "interceptors")]
+use crate::interception::Interception;
 #[cfg(feature = "policies")]
 use crate::policies::OrbPolicies;
 #[cfg(feature = "values")]
@@ -80,6 +82,8 @@ struct Core {
     serving: ServerSide,
     #[cfg(feature = "values")]
     value_factories: ValueFactories,
+    #[cfg(feature = "interceptors")]
+    interception: Interception,
     closing: AtomicBool,
     main: MainThread,
 }
@@ -139,6 +143,8 @@ impl Orb {
             serving: ServerSide::new(server),
             #[cfg(feature = "values")]
             value_factories: ValueFactories::default(),
+            #[cfg(feature = "interceptors")]
+            interception: Interception::default(),
             closing: AtomicBool::new(false),
             main: MainThread::default(),
         }))
@@ -176,6 +182,12 @@ impl Orb {
     #[cfg(feature = "server")]
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.0.serving.server
+    }
+
+    #[cfg(feature = "interceptors")]
+    #[inline]
+    pub(crate) fn interception(&self) -> &Interception {
+        &self.0.interception
     }
 
     #[cfg(feature = "values")]
@@ -402,6 +414,8 @@ impl Orb {
         if let Some(adapter) = self.adapter() {
             adapter.close();
         }
+        #[cfg(feature = "interceptors")]
+        self.0.interception.destroy();
     }
 }
 

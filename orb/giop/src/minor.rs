@@ -85,6 +85,8 @@ standard! {
         REQUEST_NOT_SENT = 11, "the request has not been sent yet";
         RESULT_ALREADY_RECEIVED = 12, "the result has already been received";
         REQUEST_IS_SYNCHRONOUS = 13, "the request was not sent to be answered later";
+        INVALID_PI_CALL = 14, "this is not available at this interception point";
+        SERVICE_CONTEXT_EXISTS = 15, "a service context with this id exists already";
         POLICY_FACTORY_REGISTERED = 16, "a policy factory is registered for this type already";
         POA_BEING_DESTROYED = 17, "the adapter is being destroyed";
         NO_POLLER_RESPONSE = 22, "the poller has not returned a response yet";

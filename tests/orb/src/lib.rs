@@ -12,6 +12,7 @@ use std::{
 
 use spandrel::{CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
 
+pub mod recorder;
 pub mod support;
 
 spandrel::include_idl!("probe");

@@ -46,7 +46,7 @@ impl Arguments {
         &'o self,
         out: &mut Encoder<'o>,
         destination: &Destination,
-        has_said_code_sets: bool,
+        contexts: &[ServiceContext],
         request_id: u32,
         response: ResponseFlags,
         operation: &str,
@@ -56,7 +56,6 @@ impl Arguments {
         if self.is_coded && self.wire != wanted {
             return Err(CallFailure::new(self.other_wire(wanted)));
         }
-        let contexts = destination.contexts(has_said_code_sets);
         let mut body = destination.begin(out, request_id, response, operation, contexts);
         if out.position() % 8 != self.at && !self.octets.is_empty() {
             // Only before GIOP 1.2 does this help: there the body follows the header without a gap, and the object's key or the

@@ -11,15 +11,15 @@ use std::{
 };
 
 use spandrel_cdr::Encoder;
-use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, minor};
+use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, minor};
 use spandrel_sync::{Arc, Mutex};
 
-use super::arguments::Arguments;
+use super::{arguments::Arguments, leg::Leg};
 use crate::{
     ObjectRef,
     client::{Awaiting, CallFailure, Ending, Kind, Lease, Leasing, Limited, Peer, Reply, ReplyKind, Ticket},
     destination::Destination,
-    invocation::{Attempts, Tour, Verdict, mistaken, not_sent_in_time},
+    invocation::{Attempts, Tour, Verdict, joined, mistaken, not_sent_in_time},
     policies::Terms,
     reader::Deadline,
     scratch,
@@ -52,13 +52,18 @@ struct State {
 
 /// How far it has come; in the hands of whoever takes it further.
 #[derive(Debug, Default)]
-struct Progress {
-    attempts: Attempts,
+pub(super) struct Progress {
+    pub(super) attempts: Attempts,
+    /// What interceptors are told.
+    pub(super) leg: Leg,
     /// The present attempt.
     tour: Option<(Tour, Arc<[Destination]>)>,
     /// It has waited for a connection, which was therefore opened just now.
     has_waited: bool,
 }
+
+/// Which of these destinations is next.
+type Next = (usize, Arc<[Destination]>);
 
 /// Where it is.
 #[derive(Debug, Default)]
@@ -114,6 +119,11 @@ impl Call {
         &self.operation
     }
 
+    #[cfg(feature = "interceptors")]
+    pub(super) fn response(&self) -> ResponseFlags {
+        self.response
+    }
+
     /// Its outcome, once.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
         if !self.has_ended(waker) {
@@ -145,17 +155,20 @@ impl Call {
 
     /// Nobody is interested any more.
     pub(super) fn abandon(self: &Arc<Self>) {
-        self.cut_short(false);
+        let Some((_, mut progress)) = self.cut_short(false) else { return };
+        let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
+        let _ = self.fail_leg(&mut progress, cancelled);
     }
 
     /// Takes it further until it waits for something.
     fn proceed(self: &Arc<Self>, mut progress: Progress) {
         loop {
-            if self.deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero()) {
-                return self.finish(Err(not_sent_in_time()));
-            }
-            let (index, destinations) = match self.next_destination(&mut progress) {
-                Ok(next) => next,
+            let (index, destinations) = match self.next_leg(&mut progress) {
+                Ok(Some(next)) => next,
+                Ok(None) => {
+                    progress.tour = None;
+                    continue;
+                }
                 Err(exception) => return self.finish(Err(exception)),
             };
             let destination = &destinations[index];
@@ -187,8 +200,18 @@ impl Call {
         }
     }
 
+    /// Where it is sent next; nowhere if that is to be asked once more.
+    fn next_leg(&self, progress: &mut Progress) -> Result<Option<Next>, SystemException> {
+        let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero());
+        let next = if is_late { Err(not_sent_in_time()) } else { self.next_destination(progress) };
+        match next {
+            Ok(next) => Ok(self.begin_leg(progress, next.0)?.then_some(next)),
+            Err(exception) => self.fail_leg(progress, exception).map(|()| None),
+        }
+    }
+
     /// The destination to be tried next, in this attempt or in the next one, if there may be one.
-    fn next_destination(&self, progress: &mut Progress) -> Result<(usize, Arc<[Destination]>), SystemException> {
+    fn next_destination(&self, progress: &mut Progress) -> Result<Next, SystemException> {
         loop {
             let (tour, destinations) = match progress.tour.take() {
                 Some(tour) => tour,
@@ -216,11 +239,12 @@ impl Call {
         let destination = &destinations[index];
         let (connection, request_id) = (Arc::clone(&lease), lease.request_id());
         let limit = destination.peer.max_pending();
+        let contexts = progress.leg.contexts().to_vec();
         // Before the reply could come.
         if !self.put(Place::Sent(Sent { lease, request_id, index }), progress) {
             return None;
         }
-        let failure = self.write(&connection, destination, request_id, limit).err()?;
+        let failure = self.write(&connection, destination, (request_id, &contexts), limit).err()?;
         let (sent, progress) = self.take_sent()?;
         self.after_failure(failure, sent, progress)
     }
@@ -229,15 +253,15 @@ impl Call {
         self: &Arc<Self>,
         connection: &Arc<crate::client::ClientConnection>,
         destination: &Destination,
-        request_id: u32,
+        (request_id, contexts): (u32, &[ServiceContext]),
         limit: usize,
     ) -> Result<(), CallFailure> {
         self.object.orb().station().seat(connection).map_err(CallFailure::new)?;
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
         let kind = if self.response.is_expected() { Kind::TwoWay } else { Kind::OneWay };
         let told = Arc::clone(self) as Arc<dyn Awaiting>;
-        let has_said = connection.has_said_code_sets();
-        let made = self.arguments.request(&mut out, destination, has_said, request_id, self.response, &self.operation);
+        let contexts = &*joined(destination.contexts(connection.has_said_code_sets()), contexts);
+        let made = self.arguments.request(&mut out, destination, contexts, request_id, self.response, &self.operation);
         let sent = made.and_then(|()| connection.send_soon(request_id, &out, kind, told, limit));
         scratch::give(out.into_scratch());
         sent
@@ -249,11 +273,12 @@ impl Call {
         let fresh = lease.fresh || std::mem::take(&mut progress.has_waited);
         drop(lease);
         let (mut tour, destinations) = progress.tour.take().expect("a request is sent by an attempt");
+        progress.leg.lose();
         match tour.failed(failure, fresh, &destinations[index]) {
             Ok(()) => progress.tour = Some((tour, destinations)),
             Err(failure) => {
                 let repeats = self.object.may_repeat(failure, &mut progress.attempts, self.deadline.as_ref());
-                if let Err(exception) = repeats {
+                if let Err(exception) = repeats.or_else(|exception| self.fail_leg(&mut progress, exception)) {
                     self.finish(Err(exception));
                     return None;
                 }
@@ -276,7 +301,8 @@ impl Call {
             reply.wire = destinations[index].template.wire();
             tour.arrived(&self.object);
         }
-        match self.object.judge(&reply, &mut progress.attempts) {
+        let judged = self.object.judge(&reply, &mut progress.attempts);
+        match self.judge_leg(&mut progress, &reply, judged) {
             Ok(Verdict::AskAgain) => Some(Progress { has_waited: false, ..progress }),
             Ok(Verdict::Answer) => {
                 self.object.note_answer(&reply);
@@ -349,7 +375,7 @@ impl Call {
     }
 
     /// Ends it where it is; whether the server may have the request. Nothing if it was over.
-    fn cut_short(self: &Arc<Self>, retires: bool) -> Option<bool> {
+    fn cut_short(self: &Arc<Self>, retires: bool) -> Option<(bool, Progress)> {
         let mut state = self.state.lock();
         if state.is_over {
             return None;
@@ -361,27 +387,28 @@ impl Call {
         if let Some(ticket) = ticket {
             self.object.orb().station().leave(ticket);
         }
-        Some(match place {
+        let may_have_arrived = match place {
             Place::Nowhere => false,
             Place::Parked(peer) => {
                 peer.unpark(&(Arc::clone(self) as Arc<dyn Awaiting>));
                 false
             }
             Place::Sent(Sent { lease, request_id, index }) => {
-                let destinations = progress.tour.map(|(_, destinations)| destinations);
-                let destination = destinations.as_ref().map(|destinations| &destinations[index]);
+                let destination = progress.tour.as_ref().map(|(_, destinations)| &destinations[index]);
                 // A server hears of it only where that is known to do no harm: omniORB 4.2 may read a CancelRequest for ever, and
                 // nothing after it on that connection.
                 let tells = destination.filter(|destination| destination.is_ours);
                 lease.abandon(request_id, tells.map(|destination| destination.template.wire()), retires)
             }
-        })
+        };
+        Some((may_have_arrived, progress))
     }
 }
 
 impl Progress {
     fn refused(&mut self, failure: CallFailure) {
         self.has_waited = false;
+        self.leg.lose();
         if let Some((tour, _)) = &mut self.tour {
             tour.refused(failure);
         }
@@ -390,6 +417,17 @@ impl Progress {
 
 impl Awaiting for Call {
     fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+        self.elsewhere(|call| call.arrived(outcome));
+    }
+
+    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+        self.elsewhere(|call| call.connected(outcome));
+    }
+}
+
+impl Call {
+    /// What became of the request is known.
+    fn arrived(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
         let Some((sent, progress)) = self.take_sent() else { return };
         let goes_on = match outcome {
             Ok(Some(reply)) => self.after_reply(reply, sent, progress),
@@ -405,7 +443,8 @@ impl Awaiting for Call {
         }
     }
 
-    fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
+    /// A connection has been opened, or not.
+    fn connected(self: Arc<Self>, outcome: Result<(), CallFailure>) {
         let Some(mut progress) = self.take_progress() else { return };
         match outcome {
             Ok(()) => progress.has_waited = true,
@@ -417,7 +456,7 @@ impl Awaiting for Call {
 
 impl Limited for Call {
     fn end(self: Arc<Self>, why: Ending) {
-        let Some(may_have_arrived) = self.cut_short(why == Ending::TimeUp) else { return };
+        let Some((may_have_arrived, mut progress)) = self.cut_short(why == Ending::TimeUp) else { return };
         let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
         let exception = match why {
             Ending::TimeUp if !may_have_arrived => not_sent_in_time(),
@@ -425,6 +464,13 @@ impl Limited for Call {
                 .with_detail(|| format!("no reply to `{}` within the time-out", self.operation)),
             Ending::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
         };
-        self.tell(Err(exception));
+        if !progress.leg.is_open() {
+            return self.tell(Err(exception));
+        }
+        self.elsewhere(move |call| {
+            // That an interceptor would go elsewhere comes too late.
+            let told = call.fail_leg(&mut progress, exception.clone()).err().unwrap_or(exception);
+            call.tell(Err(told));
+        });
     }
 }

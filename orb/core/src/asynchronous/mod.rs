@@ -7,6 +7,11 @@
 mod arguments;
 mod call;
 mod future;
+#[cfg(feature = "interceptors")]
+mod leg;
+#[cfg(not(feature = "interceptors"))]
+#[path = "no_leg.rs"]
+mod leg;
 pub(crate) mod task;
 
 pub use future::{AsyncAnswer, AsyncReply};

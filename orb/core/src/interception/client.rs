@@ -1,0 +1,509 @@
+//! The client's interception points, and what they are told (16.3.5 to 16.3.7, 16.3.12, 16.3.13).
+
+use spandrel_cdr::{Any, Limits, TaggedComponent, TaggedProfile, TypeCode};
+use spandrel_giop::{
+    CompletionStatus, IiopProfile, ReplyHeader, ResponseFlags, ServiceContext, SystemException, minor,
+};
+
+use super::{
+    Ending, Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, SlotId, Slots,
+    exception::Source,
+    flow::{self, Stack},
+    not_here, not_kept, sync_scope,
+};
+use crate::{ObjectRef, Policy, PolicyType, client::Reply, object::Effective, policies::SyncScopePolicy};
+
+/// An interceptor that the requests of an ORB pass on their way to their servers, and their replies on the way back (16.3.5).
+///
+/// Each point does nothing unless it is implemented. Of the ending points, `receive_reply`, `receive_exception` and `receive_other`,
+/// exactly one is called for each request that has passed the starting point, in the reverse order of registration. A request that is
+/// sent again, because its object was forwarded or a connection was closed under it, is another request. One that
+/// nobody waits for is two (16.3.7.2): `send_request` is followed by `receive_other` before control returns to the client; when there is
+/// an outcome, `send_poll` and an ending point are called by the thread that brings it to the client's tasks, which must not wait.
+pub trait ClientRequestInterceptor: Interceptor {
+    /// A request is about to be sent. Service contexts may be added (16.3.6.1).
+    ///
+    /// # Errors
+    /// An exception that the request ends with (COMPLETED_NO), or an object that it goes to instead.
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// The outcome of a request is asked for that was sent before (16.3.6.2).
+    ///
+    /// # Errors
+    /// An exception that stands for the outcome.
+    fn send_poll(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// Results have come (16.3.6.3).
+    ///
+    /// # Errors
+    /// An exception that stands for them (COMPLETED_YES).
+    fn receive_reply(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// An exception has come, or this side has one (16.3.6.4).
+    ///
+    /// # Errors
+    /// Another exception, which keeps the completion status; or an object that is tried instead, if the exception said COMPLETED_NO.
+    fn receive_exception(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// The request has ended otherwise: a one-way or an asynchronous request was sent, or the request is sent again (16.3.6.5).
+    ///
+    /// # Errors
+    /// An exception that the request ends with, or an object that it goes to instead.
+    fn receive_other(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        let _ = info;
+        Ok(())
+    }
+}
+
+/// Where on a request's way an interceptor is called.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Point {
+    SendRequest,
+    SendPoll,
+    ReceiveReply,
+    ReceiveException,
+    ReceiveOther,
+}
+
+/// What a request of this ORB's clients is, as far as it can be known at an interception point (16.3.12, 16.3.13).
+#[derive(Debug)]
+pub struct ClientRequestInfo<'r> {
+    point: Point,
+    operation: &'r str,
+    wanted: Wanted,
+    target: &'r ObjectRef,
+    /// Where the object turned out to be, if not where its reference says.
+    effective: Effective,
+    /// Which of its IIOP profiles is tried.
+    profile: usize,
+    departure: Departure,
+    /// Contexts that came back.
+    reply_contexts: Vec<ServiceContext>,
+    ending: Ending,
+}
+
+/// What the client waits for, and whether its request is a one-way.
+pub(crate) type Wanted = (ResponseFlags, bool);
+
+/// What a request has with it besides its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Departure {
+    request_id: u32,
+    contexts: Vec<ServiceContext>,
+    slots: Slots,
+}
+
+impl Departure {
+    /// Of a request that the calling thread makes, with a copy of its slots (16.4.4.1).
+    pub(crate) fn of_thread(object: &ObjectRef) -> Self {
+        let interception = object.orb().interception();
+        Self { request_id: interception.request_id(), contexts: Vec::new(), slots: interception.thread_slots() }
+    }
+
+    /// Of the same request once it is sent again: another one, with the same slots (16.3.6.5).
+    pub(crate) fn again(&self, object: &ObjectRef) -> Self {
+        let interception = object.orb().interception();
+        Self { request_id: interception.request_id(), contexts: Vec::new(), slots: self.slots.clone() }
+    }
+
+    /// What interceptors add to the request.
+    pub(crate) fn contexts(&self) -> &[ServiceContext] {
+        &self.contexts
+    }
+}
+
+impl<'r> ClientRequestInfo<'r> {
+    /// A number that no other request of this ORB has that is under way.
+    #[must_use]
+    pub fn request_id(&self) -> u32 {
+        self.departure.request_id
+    }
+
+    /// The operation's name; attributes are `_get_` and `_set_` with their name.
+    #[must_use]
+    pub fn operation(&self) -> &'r str {
+        self.operation
+    }
+
+    /// The arguments, as a dynamic request has them.
+    ///
+    /// # Errors
+    /// NO_RESOURCES: compiled stubs keep none; BAD_INV_ORDER but in `send_request` and `receive_reply`.
+    pub fn arguments(&self) -> Result<Vec<Any>, SystemException> {
+        self.only_at(&[Point::SendRequest, Point::ReceiveReply])?;
+        Err(not_kept())
+    }
+
+    /// The types of the exceptions that the operation raises.
+    ///
+    /// # Errors
+    /// NO_RESOURCES: compiled stubs keep none; BAD_INV_ORDER in `send_poll`.
+    pub fn exceptions(&self) -> Result<Vec<TypeCode>, SystemException> {
+        self.not_at_poll()?;
+        Err(not_kept())
+    }
+
+    /// The names of the operation's `context` clause.
+    ///
+    /// # Errors
+    /// As [`exceptions`](Self::exceptions).
+    pub fn contexts(&self) -> Result<Vec<String>, SystemException> {
+        self.not_at_poll()?;
+        Err(not_kept())
+    }
+
+    /// The context that is sent with the request.
+    ///
+    /// # Errors
+    /// As [`exceptions`](Self::exceptions).
+    pub fn operation_context(&self) -> Result<crate::Context, SystemException> {
+        self.not_at_poll()?;
+        Err(not_kept())
+    }
+
+    /// What the operation returned.
+    ///
+    /// # Errors
+    /// NO_RESOURCES: compiled stubs keep none; BAD_INV_ORDER but in `receive_reply`.
+    pub fn result(&self) -> Result<Any, SystemException> {
+        self.only_at(&[Point::ReceiveReply])?;
+        Err(not_kept())
+    }
+
+    /// False for a one-way, however long its client waits.
+    #[must_use]
+    pub fn response_expected(&self) -> bool {
+        !self.wanted.1
+    }
+
+    /// How long the client of a one-way waits; nothing that counts where a response is expected.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER in `send_poll`.
+    pub fn sync_scope(&self) -> Result<SyncScopePolicy, SystemException> {
+        self.not_at_poll()?;
+        Ok(sync_scope(self.wanted.0))
+    }
+
+    /// What the request has come to.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER before it has.
+    pub fn reply_status(&self) -> Result<ReplyStatus, SystemException> {
+        self.at_end()?;
+        Ok(self.ending.status())
+    }
+
+    /// Where the request goes to instead.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER unless it is forwarded.
+    pub fn forward_reference(&self) -> Result<ObjectRef, SystemException> {
+        match (&self.ending, self.point) {
+            (Ending::Other(_, Some(forward)), Point::ReceiveOther) => Ok(forward.clone()),
+            _ => Err(not_here()),
+        }
+    }
+
+    /// What the request has in a slot: what the client's thread had when it made the request.
+    ///
+    /// # Errors
+    /// A slot that was not allocated.
+    pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
+        self.departure.slots.get(id)
+    }
+
+    /// A context that interceptors added to the request.
+    ///
+    /// # Errors
+    /// BAD_PARAM if none has this id; BAD_INV_ORDER in `send_poll`.
+    pub fn request_service_context(&self, id: u32) -> Result<ServiceContext, SystemException> {
+        self.not_at_poll()?;
+        find_context(&self.departure.contexts, id)
+    }
+
+    /// A context that came with the reply.
+    ///
+    /// # Errors
+    /// BAD_PARAM if none has this id; BAD_INV_ORDER before there is a reply.
+    pub fn reply_service_context(&self, id: u32) -> Result<ServiceContext, SystemException> {
+        self.at_end()?;
+        find_context(&self.reply_contexts, id)
+    }
+
+    /// The reference that the client invoked.
+    #[must_use]
+    pub fn target(&self) -> &'r ObjectRef {
+        self.target
+    }
+
+    /// The reference that the request goes to: another one if the object was forwarded.
+    #[must_use]
+    pub fn effective_target(&self) -> ObjectRef {
+        match &self.effective {
+            Some(ior) => self.target.orb().reference((**ior).clone()),
+            None => self.target.clone(),
+        }
+    }
+
+    /// The profile that the request goes to.
+    ///
+    /// # Errors
+    /// INV_OBJREF if it cannot be read; references that can be invoked have one that can.
+    pub fn effective_profile(&self) -> Result<TaggedProfile, SystemException> {
+        self.find_profile().map(|(tagged, _)| tagged.clone())
+    }
+
+    /// The component of that profile with this id.
+    ///
+    /// # Errors
+    /// BAD_PARAM if there is none; BAD_INV_ORDER in `send_poll`.
+    pub fn effective_component(&self, id: u32) -> Result<TaggedComponent, SystemException> {
+        self.effective_components(id).map(|mut components| components.swap_remove(0))
+    }
+
+    /// The components of that profile with this id, at least one.
+    ///
+    /// # Errors
+    /// As [`effective_component`](Self::effective_component).
+    pub fn effective_components(&self, id: u32) -> Result<Vec<TaggedComponent>, SystemException> {
+        self.not_at_poll()?;
+        let (_, mut profile) = self.find_profile()?;
+        profile.components.retain(|component| component.tag == id);
+        match profile.components {
+            none if none.is_empty() => Err(SystemException::bad_param(minor::NO_SUCH_COMPONENT, CompletionStatus::No)
+                .with_detail(|| format!("the profile has no component {id:#x}"))),
+            found => Ok(found),
+        }
+    }
+
+    /// The policy of this type that the request is made under.
+    ///
+    /// # Errors
+    /// INV_POLICY if no policy of this type is in force; BAD_INV_ORDER in `send_poll`.
+    pub fn request_policy(&self, policy_type: PolicyType) -> Result<Policy, SystemException> {
+        self.not_at_poll()?;
+        #[cfg(feature = "policies")]
+        let policy = self.target.policy(policy_type)?;
+        #[cfg(not(feature = "policies"))]
+        let policy = None;
+        policy.ok_or_else(|| {
+            SystemException::inv_policy(minor::UNKNOWN_POLICY_TYPE, CompletionStatus::No)
+                .with_detail(|| format!("no policy of type {policy_type} is in force"))
+        })
+    }
+
+    /// The exception that the request ends with. One that the operation raises can be [extracted](RaisedException::extract).
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER but in `receive_exception`.
+    pub fn received_exception(&self) -> Result<&RaisedException, SystemException> {
+        match (&self.ending, self.point) {
+            (Ending::Exception(exception), Point::ReceiveException) => Ok(exception),
+            _ => Err(not_here()),
+        }
+    }
+
+    /// Its repository id.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER but in `receive_exception`.
+    pub fn received_exception_id(&self) -> Result<&str, SystemException> {
+        self.received_exception().map(RaisedException::repository_id)
+    }
+
+    /// Adds a context to the request; `replace` one that has its id.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if there is one and it is not to be replaced, and but in `send_request`.
+    pub fn add_request_service_context(
+        &mut self,
+        context: ServiceContext,
+        replace: bool,
+    ) -> Result<(), SystemException> {
+        self.only_at(&[Point::SendRequest])?;
+        add_context(&mut self.departure.contexts, context, replace)
+    }
+
+    fn find_profile(&self) -> Result<(&TaggedProfile, IiopProfile), SystemException> {
+        let ior = self.effective.as_deref().unwrap_or(self.target.ior());
+        let mut read = ior.profiles.iter().filter_map(|tagged| Some((tagged, IiopProfile::decode(tagged).ok()??)));
+        read.nth(self.profile).ok_or_else(|| SystemException::inv_objref(0, CompletionStatus::No))
+    }
+
+    fn only_at(&self, points: &[Point]) -> Result<(), SystemException> {
+        if points.contains(&self.point) { Ok(()) } else { Err(not_here()) }
+    }
+
+    fn not_at_poll(&self) -> Result<(), SystemException> {
+        if self.point == Point::SendPoll { Err(not_here()) } else { Ok(()) }
+    }
+
+    fn at_end(&self) -> Result<(), SystemException> {
+        self.only_at(&[Point::ReceiveReply, Point::ReceiveException, Point::ReceiveOther])
+    }
+}
+
+pub(super) fn find_context(contexts: &[ServiceContext], id: u32) -> Result<ServiceContext, SystemException> {
+    contexts.iter().find(|context| context.id == id).cloned().ok_or_else(|| {
+        SystemException::bad_param(minor::UNKNOWN_SERVICE_CONTEXT, CompletionStatus::No)
+            .with_detail(|| format!("there is no service context {id:#x}"))
+    })
+}
+
+pub(super) fn add_context(
+    contexts: &mut Vec<ServiceContext>,
+    context: ServiceContext,
+    replace: bool,
+) -> Result<(), SystemException> {
+    match contexts.iter_mut().find(|other| other.id == context.id) {
+        None => contexts.push(context),
+        Some(other) if replace => *other = context,
+        Some(_) => {
+            return Err(SystemException::bad_inv_order(minor::SERVICE_CONTEXT_EXISTS, CompletionStatus::No)
+                .with_detail(|| format!("there is a service context {:#x} already", context.id)));
+        }
+    }
+    Ok(())
+}
+
+/// A request among its interceptors.
+#[derive(Debug)]
+pub(crate) struct ClientFlow<'r> {
+    info: ClientRequestInfo<'r>,
+    /// How many are on the flow stack.
+    height: usize,
+}
+
+impl<'r> ClientFlow<'r> {
+    /// A request to the object, which may be `effective`ly elsewhere, by the profile of this number.
+    pub(crate) fn new(
+        target: &'r ObjectRef,
+        operation: &'r str,
+        wanted: Wanted,
+        departure: Departure,
+        (effective, profile): (Effective, usize),
+    ) -> Self {
+        let (ending, reply_contexts) = (Ending::Reply, Vec::new());
+        let point = Point::SendRequest;
+        let info = ClientRequestInfo {
+            point,
+            operation,
+            wanted,
+            target,
+            effective,
+            profile,
+            departure,
+            reply_contexts,
+            ending,
+        };
+        Self { info, height: 0 }
+    }
+
+    /// Calls the starting points of a request that is to be sent.
+    ///
+    /// # Errors
+    /// What it has come to instead. Who was called knows that already.
+    pub(crate) fn send_request(&mut self) -> Result<(), Ending> {
+        self.start(Point::SendRequest, |interceptor, info| interceptor.send_request(info))
+    }
+
+    /// Calls the starting points of a poll.
+    ///
+    /// # Errors
+    /// As [`send_request`](Self::send_request).
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn send_poll(&mut self) -> Result<(), Ending> {
+        self.start(Point::SendPoll, |interceptor, info| Ok(interceptor.send_poll(info)?))
+    }
+
+    fn start(
+        &mut self,
+        point: Point,
+        call: impl Fn(&dyn ClientRequestInterceptor, &mut ClientRequestInfo<'_>) -> Result<(), Interruption>,
+    ) -> Result<(), Ending> {
+        self.info.point = point;
+        for interceptor in self.info.target.orb().interception().client() {
+            if let Err(interruption) = flow::contained(|| call(&**interceptor, &mut self.info)) {
+                self.info.ending = flow::interrupted_at_start(interruption);
+                flow::unwind(self);
+                return Err(self.info.ending.clone());
+            }
+            self.height += 1;
+        }
+        Ok(())
+    }
+
+    /// What interceptors add to the request.
+    pub(crate) fn departure(&self) -> &Departure {
+        &self.info.departure
+    }
+
+    /// Calls the ending points of whoever was told of the start.
+    ///
+    /// # Errors
+    /// What the request has come to instead, if an interceptor has raised something.
+    pub(crate) fn end(mut self, ending: Ending, reply: Option<&Reply>) -> Result<(), Ending> {
+        if let Some(reply) = reply {
+            self.info.reply_contexts = contexts_of(reply);
+        }
+        self.info.ending = ending;
+        if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }
+    }
+}
+
+impl Stack for ClientFlow<'_> {
+    fn height(&mut self) -> &mut usize {
+        &mut self.height
+    }
+
+    fn ending(&mut self) -> &mut Ending {
+        &mut self.info.ending
+    }
+
+    fn call(&mut self, index: usize) -> Result<(), Interruption> {
+        let info = &mut self.info;
+        let interceptor = &info.target.orb().interception().client()[index];
+        match &info.ending {
+            Ending::Reply => {
+                info.point = Point::ReceiveReply;
+                Ok(interceptor.receive_reply(info)?)
+            }
+            Ending::Exception(_) => {
+                info.point = Point::ReceiveException;
+                interceptor.receive_exception(info)
+            }
+            Ending::Other(..) => {
+                info.point = Point::ReceiveOther;
+                interceptor.receive_other(info)
+            }
+        }
+    }
+}
+
+/// The contexts of a reply, whose header was read before.
+fn contexts_of(reply: &Reply) -> Vec<ServiceContext> {
+    let header = ReplyHeader::decode(&mut reply.message.decoder(Limits::default()));
+    let contexts = header.iter().flat_map(|header| &header.service_contexts);
+    contexts.map(|context| ServiceContext { id: context.id, data: context.data.to_vec() }).collect()
+}
+
+impl Ending {
+    /// The exception of the operation's that a reply has.
+    pub(crate) fn user(reply: &Reply, object: &ObjectRef) -> Self {
+        let source = Source::Received(reply.message.clone());
+        Self::Exception(RaisedException::user_exception(source, reply.body, reply.wire, object.orb()))
+    }
+}

@@ -1,0 +1,187 @@
+//! `PortableInterceptor::Current`: slots by which services hand what belongs to a thread over to its requests (16.4).
+//!
+//! There is a table of slots for each thread and ORB (the thread scope), and one for each request (the request scope). On the client a
+//! request is given a copy of its thread's; interceptors may read it. On the server interceptors fill the request's before the adapter
+//! is asked; the thread is given a copy for the time of the upcall, and the request a copy of that at its end. Copies are logical: what
+//! nobody changes is shared.
+
+use std::{cell::RefCell, fmt};
+
+use spandrel_cdr::Any;
+use spandrel_giop::{CompletionStatus, SystemException};
+use spandrel_sync::{Arc, Weak, thread_local};
+
+use crate::Orb;
+
+/// Which slot (16.4.3).
+pub type SlotId = u32;
+
+/// No such slot was allocated when the ORB was made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("slot {0} was not allocated")]
+pub struct InvalidSlot(pub SlotId);
+
+impl From<InvalidSlot> for SystemException {
+    /// BAD_PARAM, for interceptors that let it pass.
+    fn from(invalid: InvalidSlot) -> Self {
+        Self::bad_param(0, CompletionStatus::No).with_detail(|| invalid.to_string())
+    }
+}
+
+/// A table of slots.
+#[derive(Clone, Default)]
+pub(crate) struct Slots {
+    count: u32,
+    /// Nothing as long as none is set.
+    values: Option<Arc<[Any]>>,
+}
+
+impl Slots {
+    /// As many, and none of them set.
+    pub(crate) fn new(count: u32) -> Self {
+        Self { count, values: None }
+    }
+
+    /// What is in a slot; an empty `any` if nothing is.
+    pub(crate) fn get(&self, id: SlotId) -> Result<Any, InvalidSlot> {
+        self.check(id)?;
+        Ok(self.values.as_ref().map_or_else(Any::default, |values| values[id as usize].clone()))
+    }
+
+    pub(crate) fn set(&mut self, id: SlotId, data: Any) -> Result<(), InvalidSlot> {
+        self.check(id)?;
+        let mut values = match &self.values {
+            Some(values) => values.to_vec(),
+            None => vec![Any::default(); self.count as usize],
+        };
+        values[id as usize] = data;
+        self.values = Some(values.into());
+        Ok(())
+    }
+
+    fn check(&self, id: SlotId) -> Result<(), InvalidSlot> {
+        if id < self.count { Ok(()) } else { Err(InvalidSlot(id)) }
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots").field("count", &self.count).field("is_set", &self.values.is_some()).finish()
+    }
+}
+
+/// Which ORB a thread's slots are of; as long as somebody remembers it, no other ORB has the same.
+pub(super) type Token = Arc<()>;
+
+struct ThreadScope {
+    token: Weak<()>,
+    slots: Slots,
+}
+
+thread_local! {
+    static SCOPES: RefCell<Vec<ThreadScope>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The calling thread's slots.
+pub(super) fn of_thread(token: &Token, count: u32) -> Slots {
+    SCOPES.with(|scopes| {
+        let scopes = scopes.borrow();
+        let found = scopes.iter().find(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
+        found.map_or_else(|| Slots::new(count), |scope| scope.slots.clone())
+    })
+}
+
+/// Gives the calling thread these slots; those that it had.
+pub(super) fn exchange(token: &Token, slots: Slots) -> Slots {
+    let count = slots.count;
+    let (before, dropped) = SCOPES.with(|scopes| {
+        let mut scopes = scopes.borrow_mut();
+        // Those of ORBs that are no more go with the opportunity.
+        let (mut kept, dropped): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *scopes).into_iter().partition(|scope| scope.token.strong_count() > 0);
+        let at = kept.iter().position(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
+        let before = at.map_or_else(|| Slots::new(count), |at| kept.swap_remove(at).slots);
+        if slots.values.is_some() {
+            kept.push(ThreadScope { token: Arc::downgrade(token), slots });
+        }
+        *scopes = kept;
+        (before, dropped)
+    });
+    // Outside of the borrow: references in them may be the last of their ORB.
+    drop(dropped);
+    before
+}
+
+/// The slots of the calling thread, for services of one ORB (`PortableInterceptor::Current`).
+#[derive(Clone, Debug)]
+pub struct PiCurrent(Orb);
+
+impl PiCurrent {
+    /// What the calling thread has in a slot; an `any` without a value if nothing was set.
+    ///
+    /// # Errors
+    /// A slot that was not allocated.
+    pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
+        self.0.interception().thread_slots().get(id)
+    }
+
+    /// Sets a slot for the calling thread: for the requests that it makes, and for whatever it runs.
+    ///
+    /// # Errors
+    /// A slot that was not allocated.
+    pub fn set_slot(&self, id: SlotId, data: Any) -> Result<(), InvalidSlot> {
+        let interception = self.0.interception();
+        let mut slots = interception.thread_slots();
+        slots.set(id, data)?;
+        drop(interception.exchange_thread_slots(slots));
+        Ok(())
+    }
+}
+
+impl Orb {
+    /// The calling thread's slots for interceptors (16.4.2, `resolve_initial_references("PICurrent")`).
+    #[must_use]
+    pub fn pi_current(&self) -> PiCurrent {
+        PiCurrent(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any(value: i32) -> Any {
+        Any::new(&value).expect("a long has a CDR form")
+    }
+
+    #[test]
+    fn copies_of_a_table_share_nothing_that_is_changed() {
+        let mut slots = Slots::new(2);
+        assert_eq!(slots.get(1), Ok(Any::default()));
+        slots.set(1, any(1)).unwrap();
+        let copy = slots.clone();
+        slots.set(1, any(2)).unwrap();
+        assert_eq!((copy.get(1), slots.get(1), slots.get(0)), (Ok(any(1)), Ok(any(2)), Ok(Any::default())));
+    }
+
+    #[test]
+    fn a_slot_that_was_not_allocated_is_refused() {
+        let mut slots = Slots::new(1);
+        assert_eq!(slots.get(1), Err(InvalidSlot(1)));
+        assert_eq!(slots.set(1, any(1)), Err(InvalidSlot(1)));
+    }
+
+    #[test]
+    fn threads_and_orbs_have_tables_of_their_own() {
+        let (one, other) = (Token::default(), Token::default());
+        let mut slots = Slots::new(1);
+        slots.set(0, any(7)).unwrap();
+        exchange(&one, slots);
+        assert_eq!(of_thread(&one, 1).get(0), Ok(any(7)));
+        assert_eq!(of_thread(&other, 1).get(0), Ok(Any::default()));
+        let elsewhere = std::thread::scope(|scope| scope.spawn(|| of_thread(&one, 1).get(0)).join().unwrap());
+        assert_eq!(elsewhere, Ok(Any::default()));
+        drop(exchange(&one, Slots::new(1)));
+        assert_eq!(of_thread(&one, 1).get(0), Ok(Any::default()));
+    }
+}

@@ -1,0 +1,128 @@
+//! Exceptions as interceptors see them: the ORB does not know the types of those that operations raise.
+
+use spandrel_cdr::{Any, CdrError, Decoder, TypeCode, Wire};
+use spandrel_giop::{CompletionStatus, Message, SystemException, minor};
+
+use crate::{Orb, UserException};
+
+/// An exception that a request ends with (`received_exception`, `sending_exception`).
+#[derive(Clone, Debug)]
+pub struct RaisedException(Raised);
+
+#[derive(Clone, Debug)]
+enum Raised {
+    System(SystemException),
+    User { repository_id: String, source: Source, body: usize, wire: Wire, orb: Orb },
+}
+
+/// Where the octets of a user exception are.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Received(Message),
+}
+
+impl RaisedException {
+    pub(crate) fn system_exception(exception: SystemException) -> Self {
+        Self(Raised::System(exception))
+    }
+
+    /// One whose repository id begins at `body` of a message. What cannot be read is the exception that says so.
+    pub(crate) fn user_exception(source: Source, body: usize, wire: Wire, orb: &Orb) -> Self {
+        let raised = Raised::User { repository_id: String::new(), source, body, wire, orb: orb.clone() };
+        let read = raised.members().and_then(|mut input| input.str().map(std::borrow::Cow::into_owned));
+        match (read, raised) {
+            (Ok(repository_id), Raised::User { source, body, wire, orb, .. }) => {
+                Self(Raised::User { repository_id, source, body, wire, orb })
+            }
+            (Err(error), _) => {
+                Self::system_exception(SystemException::from(error).with_completed(CompletionStatus::Yes))
+            }
+            (Ok(_), system) => Self(system),
+        }
+    }
+
+    /// Its repository id (16.3.13.5).
+    #[must_use]
+    pub fn repository_id(&self) -> &str {
+        match &self.0 {
+            Raised::System(exception) => exception.kind().repository_id(),
+            Raised::User { repository_id, .. } => repository_id,
+        }
+    }
+
+    /// The system exception that it is, if it is one.
+    #[must_use]
+    pub fn system(&self) -> Option<&SystemException> {
+        match &self.0 {
+            Raised::System(exception) => Some(exception),
+            Raised::User { .. } => None,
+        }
+    }
+
+    /// The exception as a value of this type, if it is one.
+    ///
+    /// # Errors
+    /// Members that are not those of the type.
+    pub fn extract<X: UserException>(&self) -> Result<Option<X>, CdrError> {
+        if self.system().is_some() || self.repository_id() != X::REPOSITORY_ID {
+            return Ok(None);
+        }
+        let mut input = self.0.members()?;
+        input.str()?;
+        X::decode(&mut input).map(Some)
+    }
+
+    /// The exception as an `any`. An exception that the operation raises needs its type: without, it is UNKNOWN with minor code 1
+    /// (16.3.13.4).
+    ///
+    /// # Errors
+    /// A type that is not the exception's.
+    pub fn to_any(&self, type_code: Option<TypeCode>) -> Result<Any, CdrError> {
+        match (&self.0, type_code) {
+            (Raised::System(exception), _) => system_any(exception),
+            (user, Some(type_code)) => Any::read(type_code, &mut user.members()?),
+            (Raised::User { .. }, None) => {
+                system_any(&SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes))
+            }
+        }
+    }
+
+    /// The system exception that it is; UNKNOWN for others.
+    pub(crate) fn into_system(self) -> SystemException {
+        match self.0 {
+            Raised::System(exception) => exception,
+            Raised::User { .. } => SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes),
+        }
+    }
+
+    /// How far the operation got.
+    pub(crate) fn completed(&self) -> CompletionStatus {
+        self.system().map_or(CompletionStatus::Yes, SystemException::completed)
+    }
+}
+
+impl Raised {
+    /// Reads from the repository id on.
+    fn members(&self) -> Result<Decoder<'_>, CdrError> {
+        match self {
+            Self::System(_) => Err(CdrError::Malformed("a system exception is held as what it is")),
+            Self::User { source, body, wire, orb, .. } => {
+                let input = match source {
+                    Source::Received(message) => message.decoder(orb.settings().wire.limits),
+                };
+                Ok(input.with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set).at(*body))
+            }
+        }
+    }
+}
+
+/// A system exception with the type that Annex A of Part 1 gives it.
+fn system_any(exception: &SystemException) -> Result<Any, CdrError> {
+    let malformed = |_| CdrError::Malformed("a name of the standard's is none");
+    let statuses = ["COMPLETED_YES", "COMPLETED_NO", "COMPLETED_MAYBE"];
+    let completion = TypeCode::enumeration("IDL:omg.org/CORBA/completion_status:1.0", "completion_status", &statuses);
+    let members = [("minor", TypeCode::ULONG), ("completed", completion.map_err(malformed)?)];
+    let kind = exception.kind();
+    let type_code = TypeCode::exception(kind.repository_id(), kind.name(), &members).map_err(malformed)?;
+    Any::write(type_code, |out| exception.encode(out))
+}

@@ -1,0 +1,142 @@
+//! Which interceptors an ORB has.
+
+use std::{fmt, sync::OnceLock};
+
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use super::{
+    ClientRequestInterceptor, Interceptor, Slots,
+    current::{self, Token},
+};
+use crate::{Orb, OrbBuilder};
+
+/// Another interceptor of the same kind has the same name (16.7.2.1).
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("an interceptor named `{0}` is registered already")]
+pub struct DuplicateName(pub String);
+
+/// The interceptors of an ORB, in the order of their registration, and what they were promised.
+#[derive(Clone, Default)]
+pub(crate) struct Registered {
+    pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
+    /// How many slots were allocated.
+    pub(super) slots: u32,
+}
+
+impl Registered {
+    /// Adds an interceptor that sends requests pass.
+    ///
+    /// # Errors
+    /// Its name is taken.
+    pub(super) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
+        check_name(self.client.iter().map(|other| other.name()), interceptor.name())?;
+        self.client.push(interceptor);
+        Ok(())
+    }
+
+    /// All interceptors, of whatever kind.
+    fn for_each(&self, mut then: impl FnMut(&dyn Interceptor)) {
+        self.client.iter().for_each(|interceptor| then(&**interceptor));
+    }
+}
+
+/// Any number may be anonymous (16.7.2.1).
+fn check_name<'n>(mut taken: impl Iterator<Item = &'n str>, name: &str) -> Result<(), DuplicateName> {
+    if !name.is_empty() && taken.any(|other| other == name) { Err(DuplicateName(name.to_owned())) } else { Ok(()) }
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut names = Vec::new();
+        self.for_each(|interceptor| names.push(interceptor.name().to_owned()));
+        f.debug_struct("Registered").field("names", &names).field("slots", &self.slots).finish()
+    }
+}
+
+/// What an ORB has for its interceptors.
+#[derive(Debug, Default)]
+pub(crate) struct Interception {
+    /// Set when the ORB is ready: while it is being made nothing is intercepted.
+    registered: OnceLock<Registered>,
+    token: Token,
+    requests: AtomicU32,
+}
+
+impl Interception {
+    pub(crate) fn begin(&self, registered: Registered) {
+        let ours = self.registered.set(registered);
+        debug_assert!(ours.is_ok(), "an ORB is made once");
+    }
+
+    /// Those that requests of this ORB's clients pass.
+    #[inline]
+    pub(crate) fn client(&self) -> &[Arc<dyn ClientRequestInterceptor>] {
+        self.registered.get().map_or(&[], |registered| &registered.client)
+    }
+
+    /// A number that no other request has that is under way (16.3.12.1): by intent not that of GIOP, which one connection gives out.
+    pub(super) fn request_id(&self) -> u32 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn slot_count(&self) -> u32 {
+        self.registered.get().map_or(0, |registered| registered.slots)
+    }
+
+    /// The calling thread's slots.
+    pub(super) fn thread_slots(&self) -> Slots {
+        current::of_thread(&self.token, self.slot_count())
+    }
+
+    /// Gives the calling thread these slots; those that it had.
+    pub(super) fn exchange_thread_slots(&self, slots: Slots) -> Slots {
+        current::exchange(&self.token, slots)
+    }
+
+    /// The ORB has been shut down.
+    pub(crate) fn destroy(&self) {
+        let Some(registered) = self.registered.get() else { return };
+        registered.for_each(|interceptor| {
+            let contained = super::flow::contained(|| -> Result<(), spandrel_giop::SystemException> {
+                interceptor.destroy();
+                Ok(())
+            });
+            if let Err(exception) = contained {
+                tracing::error!(name = interceptor.name(), %exception, "an interceptor could not be destroyed");
+            }
+        });
+    }
+}
+
+impl OrbBuilder {
+    /// Has an interceptor called for every request that is sent, after those that were registered before (16.7.2.8).
+    ///
+    /// # Errors
+    /// Another one has its name.
+    pub fn client_request_interceptor(
+        mut self,
+        interceptor: impl ClientRequestInterceptor + 'static,
+    ) -> Result<Self, DuplicateName> {
+        self.interceptors.add_client(Arc::new(interceptor))?;
+        Ok(self)
+    }
+
+    /// Allocates a slot of [`Orb::pi_current`] (16.7.2.11).
+    #[must_use]
+    pub fn allocate_slot(mut self) -> (Self, super::SlotId) {
+        let id = self.interceptors.slots;
+        self.interceptors.slots += 1;
+        (self, id)
+    }
+}
+
+impl Orb {
+    /// Whether client interceptors are registered: then requests may take no short cut past them.
+    #[must_use]
+    pub fn has_client_interceptors(&self) -> bool {
+        !self.interception().client().is_empty()
+    }
+}
