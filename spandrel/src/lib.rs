@@ -44,7 +44,7 @@ pub use spandrel_orb::{
     UserExceptions, minor,
 };
 #[cfg(feature = "server")]
-pub use spandrel_orb::{DeferredCall, Endpoint, EndpointError, ObjectAdapter, Servant};
+pub use spandrel_orb::{Collocation, DeferredCall, Endpoint, EndpointError, ObjectAdapter, Servant};
 /// Object adapters: what finds the servant of a request.
 #[cfg(feature = "server")]
 pub use spandrel_poa as poa;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spandrel_cdr::{ByteOrder, CharSet, GiopVersion};
 
 #[cfg(feature = "server")]
-use crate::{Endpoint, EndpointError};
+use crate::{Collocation, Endpoint, EndpointError};
 use crate::{Orb, OrbBuilder};
 
 /// Why an ORB was not made.
@@ -50,6 +50,7 @@ impl OrbBuilder {
     /// | `-ORBNativeCharCodeSet` | `ISO-8859-1` or `UTF-8` |
     /// | `-ORBMaxMessageSize` | octets |
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPendingRequests` | a number |
+    /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`]) |
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBId` | any; accepted because the standard has it |
     ///
@@ -124,6 +125,13 @@ impl OrbBuilder {
                 let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);
                 self.socket_queues(octets, octets)
             }
+            #[cfg(feature = "server")]
+            "-ORBCollocation" => match value {
+                "direct" => self.collocation(Collocation::Direct),
+                "through-poa" => self.collocation(Collocation::ThroughPoa),
+                "no" => self.collocation(Collocation::No),
+                _ => return Err(bad("direct, through-poa or no")),
+            },
             "-ORBId" => self,
             _ => return Err(InitError::UnknownOption(option.to_owned())),
         })
@@ -173,6 +181,7 @@ mod tests {
             ("-ORBRequestTimeout", "0"),
             ("-ORBGiopVersion", "2.0"),
             ("-ORBByteOrder", "middle"),
+            ("-ORBCollocation", "yes"),
             ("-ORBNativeCharCodeSet", "EBCDIC"),
             ("-ORBMaxMessageSize", "-1"),
         ] {

@@ -34,6 +34,9 @@ pub(crate) struct Destination {
     /// Headers of requests that were sent, if they are to be kept.
     cache: Option<RequestCache>,
     pub(crate) object_key: Vec<u8>,
+    /// The server is this ORB's own, and is called in this process.
+    #[cfg(feature = "server")]
+    pub(crate) is_here: bool,
     /// The server is one of ours.
     #[cfg(feature = "asynchronous")]
     pub(crate) is_ours: bool,
@@ -52,6 +55,8 @@ impl Destination {
             peer: peers.peer(&profile.host, profile.port, chosen),
             template: RequestTemplate::new(wire, &profile.object_key),
             cache: settings.caches_requests.then(RequestCache::default),
+            #[cfg(feature = "server")]
+            is_here: false,
             #[cfg(feature = "asynchronous")]
             is_ours: is_ours(&profile)?,
             object_key: profile.object_key,

@@ -20,6 +20,8 @@ use crate::{
     reader::Deadline,
     scratch,
 };
+#[cfg(feature = "server")]
+use crate::{Orb, server::local};
 
 /// Forwardings in a row before a call gives up: a circle, or as good as one.
 pub(crate) const MAX_FORWARDS: u32 = 16;
@@ -264,6 +266,10 @@ impl ObjectRef {
         let mut tour = Tour::new(self, destinations.len());
         while let Some(index) = tour.index() {
             let destination = &destinations[index];
+            #[cfg(feature = "server")]
+            if destination.is_here && question.waits() {
+                return exchange_here(self.orb(), destination, question, deadline).map(Some);
+            }
             let leased = match self.keeps_connections(attempts) {
                 true => destination.peer.lease_open(),
                 false => destination.peer.lease(tour.share_of(deadline)),
@@ -454,28 +460,18 @@ fn exchange(
 ) -> Result<Option<Reply>, CallFailure> {
     let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
     let request_id = connection.request_id();
-    let outcome = match question {
-        Question::Request { operation, response, marshal, contexts: added, .. } => {
-            let said = destination.contexts(connection.has_said_code_sets());
-            let contexts = &*joined(said, added);
-            let body = destination.begin(&mut out, request_id, *response, operation, contexts);
-            let sent = match marshal(&mut out).and_then(|()| body.end(&mut out)) {
-                Err(error) => Err(CallFailure::new(destination.unsayable(error))),
-                Ok(()) if response.is_expected() => connection.two_way(request_id, &out, deadline).map(Some),
-                Ok(()) => connection.one_way(&out, deadline).map(|()| None),
-            };
-            if !said.is_empty() && sent.is_ok() {
-                connection.note_code_sets_said();
-            }
-            sent
+    let said = destination.contexts(connection.has_said_code_sets());
+    let sent = question.write(&mut out, destination, request_id, said).and_then(|()| match question {
+        Question::Request { response, .. } if !response.is_expected() => {
+            connection.one_way(&out, deadline).map(|()| None)
         }
-        Question::Locate => match locate_request(&mut out, request_id, &destination.object_key) {
-            Err(error) => Err(CallFailure::new(error.into())),
-            Ok(()) => connection.two_way(request_id, &out, deadline).map(Some),
-        },
-    };
+        _ => connection.two_way(request_id, &out, deadline).map(Some),
+    });
+    if !said.is_empty() && sent.is_ok() && matches!(question, Question::Request { .. }) {
+        connection.note_code_sets_said();
+    }
     scratch::give(out.into_scratch());
-    match outcome {
+    match sent {
         Ok(Some(mut reply)) if reply.kind.answers(question) => {
             reply.wire = destination.template.wire();
             Ok(Some(reply))
@@ -489,6 +485,59 @@ fn exchange(
 #[inline]
 pub(crate) fn joined<'c>(said: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
     if added.is_empty() { Cow::Borrowed(said) } else { Cow::Owned([said, added].concat()) }
+}
+
+/// One request to an object of this ORB, run by this thread.
+#[cfg(feature = "server")]
+fn exchange_here(
+    orb: &Orb,
+    destination: &Destination,
+    question: &Question<'_, '_>,
+    deadline: Option<&Deadline>,
+) -> Result<Reply, CallFailure> {
+    let wire = destination.template.wire();
+    let mut out = Encoder::reusing(scratch::take(), wire);
+    // Both sides know already how text is coded.
+    let written = question.write(&mut out, destination, orb.locals().request_id(), &[]);
+    let message = written.and_then(|()| local::deliver(&out));
+    // The servant may need it.
+    scratch::give(out.into_scratch());
+    let mut reply = local::ask(orb, &message?, wire, deadline)?;
+    reply.wire = wire;
+    Ok(reply)
+}
+
+impl<'a> Question<'_, 'a> {
+    /// Whether somebody waits until the servant has done its work.
+    #[cfg(feature = "server")]
+    fn waits(&self) -> bool {
+        match self {
+            Self::Request { response, .. } => *response == ResponseFlags::TWO_WAY,
+            Self::Locate => true,
+        }
+    }
+
+    /// Writes the whole message. `said`: what is said of the connection.
+    #[inline]
+    fn write(
+        &self,
+        out: &mut Encoder<'a>,
+        destination: &Destination,
+        request_id: u32,
+        said: &[ServiceContext],
+    ) -> Result<(), CallFailure> {
+        match self {
+            Self::Request { operation, response, marshal, contexts: added, .. } => {
+                let contexts = joined(said, added);
+                let body = destination.begin(out, request_id, *response, operation, &contexts);
+                let written = marshal(out).and_then(|()| body.end(out));
+                written.map_err(|error| CallFailure::new(destination.unsayable(error)))
+            }
+            Self::Locate => {
+                locate_request(out, request_id, &destination.object_key).map_err(|error| CallFailure::new(error.into()))
+            }
+        }
+    }
 }
 
 impl ReplyKind {

@@ -16,6 +16,8 @@ mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
 pub mod client;
+#[cfg(feature = "server")]
+mod collocation;
 mod command_line;
 mod context;
 mod destination;
@@ -61,6 +63,8 @@ pub use adapter::{ObjectAdapter, Target};
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use asynchronous::{AsyncAnswer, AsyncReply, Spawn, Task};
+#[cfg(feature = "server")]
+pub use collocation::Collocation;
 pub use command_line::InitError;
 pub use context::Context;
 #[cfg(feature = "server")]

@@ -12,7 +12,7 @@ use crate::initial::InitialReferences;
 use crate::interception::Registered;
 #[cfg(feature = "server")]
 use crate::{
-    Endpoint, Spawn,
+    Collocation, Endpoint, Spawn,
     server::ServerSettings,
     settings::{Serving, Spawner},
 };
@@ -47,7 +47,12 @@ impl Default for OrbBuilder {
                 #[cfg(feature = "urls")]
                 initial: InitialReferences::default(),
                 #[cfg(feature = "server")]
-                serving: Serving { endpoints: Vec::new(), shutdown_timeout: Duration::from_secs(30), spawner: None },
+                serving: Serving {
+                    endpoints: Vec::new(),
+                    shutdown_timeout: Duration::from_secs(30),
+                    spawner: None,
+                    collocation: Collocation::default(),
+                },
             },
             client: ClientSettings {
                 connections_per_peer: 5,
@@ -264,6 +269,14 @@ impl OrbBuilder {
     #[cfg(feature = "server")]
     pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
         self.settings.serving.spawner = Some(Spawner(Arc::new(spawner)));
+        self
+    }
+
+    /// How this ORB's own objects are called (default: through the adapter, without a socket).
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn collocation(mut self, strategy: Collocation) -> Self {
+        self.settings.serving.collocation = strategy;
         self
     }
 

@@ -34,8 +34,9 @@ use crate::policies::OrbPolicies;
 use crate::values::ValueFactories;
 #[cfg(feature = "server")]
 use crate::{
-    Endpoint, ObjectAdapter,
-    server::{Server, ServerSettings, Watcher},
+    Collocation, Endpoint, ObjectAdapter,
+    reader::Deadline,
+    server::{Locals, Server, ServerSettings, Watcher},
 };
 use crate::{
     ObjectRef,
@@ -96,6 +97,7 @@ struct ServerSide {
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
     /// Hosts and ports for references; made when the first is wanted.
     published: Mutex<Vec<(String, u16)>>,
+    locals: Locals,
 }
 
 #[cfg(feature = "server")]
@@ -106,6 +108,7 @@ impl ServerSide {
             watcher: Arc::default(),
             adapter: OnceLock::new(),
             published: Mutex::default(),
+            locals: Locals::default(),
         }
     }
 }
@@ -200,9 +203,30 @@ impl Orb {
         self.0.serving.adapter.get()
     }
 
+    /// The calls on objects of its own.
+    #[cfg(feature = "server")]
+    pub(crate) fn locals(&self) -> &Locals {
+        &self.0.serving.locals
+    }
+
     pub(crate) fn destinations(&self, ior: &Ior) -> Result<Vec<Destination>, SystemException> {
         self.check_running()?;
-        Destination::all_of(ior, self.0.settings.wire, &self.0.peers)
+        let destinations = Destination::all_of(ior, self.0.settings.wire, &self.0.peers)?;
+        #[cfg(feature = "server")]
+        let destinations = self.note_own(destinations);
+        Ok(destinations)
+    }
+
+    /// Tells destinations that are this ORB's own endpoints so.
+    #[cfg(feature = "server")]
+    fn note_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
+        if self.0.settings.serving.collocation != Collocation::No {
+            let published = self.0.serving.published.lock();
+            for Destination { peer, is_here, .. } in &mut destinations {
+                *is_here = published.iter().any(|(host, port)| peer.is_at(host, *port));
+            }
+        }
+        destinations
     }
 
     /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.
@@ -404,8 +428,10 @@ impl Orb {
         self.0.main.begin_close();
         #[cfg(feature = "server")]
         {
-            self.0.serving.server.shutdown(self.0.settings.serving.shutdown_timeout);
+            let patience = Deadline::after(self.0.settings.serving.shutdown_timeout);
+            self.0.serving.server.shutdown(patience.span);
             self.0.serving.watcher.stop();
+            self.0.serving.locals.shut_down(patience.remaining());
         }
         #[cfg(feature = "asynchronous")]
         self.0.station.shut_down();

@@ -11,7 +11,7 @@ use crate::destination::WireSettings;
 #[cfg(feature = "urls")]
 use crate::initial::InitialReferences;
 #[cfg(feature = "server")]
-use crate::{Endpoint, Spawn};
+use crate::{Collocation, Endpoint, Spawn};
 
 /// What both sides of an ORB are configured with.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Serving {
     pub(crate) shutdown_timeout: Duration,
     /// Who runs asynchronous servants; the server's own threads unless set.
     pub(crate) spawner: Option<Spawner>,
+    /// How this ORB's own objects are called.
+    pub(crate) collocation: Collocation,
 }
 
 /// Who runs futures.

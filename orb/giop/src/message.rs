@@ -25,6 +25,20 @@ pub struct Message {
 }
 
 impl Message {
+    /// A message that was never cut, in one piece.
+    ///
+    /// # Errors
+    /// Those of [`MessageHeader::parse`]; [`GiopError::LengthMismatch`] if it says another length.
+    #[inline]
+    pub fn whole(octets: MessageBlock) -> Result<Self, GiopError> {
+        let mismatch = |announced| GiopError::LengthMismatch { announced, found: octets.len() };
+        let header = MessageHeader::parse(octets.first_chunk().ok_or_else(|| mismatch(HEADER_LEN))?)?;
+        if header.total_len() != octets.len() {
+            return Err(mismatch(header.total_len()));
+        }
+        Ok(Self { header, octets, joints: Box::default() })
+    }
+
     /// All octets, header included.
     #[inline]
     #[must_use]

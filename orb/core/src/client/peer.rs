@@ -83,6 +83,11 @@ impl PeerName {
     pub(crate) fn new(host: &str, port: u16) -> Arc<Self> {
         Arc::new(Self { host: host.to_owned(), port })
     }
+
+    #[cfg(feature = "server")]
+    fn is(&self, host: &str, port: u16) -> bool {
+        self.port == port && self.host == host
+    }
 }
 
 impl fmt::Display for PeerName {
@@ -140,6 +145,12 @@ pub(crate) enum Leasing {
 impl Peer {
     fn new(host: &str, port: u16, settings: Arc<ClientSettings>) -> Self {
         Self { name: PeerName::new(host, port), settings, pool: Mutex::default(), opened: Condition::new() }
+    }
+
+    /// Whether it is this one.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_at(&self, host: &str, port: u16) -> bool {
+        self.name.is(host, port)
     }
 
     /// A connection that nobody uses, or a new one, or, at the limit, the one with the fewest users.

@@ -7,14 +7,16 @@ use std::{
 
 use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, engine::Value};
 use spandrel_giop::{
-    CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, SystemExceptionKind,
-    begin_reply, minor,
+    CompletionStatus, LocateRequestHeader, LocateStatus, Message, ReplyStatus, RequestHeader, ResponseFlags,
+    SystemException, SystemExceptionKind, begin_locate_reply, begin_reply, minor,
 };
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
 use super::origin::Origin;
-use crate::{ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, orb::UpcallScope, scratch};
+use crate::{
+    Located, ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, orb::UpcallScope, scratch,
+};
 
 /// What was asked, by whom, and in which version it must be answered.
 pub(super) struct Asked<'m> {
@@ -300,6 +302,30 @@ fn run_answered(
     let header = RequestHeader { response: ResponseFlags::NONE, ..asked.header.clone() };
     let asked = Asked { header: &header, target: Some(target), ..*asked };
     ServerCall { asked: &asked, arguments }.serve(servant, target)
+}
+
+/// Answers a LocateRequest.
+pub(super) fn say_where(origin: &dyn Origin, request: &LocateRequestHeader<'_>, version: GiopVersion) {
+    let located = match (origin.orb().adapter(), request.target.object_key()) {
+        (Some(adapter), Some(key)) => adapter.locate(&key),
+        _ => Located::Unknown,
+    };
+    let status = match located {
+        Located::Here => LocateStatus::ObjectHere,
+        Located::Unknown => LocateStatus::UnknownObject,
+        Located::Forward(_) => LocateStatus::ObjectForward,
+    };
+    let mut out = Encoder::reusing(scratch::take(), origin.wire(version));
+    let body = begin_locate_reply(&mut out, request.request_id, status);
+    let written = match &located {
+        Located::Forward(ior) => ior.encode(&mut out),
+        _ => Ok(()),
+    };
+    match written.and_then(|()| body.end(&mut out)) {
+        Ok(()) => origin.send(&out),
+        Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
+    }
+    scratch::give(out.into_scratch());
 }
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.

@@ -7,11 +7,8 @@ mod seat;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use spandrel_cdr::{ByteOrder, Decoder, Encoder, GiopVersion, Limits, Wire};
-use spandrel_giop::{
-    CancelRequest, LocateRequestHeader, LocateStatus, Message, MessageType, Reaction, RequestHeader, ResponseFlags,
-    begin_locate_reply,
-};
+use spandrel_cdr::{ByteOrder, Decoder, GiopVersion, Limits, Wire};
+use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, Reaction, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
@@ -30,9 +27,8 @@ use super::{
     threads,
 };
 use crate::{
-    Located, Orb,
+    Orb,
     reader::{Deadline, MessageReader, ReadError},
-    scratch,
     transport::Transport,
 };
 
@@ -295,30 +291,7 @@ impl ServerConnection {
 
     fn locate(&self, message: &Message) -> Result<Served, ReadError> {
         let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
-        Ok(self.take_turn(false, || self.say_where(&request, message.header.version)))
-    }
-
-    fn say_where(&self, request: &LocateRequestHeader<'_>, version: GiopVersion) {
-        let located = match (self.orb.adapter(), request.target.object_key()) {
-            (Some(adapter), Some(key)) => adapter.locate(&key),
-            _ => Located::Unknown,
-        };
-        let status = match located {
-            Located::Here => LocateStatus::ObjectHere,
-            Located::Unknown => LocateStatus::UnknownObject,
-            Located::Forward(_) => LocateStatus::ObjectForward,
-        };
-        let mut out = Encoder::reusing(scratch::take(), self.link.wire(version));
-        let body = begin_locate_reply(&mut out, request.request_id, status);
-        let written = match &located {
-            Located::Forward(ior) => spandrel_cdr::Encode::encode(ior, &mut out),
-            _ => Ok(()),
-        };
-        match written.and_then(|()| body.end(&mut out)) {
-            Ok(()) => self.link.send(&out),
-            Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
-        }
-        scratch::give(out.into_scratch());
+        Ok(self.take_turn(false, || call::say_where(self, &request, message.header.version)))
     }
 
     fn read_failed(&self, error: &ReadError) {

@@ -10,6 +10,7 @@ mod connection;
 mod deferred;
 mod link;
 mod listener;
+pub(crate) mod local;
 mod lookup;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -23,4 +24,5 @@ pub use call::ServerCall;
 pub(crate) use connection::{ServerConnection, ServerSettings};
 pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
+pub(crate) use local::Locals;
 pub(crate) use watcher::Watcher;

@@ -46,7 +46,7 @@ impl CallFailure {
 
 impl Reply {
     #[inline]
-    pub(super) fn parse(message: Message) -> Result<Self, GiopError> {
+    pub(crate) fn parse(message: Message) -> Result<Self, GiopError> {
         let mut input = message.decoder(Limits::default());
         let (request_id, kind) = if message.header.message_type == MessageType::Reply {
             let header = ReplyHeader::decode(&mut input)?;

@@ -1,0 +1,359 @@
+//! Callers in the ORB of the object that they call: no socket, and no other thread.
+//!
+//! A request is marshaled, copied to where a message from a connection would lie, and run in the calling thread like one; so all that holds for
+//! requests from elsewhere holds for these. Only a servant that answers later makes the caller wait for another thread.
+
+use std::{cell::Cell, sync::OnceLock, time::Duration};
+
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{
+    CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, ids, minor,
+};
+use spandrel_message::ReceiveBuffer;
+use spandrel_sync::{
+    Arc, Condition, Mutex, Weak,
+    atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+    thread_local,
+};
+
+use super::{
+    call::{self, Asked},
+    deferred::Cancellation,
+    origin::Origin,
+};
+use crate::{
+    Orb,
+    client::{CallFailure, Reply},
+    reader::Deadline,
+};
+
+/// What most messages fit into.
+const BUFFER_OCTETS: usize = 16 * 1024;
+
+thread_local! {
+    /// Where this thread's requests to itself, and the answers, lie.
+    static BUFFER: Cell<Option<ReceiveBuffer>> = const { Cell::new(None) };
+}
+
+/// The calls within one ORB.
+#[derive(Debug, Default)]
+pub(crate) struct Locals {
+    ids: AtomicU32,
+    /// Calls that run or wait.
+    running: AtomicUsize,
+    /// The ORB ends as soon as none does.
+    is_closing: AtomicBool,
+    /// Those that wait for another thread.
+    waiting: Mutex<Vec<Weak<Awaited>>>,
+    /// Notified when the last call of a closing ORB has ended.
+    ended: Condition,
+}
+
+/// The time of one call within an ORB, which does not end before.
+#[derive(Debug)]
+pub(crate) struct Running<'o>(&'o Locals);
+
+impl Locals {
+    pub(crate) fn request_id(&self) -> u32 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Begins a call.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if the ORB has been shut down.
+    #[inline]
+    pub(crate) fn enter<'o>(&'o self, orb: &Orb) -> Result<Running<'o>, SystemException> {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        let running = Running(self);
+        // Looked at afterwards: who closes counts the calls after it has said so.
+        orb.check_running()?;
+        Ok(running)
+    }
+
+    /// Lets the calls end, for so long; those that still wait then are given up.
+    pub(crate) fn shut_down(&self, patience: Duration) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        let deadline = Deadline::after(patience);
+        let mut waiting = self.waiting.lock();
+        while self.running.load(Ordering::SeqCst) != 0 {
+            let remaining = deadline.remaining();
+            if remaining.is_zero() {
+                break;
+            }
+            self.ended.wait_for(&mut waiting, remaining);
+        }
+        let left = std::mem::take(&mut *waiting);
+        drop(waiting);
+        for awaited in left.iter().filter_map(Weak::upgrade) {
+            awaited.give_up(Some(cut_off()));
+        }
+    }
+
+    fn note_waiting(&self, awaited: &Arc<Awaited>) {
+        let mut waiting = self.waiting.lock();
+        waiting.retain(|known| known.strong_count() > 0);
+        waiting.push(Arc::downgrade(awaited));
+    }
+}
+
+impl Drop for Running<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_closing.load(Ordering::SeqCst) {
+            // Under the lock, so that whoever closes either sees the count or is woken.
+            let _waiting = self.0.waiting.lock();
+            self.0.ended.notify_all();
+        }
+    }
+}
+
+/// Copies a message to where its reader finds it aligned, as if it had been received.
+pub(crate) fn deliver(message: &Encoder<'_>) -> Result<Message, CallFailure> {
+    let len = message.position();
+    let mut buffer = BUFFER.with(Cell::take).unwrap_or_else(|| ReceiveBuffer::new(BUFFER_OCTETS));
+    buffer.reserve_message(len);
+    let mut room = buffer.spare(len);
+    for part in &message.parts() {
+        let (here, rest) = room.split_at_mut(part.len());
+        here.copy_from_slice(part);
+        room = rest;
+    }
+    buffer.commit(len);
+    let block = buffer.take(len);
+    BUFFER.with(|kept| kept.set(Some(buffer)));
+    Message::whole(block).map_err(|error| CallFailure::new(unexpected(&error)))
+}
+
+/// Asks a question and waits for the answer. `wire`: how it was written, and the answer will be.
+pub(crate) fn ask(
+    orb: &Orb,
+    question: &Message,
+    wire: Wire,
+    deadline: Option<&Deadline>,
+) -> Result<Reply, CallFailure> {
+    let _running = orb.locals().enter(orb).map_err(CallFailure::new)?;
+    let caller = Caller { orb, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
+    caller.run(question)?;
+    let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
+        (Some(answer), _) => answer,
+        (None, Some(awaited)) => awaited.wait(deadline)?,
+        (None, None) => return Err(CallFailure::new(unanswered())),
+    };
+    if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) {
+        return Err(CallFailure::new(too_late()));
+    }
+    Reply::parse(answer).map_err(|error| CallFailure::new(unexpected(&error)))
+}
+
+/// A caller whose thread runs the servant.
+#[derive(Debug)]
+struct Caller<'o> {
+    orb: &'o Orb,
+    wire: Wire,
+    answer: Mutex<Option<Message>>,
+    /// Set if the answer may come from another thread.
+    awaited: OnceLock<Arc<Awaited>>,
+}
+
+impl Caller<'_> {
+    fn run(&self, question: &Message) -> Result<(), CallFailure> {
+        let mut arguments = self.decoder(question);
+        if question.header.message_type == MessageType::LocateRequest {
+            let header =
+                LocateRequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(unexpected(&error)))?;
+            call::say_where(self, &header, question.header.version);
+            return Ok(());
+        }
+        let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(unexpected(&error)))?;
+        let is_answered = AtomicBool::new(false);
+        call::upcall(&Asked::new(self, question, &header, &is_answered), Ok(()), arguments);
+        Ok(())
+    }
+}
+
+impl Origin for Caller<'_> {
+    fn orb(&self) -> &Orb {
+        self.orb
+    }
+
+    fn name(&self) -> &str {
+        "this ORB"
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        Wire { version, ..self.wire }
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        read(self.orb, self.wire, message)
+    }
+
+    fn send(&self, answer: &Encoder<'_>) {
+        *self.answer.lock() = deliver(answer).ok();
+    }
+
+    fn shared(&self) -> Arc<dyn Origin> {
+        Arc::<Awaited>::clone(self.awaited.get_or_init(|| {
+            let awaited = Awaited::new(self.orb.clone(), self.wire);
+            self.orb.locals().note_waiting(&awaited);
+            awaited
+        }))
+    }
+
+    fn enter_deferred(&self, id: u32, is_one_way: bool, how: &Arc<Cancellation>) -> Result<u64, SystemException> {
+        self.shared().enter_deferred(id, is_one_way, how)
+    }
+
+    fn leave_deferred(&self, key: u64) {
+        self.shared().leave_deferred(key);
+    }
+}
+
+fn read<'m>(orb: &'m Orb, wire: Wire, message: &'m Message) -> Decoder<'m> {
+    message.decoder(wire.limits).with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set)
+}
+
+/// A caller that waits for an answer from another thread.
+#[derive(Debug)]
+struct Awaited {
+    orb: Orb,
+    wire: Wire,
+    me: Weak<Self>,
+    state: Mutex<Waiting>,
+    changed: Condition,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// How the call ends, once that is known.
+    outcome: Option<Result<Message, CallFailure>>,
+    /// The servant's side of it: what has been deferred may be so again before it ends.
+    deferred: Vec<(u64, Arc<Cancellation>)>,
+    next: u64,
+    /// Nobody waits any more.
+    is_given_up: bool,
+}
+
+impl Awaited {
+    fn new(orb: Orb, wire: Wire) -> Arc<Self> {
+        let (state, changed) = (Mutex::default(), Condition::new());
+        Arc::new_cyclic(|me| Self { orb, wire, me: Weak::clone(me), state, changed })
+    }
+
+    fn wait(&self, deadline: Option<&Deadline>) -> Result<Message, CallFailure> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(outcome) = state.outcome.take() {
+                return outcome;
+            }
+            match deadline.map(Deadline::remaining) {
+                None => self.changed.wait(&mut state),
+                Some(remaining) if remaining.is_zero() => {
+                    drop(state);
+                    self.give_up(None);
+                    return Err(CallFailure::new(too_late()));
+                }
+                Some(remaining) => {
+                    self.changed.wait_for(&mut state, remaining);
+                }
+            }
+        }
+    }
+
+    /// Whoever is to answer learns that nobody waits; and whoever waits, if there is something to say.
+    fn give_up(&self, why: Option<SystemException>) {
+        let mut state = self.state.lock();
+        state.is_given_up = true;
+        if let (Some(why), None) = (why, &state.outcome) {
+            state.outcome = Some(Err(CallFailure::new(why)));
+        }
+        let deferred = std::mem::take(&mut state.deferred);
+        self.changed.notify_all();
+        drop(state);
+        for (_, cancellation) in deferred {
+            cancellation.cancel();
+        }
+    }
+
+    fn end(&self, outcome: Result<Message, CallFailure>) {
+        let mut state = self.state.lock();
+        if state.outcome.is_none() {
+            state.outcome = Some(outcome);
+        }
+        self.changed.notify_all();
+    }
+}
+
+impl Origin for Awaited {
+    fn orb(&self) -> &Orb {
+        &self.orb
+    }
+
+    fn name(&self) -> &str {
+        "this ORB"
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        Wire { version, ..self.wire }
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        read(&self.orb, self.wire, message)
+    }
+
+    fn send(&self, answer: &Encoder<'_>) {
+        self.end(deliver(answer));
+    }
+
+    fn shared(&self) -> Arc<dyn Origin> {
+        self.me.upgrade().expect("it is shared from its beginning, and used now")
+    }
+
+    fn enter_deferred(&self, _id: u32, _is_one_way: bool, how: &Arc<Cancellation>) -> Result<u64, SystemException> {
+        let mut state = self.state.lock();
+        let key = state.next;
+        state.next += 1;
+        state.deferred.push((key, Arc::clone(how)));
+        let is_given_up = state.is_given_up;
+        drop(state);
+        if is_given_up {
+            how.cancel();
+        }
+        Ok(key)
+    }
+
+    fn leave_deferred(&self, key: u64) {
+        let mut state = self.state.lock();
+        let left = state.deferred.iter().position(|(known, _)| *known == key).map(|at| state.deferred.swap_remove(at));
+        let was_last = state.deferred.is_empty();
+        drop(state);
+        drop(left);
+        if was_last {
+            // Nothing if it was answered.
+            self.end(Err(CallFailure::new(unanswered())));
+        }
+    }
+}
+
+/// TIMEOUT for an answer that came too late, or not yet.
+fn too_late() -> SystemException {
+    SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
+        .with_detail("no reply within the time-out")
+}
+
+/// COMM_FAILURE for an answer that the ORB's end does not wait for.
+fn cut_off() -> SystemException {
+    SystemException::comm_failure(0, CompletionStatus::Maybe)
+        .with_detail("the ORB has ended, and the servant has not answered")
+}
+
+fn unanswered() -> SystemException {
+    SystemException::internal(0, CompletionStatus::Maybe).with_detail("the answer could not be marshaled")
+}
+
+/// What was written here cannot be read here.
+fn unexpected(error: &spandrel_giop::GiopError) -> SystemException {
+    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
+        .with_detail(|| format!("a message to this ORB itself: {error}"))
+}

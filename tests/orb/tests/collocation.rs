@@ -1,0 +1,395 @@
+//! Calls on objects of the same ORB: by every strategy they end as calls from elsewhere do.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    thread::{self, ThreadId},
+    time::{Duration, Instant},
+};
+
+use spandrel::{
+    Collocation, CompletionStatus, DeferredCall, Located, ObjectRef, Orb, Poa, Replied, Servant, ServerCall,
+    SystemException, SystemExceptionKind, minor,
+};
+use spandrel_orb_tests::{
+    Server,
+    probe::{Target, target::RefuseError},
+    support::{PATIENCE, block_on, in_background, kind_and_completion},
+};
+
+const STRATEGIES: [Collocation; 3] = [Collocation::Direct, Collocation::ThroughPoa, Collocation::No];
+/// Those by which the calling thread runs the servant.
+const IN_THREAD: [Collocation; 2] = [Collocation::Direct, Collocation::ThroughPoa];
+
+fn server(strategy: Collocation) -> (Server, Target) {
+    let server = Server::with(Orb::builder().collocation(strategy));
+    let target = Target::unchecked_narrow(&server.object);
+    (server, target)
+}
+
+/// What a call ended in, for comparison.
+fn said(error: &SystemException) -> (SystemExceptionKind, u32, CompletionStatus) {
+    (error.kind(), error.minor(), error.completed())
+}
+
+#[test]
+fn every_kind_of_call_ends_as_it_does_from_elsewhere() {
+    for strategy in STRATEGIES {
+        let (server, target) = server(strategy);
+        for target in [&target, &server.client()] {
+            target.ping().unwrap();
+            assert_eq!(target.add(i32::MAX, 1).unwrap(), i32::MIN);
+            assert_eq!(target.echo("Grüße, Κόσμε").unwrap(), "Grüße, Κόσμε");
+            assert_eq!(target.echo_octets(&[1, 2, 3]).unwrap(), [1, 2, 3]);
+            let doubles: Vec<f64> = (0..100_000).map(f64::from).collect();
+            assert_eq!(target.echo_doubles(&doubles).unwrap(), doubles);
+            match target.refuse(5) {
+                Err(RefuseError::Refused(refused)) => assert_eq!((refused.code, &*refused.why), (5, "because of 5")),
+                other => panic!("{other:?}"),
+            }
+            let failed = (SystemExceptionKind::BadParam, 9, CompletionStatus::No);
+            assert_eq!(said(&target.fail(9).unwrap_err()), failed);
+            assert_eq!(target.panic().unwrap_err().kind(), SystemExceptionKind::Unknown);
+            assert_eq!(target.same(Some(target)).unwrap().as_ref(), Some(target));
+            assert_eq!(target.same(None).unwrap(), None);
+            target.call_back(Some(target)).unwrap();
+            let object = target.as_object();
+            assert!(object.is_a("IDL:Probe/Target:1.0").unwrap());
+            assert!(!object.is_a("IDL:Probe/Nothing:1.0").unwrap());
+            assert!(!object.non_existent().unwrap());
+            assert_eq!(object.locate().unwrap(), Located::Here);
+            let unknown: Result<(), SystemException> = object.invoke("no_such", |_| Ok(()), |_| Ok(()));
+            assert_eq!(
+                said(&unknown.unwrap_err()),
+                (SystemExceptionKind::BadOperation, minor::UNKNOWN_OPERATION, CompletionStatus::No)
+            );
+        }
+    }
+}
+
+#[test]
+fn text_that_cannot_be_said_is_refused_all_the_same() {
+    for strategy in [Collocation::ThroughPoa, Collocation::No] {
+        let (_server, target) = server(strategy);
+        assert_eq!(target.echo("nul\0").unwrap_err().kind(), SystemExceptionKind::BadParam);
+    }
+}
+
+/// Says in which thread it runs.
+struct Here;
+
+impl Servant for Here {
+    fn repository_id(&self) -> &str {
+        "IDL:Here:1.0"
+    }
+
+    fn is_a(&self, _repository_id: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        *LAST.lock().unwrap() = Some(thread::current().id());
+        call.reply(|_| Ok(()))
+    }
+}
+
+static LAST: Mutex<Option<ThreadId>> = Mutex::new(None);
+
+fn void(object: &ObjectRef) -> Result<(), SystemException> {
+    object.invoke("void", |_| Ok(()), |_| Ok(()))
+}
+
+#[test]
+fn the_calling_thread_runs_the_servant() {
+    for strategy in STRATEGIES {
+        let orb = Orb::builder().collocation(strategy).build();
+        let object = Poa::root(&orb).unwrap().activate(Here).unwrap();
+        void(&object).unwrap();
+        let ran_here = *LAST.lock().unwrap() == Some(thread::current().id());
+        assert_eq!(ran_here, strategy != Collocation::No, "{strategy:?}");
+        // Another ORB of this process is elsewhere.
+        void(&Orb::builder().collocation(strategy).build().string_to_object(&object.to_string()).unwrap()).unwrap();
+        assert_ne!(*LAST.lock().unwrap(), Some(thread::current().id()), "{strategy:?}");
+        // A reference that was made from text is not.
+        void(&orb.string_to_object(&object.to_string()).unwrap()).unwrap();
+        let ran_here = *LAST.lock().unwrap() == Some(thread::current().id());
+        assert_eq!(ran_here, strategy != Collocation::No, "{strategy:?}");
+        orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn calls_that_must_not_wait_do_not() {
+    for strategy in STRATEGIES {
+        let (server, target) = server(strategy);
+        let held = target.hold_async(1);
+        server.probe.await_held(1);
+        target.note(&[7; 10]).unwrap();
+        let counted = block_on(async {
+            loop {
+                if target.count_async().await.unwrap() == 1 {
+                    break 1;
+                }
+            }
+        });
+        assert_eq!(counted, 1);
+        target.release(1).unwrap();
+        block_on(held).unwrap();
+    }
+}
+
+/// Hands each request to the test.
+struct Deferring(mpsc::Sender<DeferredCall>);
+
+impl Servant for Deferring {
+    fn repository_id(&self) -> &str {
+        "IDL:Deferring:1.0"
+    }
+
+    fn is_a(&self, _repository_id: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let (deferred, replied) = call.defer()?;
+        self.0.send(deferred).unwrap();
+        Ok(replied)
+    }
+}
+
+fn deferring(strategy: Collocation) -> (Orb, ObjectRef, mpsc::Receiver<DeferredCall>) {
+    let orb = Orb::builder().collocation(strategy).build();
+    let (send, receive) = mpsc::channel();
+    let object = Poa::root(&orb).unwrap().activate(Deferring(send)).unwrap();
+    (orb, object, receive)
+}
+
+fn echo(object: &ObjectRef, text: &str) -> Result<String, SystemException> {
+    object.invoke("echo", |out| out.short_str(text), |input| input.str().map(|text| text.to_string()))
+}
+
+fn answer(deferred: DeferredCall) {
+    let text = deferred.arguments().unwrap().str().unwrap().to_string();
+    let answered = deferred.answer(|call| call.reply(|out| out.short_str(&text)));
+    deferred.end(answered);
+}
+
+#[test]
+fn a_servant_may_answer_later_from_another_thread() {
+    for strategy in STRATEGIES {
+        let (orb, object, requests) = deferring(strategy);
+        let called = in_background(move || echo(&object, "später"));
+        let deferred = requests.recv_timeout(PATIENCE).unwrap();
+        assert!(!deferred.is_cancelled());
+        answer(deferred);
+        assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "später");
+        orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_request_that_is_deferred_twice_waits_for_the_second() {
+    for strategy in STRATEGIES {
+        let (orb, object, requests) = deferring(strategy);
+        let called = in_background(move || echo(&object, "twice"));
+        let first = requests.recv_timeout(PATIENCE).unwrap();
+        let mut second = None;
+        let again = first.answer(|call| {
+            let (deferred, replied) = call.defer()?;
+            second = Some(deferred);
+            Ok(replied)
+        });
+        again.map(drop).unwrap();
+        drop(first);
+        assert!(called.try_recv().is_err());
+        let second = second.unwrap();
+        second.answer(|call| call.reply(|out| out.short_str("twice"))).map(drop).unwrap();
+        assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "twice");
+        drop(second);
+        orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_request_that_is_never_answered_says_so() {
+    for strategy in STRATEGIES {
+        let (orb, object, requests) = deferring(strategy);
+        let called = in_background(move || echo(&object, ""));
+        drop(requests.recv_timeout(PATIENCE).unwrap());
+        let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::NoResponse, CompletionStatus::Maybe));
+        orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_time_out_ends_the_wait_and_tells_the_servant() {
+    for strategy in STRATEGIES {
+        let (orb, object, requests) = deferring(strategy);
+        let impatient = object.with_timeout(Some(Duration::from_millis(30)));
+        let error = echo(&impatient, "late").unwrap_err();
+        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
+        let deferred = requests.recv_timeout(PATIENCE).unwrap();
+        let end = Instant::now() + PATIENCE;
+        while !deferred.is_cancelled() {
+            assert!(Instant::now() < end, "the servant was never told");
+            thread::yield_now();
+        }
+        answer(deferred);
+        orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn a_servant_that_takes_too_long_ends_in_a_time_out_too() {
+    for strategy in STRATEGIES {
+        let (server, target) = server(strategy);
+        let impatient = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(30))));
+        let called = in_background(move || impatient.hold(1));
+        server.probe.await_held(1);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let end = Instant::now() + Duration::from_millis(40);
+                while Instant::now() < end {
+                    thread::yield_now();
+                }
+                server.probe.open(1);
+            });
+        });
+        let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        assert_eq!(
+            kind_and_completion(&error),
+            (SystemExceptionKind::Timeout, CompletionStatus::Maybe),
+            "{strategy:?}"
+        );
+    }
+}
+
+#[test]
+fn forwardings_are_followed_from_here_to_there_and_back() {
+    for strategy in STRATEGIES {
+        let (server, target) = server(strategy);
+        let elsewhere = Server::start();
+        target.ping().unwrap();
+        server.poa.forward(&server.object, elsewhere.object.clone()).unwrap();
+        assert_eq!(target.as_object().locate().unwrap(), Located::Forward(elsewhere.object.ior().clone()));
+        elsewhere.probe.open(1);
+        // Held for ever by the one that does not know that the gate is open.
+        target.hold(1).unwrap();
+        assert_eq!(target.as_object().locate().unwrap(), Located::Here, "{strategy:?}");
+    }
+}
+
+#[test]
+fn an_object_that_is_gone_does_not_exist() {
+    for strategy in STRATEGIES {
+        let (server, target) = server(strategy);
+        target.ping().unwrap();
+        server.poa.deactivate(&server.object).unwrap();
+        let error = target.ping().unwrap_err();
+        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::ObjectNotExist, CompletionStatus::No));
+        assert!(target.as_object().non_existent().unwrap());
+    }
+}
+
+#[test]
+fn an_upcall_may_shut_the_orb_down_but_not_wait_for_that() {
+    for strategy in STRATEGIES {
+        let (server, target) = server(strategy);
+        assert!(target.stop().unwrap(), "{strategy:?}");
+        server.orb.shutdown(true).unwrap();
+        assert_eq!(said(&target.ping().unwrap_err()).0, SystemExceptionKind::BadInvOrder);
+    }
+}
+
+#[test]
+fn shutdown_waits_for_the_call_that_runs() {
+    for strategy in IN_THREAD {
+        let (server, target) = server(strategy);
+        let called = in_background(move || target.hold(1));
+        server.probe.await_held(1);
+        server.orb.shutdown(false).unwrap();
+        let orb = server.orb.clone();
+        let ended = in_background(move || orb.shutdown(true));
+        assert!(ended.try_recv().is_err());
+        server.probe.open(1);
+        called.recv_timeout(PATIENCE).unwrap().unwrap();
+        ended.recv_timeout(PATIENCE).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn shutdown_gives_up_what_is_never_answered() {
+    for strategy in STRATEGIES {
+        let brief = Duration::from_millis(50);
+        let orb = Orb::builder().collocation(strategy).shutdown_timeout(brief).build();
+        let (send, requests) = mpsc::channel();
+        let object = Poa::root(&orb).unwrap().activate(Deferring(send)).unwrap();
+        let called = in_background(move || echo(&object, ""));
+        let deferred = requests.recv_timeout(PATIENCE).unwrap();
+        orb.shutdown(true).unwrap();
+        let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        assert_eq!(
+            kind_and_completion(&error),
+            (SystemExceptionKind::CommFailure, CompletionStatus::Maybe),
+            "{strategy:?}"
+        );
+        assert!(deferred.is_cancelled());
+    }
+}
+
+/// Calls itself as often as it is told.
+struct Recursive {
+    deepest: Arc<AtomicU32>,
+    own: Mutex<Option<ObjectRef>>,
+}
+
+impl Servant for Recursive {
+    fn repository_id(&self) -> &str {
+        "IDL:Recursive:1.0"
+    }
+
+    fn is_a(&self, _repository_id: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _operation: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let left = call.arguments()?.u32()?;
+        self.deepest.fetch_add(1, Ordering::Relaxed);
+        let own = self.own.lock().unwrap().clone().unwrap();
+        let below = if left == 0 { 0 } else { descend(&own, left - 1)? };
+        call.reply(|out| {
+            out.u32(below + left);
+            Ok(())
+        })
+    }
+}
+
+fn descend(object: &ObjectRef, depth: u32) -> Result<u32, SystemException> {
+    object.invoke(
+        "descend",
+        |out| {
+            out.u32(depth);
+            Ok(())
+        },
+        |input| input.u32(),
+    )
+}
+
+#[test]
+fn calls_may_recur() {
+    for strategy in STRATEGIES {
+        let orb = Orb::builder().collocation(strategy).build();
+        let deepest = Arc::<AtomicU32>::default();
+        let recursive = Arc::new(Recursive { deepest: Arc::clone(&deepest), own: Mutex::default() });
+        let object = Poa::root(&orb).unwrap().activate_shared(recursive.clone()).unwrap();
+        *recursive.own.lock().unwrap() = Some(object.clone());
+        assert_eq!(descend(&object, 20).unwrap(), 20 * 21 / 2);
+        assert_eq!(deepest.load(Ordering::Relaxed), 21);
+        *recursive.own.lock().unwrap() = None;
+        orb.shutdown(true).unwrap();
+    }
+}
