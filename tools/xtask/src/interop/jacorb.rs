@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::place;
 
 /// Builds the programs, or finds them up to date: Maven alone takes some seconds to find that out.
-pub(super) fn build() -> Result<()> {
+pub(crate) fn build() -> Result<()> {
     let out = place::jacorb();
     let stamp = out.join("built");
     let sources = ["peers/jacorb", "tests/interop/idl", "tools/lab/idl"].map(|folder| place::root().join(folder));
@@ -24,6 +24,10 @@ pub(super) fn build() -> Result<()> {
     let mut maven = Command::new("mvn");
     maven.args(["--quiet", "--batch-mode", "--file"]).arg(place::root().join("peers/jacorb/pom.xml"));
     place::run(maven.arg(define).arg("package")).context("the JacORB peers do not build")?;
+    for program in ["latency-server", "latency-client", "servants-server", "servants-client"] {
+        let script = place::root().join("peers/jacorb/measured.sh");
+        fs::copy(&script, out.join(program)).with_context(|| script.display().to_string())?;
+    }
     fs::write(&stamp, "").with_context(|| stamp.display().to_string())
 }
 

@@ -1,0 +1,269 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.Arrays;
+import java.util.Properties;
+import org.omg.CORBA.Any;
+import org.omg.CORBA.NVList;
+import org.omg.CORBA.ORB;
+import org.omg.CORBA.Request;
+import org.omg.CORBA.ServerRequest;
+import org.omg.CORBA.TCKind;
+import org.omg.PortableServer.DynamicImplementation;
+import org.omg.PortableServer.POA;
+import org.omg.PortableServer.POAHelper;
+import org.omg.PortableServer.Servant;
+
+/**
+ * JacORB's programs of the latency and scalability experiments, in the form of omniORB's: `latency-server`, `latency-client REFERENCE …`,
+ * `servants-server [--servants N] [--dynamic 1]`, `servants-client REFERENCE`; see peers/omniorb/README.md.
+ *
+ * It has no package because `tools/lab/idl/latency.idl` has no module: Java names nothing of that kind from within a package.
+ */
+public final class Measured {
+    private Measured() {}
+
+    public static void main(String[] words) throws Exception {
+        int status = 0;
+        try {
+            String[] arguments = Arrays.copyOfRange(words, 1, words.length);
+            switch (words[0]) {
+                case "latency-server": case "servants-server": serve(words[0].startsWith("latency"), arguments); break;
+                case "latency-client": LatencyClient.run(arguments); break;
+                case "servants-client": ServantsClient.run(arguments); break;
+                default: throw new IllegalArgumentException("not a role: " + words[0]);
+            }
+        } catch (Exception error) {
+            System.err.println(words[0] + ": " + error);
+            status = 1;
+        }
+        System.out.flush();
+        Runtime.getRuntime().halt(status); // the ORB's threads are not all daemons
+    }
+
+    static ORB orb() {
+        Properties all = new Properties();
+        all.put("org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB");
+        all.put("org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton");
+        all.put("OAIAddr", "127.0.0.1");
+        all.put("jacorb.orb.print_version", "off");
+        all.put("jacorb.connection.client.pending_reply_timeout", "30000");
+        // One-way calls that come faster than they are carried out wait.
+        all.put("jacorb.poa.queue_wait", "on");
+        return ORB.init(new String[0], all);
+    }
+
+    /** The number behind an option. */
+    static long number(String[] arguments, String option, long otherwise) {
+        String word = word(arguments, option, null);
+        return word == null ? otherwise : Long.parseLong(word);
+    }
+
+    static String word(String[] arguments, String option, String otherwise) {
+        int at = Arrays.asList(arguments).indexOf(option);
+        return at < 0 ? otherwise : arguments[at + 1];
+    }
+
+    static BinStruct[] structs(int length) {
+        BinStruct[] made = new BinStruct[length];
+        for (int i = 0; i < length; ++i) made[i] = new BinStruct((short) i, 'c', i, (byte) 7, i);
+        return made;
+    }
+
+    interface Call {
+        void make() throws Exception;
+    }
+
+    /** Makes calls, first those that warm up; the times of the others, as members of a JSON object. */
+    static String measure(Call call, long warmUp, long calls) throws Exception {
+        long[] times = new long[(int) calls];
+        for (long i = 0; i < warmUp; ++i) call.make();
+        for (int i = 0; i < times.length; ++i) {
+            long before = System.nanoTime();
+            call.make();
+            times[i] = System.nanoTime() - before;
+        }
+        double sum = Arrays.stream(times).sum();
+        Arrays.sort(times);
+        return "\"calls\":" + times.length + ",\"min_ns\":" + times[0] + ",\"median_ns\":" + quantile(times, 0.5) + ",\"p90_ns\":"
+            + quantile(times, 0.9) + ",\"p99_ns\":" + quantile(times, 0.99) + ",\"max_ns\":" + times[times.length - 1]
+            + ",\"mean_ns\":" + (long) (sum / times.length) + ",\"calls_per_second\":" + (long) (1e9 * times.length / sum);
+    }
+
+    private static long quantile(long[] sorted, double q) {
+        return sorted[(int) (q * (sorted.length - 1))];
+    }
+
+    /** A servant that does nothing. */
+    private static final class LatencyImpl extends LatencyPOA {
+        @Override public void ping() {}
+        @Override public void ping_1way() {}
+        @Override public void sendStructSeq(BinStruct[] s) {}
+        @Override public void sendOctetSeq(byte[] s) {}
+        @Override public void sendStructSeq_1way(BinStruct[] s) {}
+    }
+
+    /** Reads the arguments that each operation has, and answers nothing. */
+    private static final class DynamicImpl extends DynamicImplementation {
+        private static final String[] INTERFACES = {LatencyHelper.id()};
+        private final ORB orb;
+
+        DynamicImpl(ORB orb) {
+            this.orb = orb;
+        }
+
+        @Override public void invoke(ServerRequest request) {
+            NVList arguments = orb.create_list(0);
+            if (request.operation().startsWith("sendStructSeq")) {
+                Any argument = orb.create_any();
+                argument.type(StructSeqHelper.type());
+                arguments.add_value("s", argument, org.omg.CORBA.ARG_IN.value);
+            }
+            request.arguments(arguments);
+            Any result = orb.create_any();
+            result.type(orb.get_primitive_tc(TCKind.tk_void));
+            request.set_result(result);
+        }
+
+        @Override public String[] _all_interfaces(POA adapter, byte[] id) {
+            return INTERFACES;
+        }
+    }
+
+    private static final class Directory extends ServantsPOA {
+        private final Latency[] objects;
+
+        Directory(int servants) {
+            objects = new Latency[servants];
+        }
+
+        @Override public int count() { return objects.length; }
+
+        @Override public Latency[] references(int first, int howMany) {
+            int from = Math.min(first, objects.length);
+            return Arrays.copyOfRange(objects, from, Math.min(objects.length, from + Math.min(howMany, 1000)));
+        }
+    }
+
+    private static void serve(boolean single, String[] arguments) throws Exception {
+        int servants = (int) number(arguments, "--servants", 1);
+        boolean dynamic = number(arguments, "--dynamic", 0) != 0;
+        ORB orb = orb();
+        POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
+        root.the_POAManager().activate();
+        Directory directory = new Directory(servants);
+        for (int i = 0; i < servants; ++i) {
+            Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl();
+            org.omg.CORBA.Object object = root.id_to_reference(root.activate_object(servant));
+            directory.objects[i] = LatencyHelper.unchecked_narrow(object);
+        }
+        org.omg.CORBA.Object all = root.id_to_reference(root.activate_object(directory));
+        System.out.println(orb.object_to_string(single ? directory.objects[0] : all));
+        while (System.in.read() >= 0) {
+            // Whatever is said there, only its end counts.
+        }
+        orb.shutdown(false);
+    }
+
+    private static final class LatencyClient {
+        static void run(String[] arguments) throws Exception {
+            String operation = word(arguments, "--operation", "ping");
+            int elements = (int) number(arguments, "--elements", 1024);
+            long calls = number(arguments, "--calls", 20000);
+            long warmUp = number(arguments, "--warm-up", 2000);
+            Latency target = LatencyHelper.narrow(orb().string_to_object(arguments[0]));
+            BinStruct[] structs = structs(elements);
+            byte[] octets = new byte[elements];
+            Arrays.fill(octets, (byte) 0x5a);
+            Call call;
+            switch (operation) {
+                case "ping": call = target::ping; break;
+                case "oneway": call = target::ping_1way; break;
+                case "structs": call = () -> target.sendStructSeq(structs); break;
+                case "octets": call = () -> target.sendOctetSeq(octets); break;
+                default: throw new IllegalArgumentException("not an operation: " + operation);
+            }
+            boolean sized = operation.equals("structs") || operation.equals("octets");
+            System.out.println("{\"peer\":\"JacORB " + org.jacorb.util.Version.version + "\",\"operation\":\"" + operation
+                + "\",\"elements\":" + (sized ? elements : 0) + "," + measure(call, warmUp, calls) + "}");
+        }
+    }
+
+    /** Which servant the next call goes to; the experiment's other programs compute the same. */
+    private static final class Targets {
+        private final String algorithm;
+        private final Latency[] objects;
+        private int calls;
+        private long state = 1;
+
+        Targets(String algorithm, Latency[] objects) {
+            this.algorithm = algorithm;
+            this.objects = objects;
+        }
+
+        Latency next() {
+            int call = calls++;
+            switch (algorithm) {
+                case "train": return objects[call / 100 % objects.length];
+                case "round-robin": return objects[call % objects.length];
+                case "worst-case": return objects[objects.length - 1];
+                default:
+                    state = state * 6364136223846793005L + 1442695040888963407L;
+                    return objects[(int) ((state >>> 33) % objects.length)];
+            }
+        }
+    }
+
+    private static final class ServantsClient {
+        private final ORB orb = orb();
+        private final Latency[] objects;
+        private final BinStruct[] structs = structs(1024);
+
+        private ServantsClient(String reference) {
+            Servants directory = ServantsHelper.narrow(orb.string_to_object(reference));
+            objects = new Latency[directory.count()];
+            for (int have = 0; have < objects.length;) {
+                Latency[] some = directory.references(have, 1000);
+                System.arraycopy(some, 0, objects, have, some.length);
+                have += some.length;
+            }
+            for (Latency object : objects) object.ping_1way();
+            objects[0].ping();
+        }
+
+        static void run(String[] arguments) throws Exception {
+            ServantsClient client = new ServantsClient(arguments[0]);
+            System.out.println("ready " + client.objects.length);
+            BufferedReader jobs = new BufferedReader(new InputStreamReader(System.in));
+            for (String line = jobs.readLine(); line != null; line = jobs.readLine()) {
+                System.out.println(client.carryOut(line.trim().split(" +")));
+            }
+        }
+
+        /** `ALGORITHM CALL CASE STYLE WARM-UP CALLS`. */
+        private String carryOut(String[] words) throws Exception {
+            Targets targets = new Targets(words[0], objects);
+            boolean oneWay = words[1].equals("oneway");
+            boolean isVoid = words[2].equals("void");
+            Call call;
+            switch (words[3]) {
+                case "dii": call = () -> dynamic(targets.next(), oneWay, isVoid); break;
+                case "dii-reused": return "{\"absent\":\"JacORB invokes a request once only\"}";
+                default:
+                    if (isVoid) call = oneWay ? () -> targets.next().ping_1way() : () -> targets.next().ping();
+                    else call = oneWay ? () -> targets.next().sendStructSeq_1way(structs) : () -> targets.next().sendStructSeq(structs);
+            }
+            String times = measure(call, Long.parseLong(words[4]), Long.parseLong(words[5]));
+            objects[0].ping();
+            return "{" + times + "}";
+        }
+
+        private void dynamic(Latency target, boolean oneWay, boolean isVoid) throws Exception {
+            Request request = target._request((isVoid ? "ping" : "sendStructSeq") + (oneWay ? "_1way" : ""));
+            if (!isVoid) StructSeqHelper.insert(request.add_in_arg(), structs);
+            request.set_return_type(orb.get_primitive_tc(TCKind.tk_void));
+            if (oneWay) request.send_oneway();
+            else request.invoke();
+            if (request.env().exception() != null) throw request.env().exception();
+        }
+    }
+}
