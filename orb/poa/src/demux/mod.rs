@@ -7,7 +7,9 @@
 mod linear;
 mod perfect;
 
-use std::{collections::HashMap, fmt};
+use std::fmt;
+
+use indexmap::IndexMap;
 
 use self::{linear::Linear, perfect::PerfectHash};
 use crate::ObjectDemux;
@@ -19,6 +21,10 @@ use crate::ObjectDemux;
 pub trait ObjectTable<V>: Send + Sync + fmt::Debug {
     /// What stands behind the id.
     fn find(&self, id: &[u8]) -> Option<&V>;
+
+    /// What stands behind the id, and the place where it was found. Where `predicted` says is looked first: that is where another was found
+    /// before, and may be anything else by now.
+    fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)>;
 
     /// What stands behind the id, to be changed in place.
     fn find_mut(&mut self, id: &[u8]) -> Option<&mut V>;
@@ -56,11 +62,11 @@ pub fn table<V: Send + Sync + fmt::Debug + 'static>(strategy: ObjectDemux) -> Bo
 }
 
 /// Hashing into a table that grows; the hash is keyed, so that no peer can choose ids that collide.
-struct DynamicHash<V>(HashMap<Box<[u8]>, V>);
+struct DynamicHash<V>(IndexMap<Box<[u8]>, V>);
 
 impl<V> Default for DynamicHash<V> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(IndexMap::new())
     }
 }
 
@@ -75,6 +81,14 @@ impl<V: Send + Sync> ObjectTable<V> for DynamicHash<V> {
         self.0.get(id)
     }
 
+    #[inline]
+    fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)> {
+        match self.0.get_index(predicted) {
+            Some((own, value)) if **own == *id => Some((predicted, value)),
+            _ => self.0.get_full(id).map(|(place, _, value)| (place, value)),
+        }
+    }
+
     fn find_mut(&mut self, id: &[u8]) -> Option<&mut V> {
         self.0.get_mut(id)
     }
@@ -84,7 +98,7 @@ impl<V: Send + Sync> ObjectTable<V> for DynamicHash<V> {
     }
 
     fn remove(&mut self, id: &[u8]) -> Option<V> {
-        self.0.remove(id)
+        self.0.swap_remove(id)
     }
 
     fn len(&self) -> usize {
@@ -149,6 +163,12 @@ mod tests {
 
     fn check(table: &dyn ObjectTable<u32>, expected: &Expected, id: &[u8]) {
         assert_eq!(table.find(id), expected.get(id), "{id:?} in {table:?}");
+        for predicted in [0, 1, 2, 7, usize::MAX] {
+            let found = table.find_near(id, predicted);
+            assert_eq!(found.map(|(_, value)| value), expected.get(id), "{id:?} near {predicted} in {table:?}");
+            let again = found.and_then(|(place, _)| table.find_near(id, place));
+            assert_eq!(again, found, "{id:?} in {table:?} is where it was found");
+        }
         assert_eq!(table.len(), expected.len());
         let mut seen = Expected::new();
         table.for_each(&mut |id, value| assert_eq!(seen.insert(id.to_vec(), *value), None, "{id:?} comes once"));

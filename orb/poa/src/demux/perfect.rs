@@ -61,6 +61,23 @@ impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
         }
     }
 
+    /// Places of the others are behind those of the settled ones.
+    fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)> {
+        if let Some(Some((own, value))) = self.settled.get(predicted)
+            && **own == *id
+        {
+            return value.as_ref().map(|value| (predicted, value));
+        }
+        let settled = self.settled.len();
+        match self.place(id) {
+            Some(at) => self.settled[at].as_ref()?.1.as_ref().map(|value| (at, value)),
+            None => {
+                let (place, value) = self.others.find_near(id, predicted.wrapping_sub(settled))?;
+                Some((place + settled, value))
+            }
+        }
+    }
+
     fn find_mut(&mut self, id: &[u8]) -> Option<&mut V> {
         match self.place(id) {
             Some(at) => self.value_at(at)?.as_mut(),
@@ -102,7 +119,7 @@ impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
         }
         let settled = std::mem::take(&mut self.settled).into_iter().flatten();
         let present = settled.filter_map(|(id, value)| Some((id, value?)));
-        let (ids, values): (Vec<Box<[u8]>>, Vec<V>) = present.chain(self.others.0.drain()).unzip();
+        let (ids, values): (Vec<Box<[u8]>>, Vec<V>) = present.chain(self.others.0.drain(..)).unzip();
         let Some(tables) = Tables::of(&ids) else {
             // Nobody knows such ids. They are found all the same.
             self.others.0.extend(ids.into_iter().zip(values));
