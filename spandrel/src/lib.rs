@@ -28,6 +28,8 @@ pub use spandrel_cdr::{
 /// Values whose types are known only at run time.
 pub use spandrel_dynamic as dynamic;
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
+#[cfg(feature = "urls")]
+pub use spandrel_orb::InvalidName;
 #[doc(hidden)]
 pub use spandrel_orb::generated;
 #[cfg(feature = "interceptors")]

@@ -10,7 +10,7 @@ fn main() {
 }
 
 fn compile() -> Result<(), spandrel_build::Error> {
-    spandrel_build::configure().asynchronous_server(true).ami(true).compile(&["idl/probe.idl"])?;
+    spandrel_build::configure().asynchronous_server(true).ami(true).compile(&["idl/probe.idl", "idl/naming.idl"])?;
     for engine in ["compiled", "interpretive", "adaptive"] {
         let folder = Path::new(&env::var_os("OUT_DIR").expect("Cargo sets it")).join(engine);
         fs::create_dir_all(&folder).expect("the folder is ours");

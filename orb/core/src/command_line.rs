@@ -52,7 +52,10 @@ impl OrbBuilder {
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPendingRequests` | a number |
     /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`]) |
     /// | `-ORBSocketQueue` | octets, for both directions |
-    /// | `-ORBId` | any; accepted because the standard has it |
+    /// | `-ORBId`, `-ORBServerId` | any text |
+    ///
+    /// A value may also follow its option without a space where that is how an initial reference is said:
+    /// `-ORBInitRefName=URL` (8.5.1).
     ///
     /// Without the features `server`, `asynchronous` and `urls` what concerns only these is unknown.
     ///
@@ -63,8 +66,13 @@ impl OrbBuilder {
         let mut rest = std::mem::take(args).into_iter();
         while let Some(arg) = rest.next() {
             if arg.starts_with("-ORB") {
-                let value = rest.next().ok_or_else(|| InitError::MissingValue(arg.clone()))?;
-                self = self.option(&arg, &value)?;
+                self = match with_value(&arg) {
+                    Some((option, value)) => self.option(option, value)?,
+                    None => {
+                        let value = rest.next().ok_or_else(|| InitError::MissingValue(arg.clone()))?;
+                        self.option(&arg, &value)?
+                    }
+                };
             } else {
                 own.push(arg);
             }
@@ -132,7 +140,8 @@ impl OrbBuilder {
                 "no" => self.collocation(Collocation::No),
                 _ => return Err(bad("direct, through-poa or no")),
             },
-            "-ORBId" => self,
+            "-ORBId" | "-ORBid" => self.orb_id(value),
+            "-ORBServerId" => self.server_id(value),
             _ => return Err(InitError::UnknownOption(option.to_owned())),
         })
     }
@@ -147,6 +156,12 @@ impl Orb {
         let mut args: Vec<String> = args.into_iter().collect();
         Ok(Self::builder().take_args(&mut args)?.build())
     }
+}
+
+/// An initial reference whose value follows at once: the only options for which programs of old write that.
+fn with_value(arg: &str) -> Option<(&str, &str)> {
+    let split = |option: &'static str| arg.strip_prefix(option).filter(|value| !value.is_empty());
+    ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
 }
 
 /// A time-out in milliseconds; zero would refuse every call and is no time-out.

@@ -3,11 +3,50 @@
 
 use std::collections::BTreeMap;
 
+use spandrel_cdr::Ior;
+use spandrel_sync::RwLock;
+
 /// Names and where they lead, as text: nothing is contacted before somebody asks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InitialReferences {
     by_name: BTreeMap<String, String>,
     default: Option<String>,
+}
+
+/// What each name was registered with while the ORB ran. Plain references: one that held its ORB would keep it for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Registered(RwLock<BTreeMap<String, Ior>>);
+
+/// A name that no object can be registered by.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidName {
+    /// It is empty.
+    #[error("an initial reference has no name")]
+    Empty,
+    /// Another object is registered by it.
+    #[error("an initial reference is registered as `{0}` already")]
+    Registered(String),
+    /// It belongs to something that programs get from the ORB by methods.
+    #[error("`{0}` is the standard's name for something that is no object here: {1}")]
+    Local(String, &'static str),
+}
+
+/// Names of the standard's local objects, and what they are here.
+const LOCAL: [(&str, &str); 7] = [
+    ("RootPOA", "see `Poa::root`"),
+    ("POACurrent", "see the `Current` of the object adapter"),
+    ("ORBPolicyManager", "see `Orb::policy_manager`"),
+    ("PolicyCurrent", "see `Orb::policy_current`"),
+    ("DynAnyFactory", "see the crate of dynamic values"),
+    ("CodecFactory", "see the module of interceptors"),
+    ("PICurrent", "see the module of interceptors"),
+];
+
+/// What the standard's local object with this name is here.
+pub(crate) fn local(name: &str) -> Option<InvalidName> {
+    let found = LOCAL.iter().find(|(known, _)| *known == name);
+    found.map(|(known, what)| InvalidName::Local((*known).to_owned(), what))
 }
 
 impl InitialReferences {
@@ -19,13 +58,38 @@ impl InitialReferences {
         self.default = Some(url);
     }
 
-    /// The URL of a name. One that nobody set is looked for below the default, as its object key (8.5.3.3).
+    /// The URL of a name. One that nobody set is looked for below the default (8.5.3.2).
     pub(crate) fn url(&self, name: &str) -> Option<String> {
         let known = self.by_name.get(name).cloned();
         known.or_else(|| self.default.as_ref().map(|default| format!("{default}/{name}")))
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.by_name.keys()
+    }
+}
+
+impl Registered {
+    pub(crate) fn get(&self, name: &str) -> Option<Ior> {
+        self.0.read().get(name).cloned()
+    }
+
+    pub(crate) fn insert(&self, name: &str, ior: Ior) -> Result<(), InvalidName> {
+        if name.is_empty() {
+            return Err(InvalidName::Empty);
+        }
+        if let Some(local) = local(name) {
+            return Err(local);
+        }
+        let mut registered = self.0.write();
+        if registered.contains_key(name) {
+            return Err(InvalidName::Registered(name.to_owned()));
+        }
+        registered.insert(name.to_owned(), ior);
+        Ok(())
+    }
+
     pub(crate) fn names(&self) -> Vec<String> {
-        self.by_name.keys().cloned().collect()
+        self.0.read().keys().cloned().collect()
     }
 }

@@ -12,6 +12,8 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+#[cfg(feature = "server")]
+mod aliases;
 mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
@@ -38,12 +40,16 @@ mod main_thread;
 pub mod messaging;
 #[cfg(all(test, shuttle))]
 mod models;
+#[cfg(feature = "urls")]
+mod names;
 mod object;
+mod object_operations;
 mod options;
 mod orb;
 pub mod policies;
 mod policy;
 mod reader;
+mod references;
 mod request_cache;
 mod scratch;
 mod servant;
@@ -70,6 +76,8 @@ pub use context::Context;
 #[cfg(feature = "server")]
 pub use endpoint::{Endpoint, EndpointError};
 pub use exceptions::{UserException, UserExceptions};
+#[cfg(feature = "urls")]
+pub use initial::InvalidName;
 pub use object::{Interface, ObjectRef};
 pub use options::OrbBuilder;
 pub use orb::Orb;

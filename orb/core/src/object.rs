@@ -161,29 +161,6 @@ impl ObjectRef {
         self.quality().round_trip()
     }
 
-    /// True if the object supports the interface with this repository id; asks the object unless the reference says.
-    ///
-    /// # Errors
-    /// Any system exception of the call.
-    pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
-        if repository_id == self.type_id() || repository_id == OBJECT_ID {
-            return Ok(true);
-        }
-        self.invoke("_is_a", |out| out.short_str(repository_id), |input| input.bool())
-    }
-
-    /// True if the server says that the object does not exist; a server that cannot be reached is an error.
-    ///
-    /// # Errors
-    /// Any system exception of the call but OBJECT_NOT_EXIST.
-    pub fn non_existent(&self) -> Result<bool, SystemException> {
-        let answer: Result<bool, SystemException> = self.invoke("_non_existent", |_| Ok(()), |input| input.bool());
-        match answer {
-            Err(error) if error.kind() == spandrel_giop::SystemExceptionKind::ObjectNotExist => Ok(true),
-            other => other,
-        }
-    }
-
     /// A typed reference, if the object supports the interface; asks the object unless the reference says.
     ///
     /// # Errors

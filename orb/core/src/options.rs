@@ -43,6 +43,8 @@ impl Default for OrbBuilder {
                     limits,
                     caches_requests: true,
                 },
+                orb_id: String::new(),
+                server_id: String::new(),
                 request_timeout: None,
                 #[cfg(feature = "urls")]
                 initial: InitialReferences::default(),
@@ -97,6 +99,20 @@ impl OrbBuilder {
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.settings.request_timeout = timeout;
+        self
+    }
+
+    /// Which ORB of its program this is, for those that have several (`-ORBId`).
+    #[must_use]
+    pub fn orb_id(mut self, id: impl Into<String>) -> Self {
+        self.settings.orb_id = id.into();
+        self
+    }
+
+    /// Which of several servers this program is, for those who start servers (`-ORBServerId`).
+    #[must_use]
+    pub fn server_id(mut self, id: impl Into<String>) -> Self {
+        self.settings.server_id = id.into();
         self
     }
 

@@ -7,11 +7,7 @@ use std::{cell::Cell, io, sync::OnceLock};
 #[cfg(feature = "values")]
 use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
-#[cfg(not(feature = "urls"))]
-use spandrel_giop::ior_from_string;
-#[cfg(feature = "urls")]
-use spandrel_giop::{Address, ObjectUrl};
-use spandrel_giop::{CompletionStatus, SystemException, ior_to_string, minor};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_giop::{IiopProfile, code_sets_component, component::Component, ids};
 #[cfg(feature = "policies")]
@@ -26,6 +22,8 @@ use spandrel_sync::{Mutex, thread_local};
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
+#[cfg(feature = "urls")]
+use crate::initial::Registered;
 #[cfg(feature = "interceptors")]
 use crate::interception::Interception;
 #[cfg(feature = "policies")]
@@ -34,12 +32,12 @@ use crate::policies::OrbPolicies;
 use crate::values::ValueFactories;
 #[cfg(feature = "server")]
 use crate::{
-    Collocation, Endpoint, ObjectAdapter,
+    Collocation, Endpoint, ObjectAdapter, ObjectRef,
+    aliases::Aliases,
     reader::Deadline,
     server::{Locals, Server, ServerSettings, Watcher},
 };
 use crate::{
-    ObjectRef,
     client::{ClientSettings, PeerTable},
     destination::Destination,
     main_thread::MainThread,
@@ -85,6 +83,8 @@ struct Core {
     value_factories: ValueFactories,
     #[cfg(feature = "interceptors")]
     interception: Interception,
+    #[cfg(feature = "urls")]
+    registered: Registered,
     closing: AtomicBool,
     main: MainThread,
 }
@@ -95,6 +95,7 @@ struct ServerSide {
     server: Arc<Server>,
     watcher: Arc<Watcher>,
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
+    aliases: Aliases,
     /// Hosts and ports for references; made when the first is wanted.
     published: Mutex<Vec<(String, u16)>>,
     locals: Locals,
@@ -107,6 +108,7 @@ impl ServerSide {
             server: Arc::new(Server::new(settings)),
             watcher: Arc::default(),
             adapter: OnceLock::new(),
+            aliases: Aliases::default(),
             published: Mutex::default(),
             locals: Locals::default(),
         }
@@ -148,6 +150,8 @@ impl Orb {
             value_factories: ValueFactories::default(),
             #[cfg(feature = "interceptors")]
             interception: Interception::default(),
+            #[cfg(feature = "urls")]
+            registered: Registered::default(),
             closing: AtomicBool::new(false),
             main: MainThread::default(),
         }))
@@ -196,6 +200,29 @@ impl Orb {
     #[cfg(feature = "values")]
     pub(crate) fn value_factories(&self) -> &ValueFactories {
         &self.0.value_factories
+    }
+
+    /// What was registered as initial references.
+    #[cfg(feature = "urls")]
+    pub(crate) fn registered(&self) -> &Registered {
+        &self.0.registered
+    }
+
+    /// Which ORB of its program it is (`-ORBId`); empty unless it was said.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.0.settings.orb_id
+    }
+
+    /// Which of several servers its program is (`-ORBServerId`); empty unless it was said.
+    #[must_use]
+    pub fn server_id(&self) -> &str {
+        &self.0.settings.server_id
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn aliases(&self) -> &Aliases {
+        &self.0.serving.aliases
     }
 
     #[cfg(feature = "server")]
@@ -283,58 +310,6 @@ impl Orb {
                 self.0.serving.server.listen(self, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
         }
         Ok(published.clone())
-    }
-
-    /// A reference from its plain form.
-    #[must_use]
-    pub fn reference(&self, ior: Ior) -> ObjectRef {
-        ObjectRef::new(self.clone(), ior)
-    }
-
-    /// The `IOR:` form of a reference.
-    #[must_use]
-    pub fn object_to_string(&self, object: &ObjectRef) -> String {
-        ior_to_string(object.ior())
-    }
-
-    /// A reference from an `IOR:` or, with the feature `urls`, `corbaloc:` text. Nothing is contacted.
-    ///
-    /// # Errors
-    /// BAD_PARAM saying what is wrong with the text, or that it denotes no object.
-    pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
-        match parse_url(text)? {
-            #[cfg(feature = "urls")]
-            Url::Initial(name) => self.resolve_initial_references(&name),
-            Url::Object(ior) => Ok(self.reference(ior)),
-        }
-    }
-
-    /// The object that is known by this name.
-    ///
-    /// # Errors
-    /// BAD_PARAM for a name that is not configured, or whose URL cannot be read.
-    #[cfg(feature = "urls")]
-    pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
-        let refused = |detail: &dyn Fn() -> String| {
-            SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
-        };
-        let url = self.0.settings.initial.url(name).ok_or_else(|| {
-            refused(&|| format!("no initial reference `{name}` is configured (`-ORBInitRef {name}=URL` sets one)"))
-        })?;
-        match parse_url(&url)? {
-            Url::Object(ior) => Ok(self.reference(ior)),
-            // It could only lead back here.
-            Url::Initial(_) => {
-                Err(refused(&|| format!("the initial reference `{name}` is defined by another one, `{url}`")))
-            }
-        }
-    }
-
-    /// The names that [`Orb::resolve_initial_references`] knows.
-    #[must_use]
-    #[cfg(feature = "urls")]
-    pub fn list_initial_services(&self) -> Vec<String> {
-        self.0.settings.initial.names()
     }
 
     /// Runs a future in the thread that reads the replies of asynchronous calls, until it is ready or the ORB is shut down. It must
@@ -500,38 +475,6 @@ fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
     SystemException::initialize(0, CompletionStatus::No)
         .with_detail(|| format!("cannot listen on {}", endpoints.join(", ")))
         .with_source(error)
-}
-
-/// What a reference in text form leads to.
-enum Url {
-    Object(Ior),
-    /// `corbaloc:rir:`, a name known here.
-    #[cfg(feature = "urls")]
-    Initial(String),
-}
-
-fn parse_url(text: &str) -> Result<Url, SystemException> {
-    #[cfg(feature = "urls")]
-    let ior = match text.parse().map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))? {
-        ObjectUrl::Ior(ior) => ior,
-        ObjectUrl::Corbaloc(url) if url.addresses.contains(&Address::Rir) => {
-            return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));
-        }
-        ObjectUrl::Corbaloc(url) => url.to_ior().map_err(|error| bad_url(minor::BAD_ADDRESS, error))?,
-    };
-    #[cfg(not(feature = "urls"))]
-    let ior = ior_from_string(text).map_err(|error| bad_url(minor::BAD_SCHEME_SPECIFIC_PART, error))?;
-    if ior.is_nil() {
-        return Err(
-            SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail("the reference is nil")
-        );
-    }
-    Ok(Url::Object(ior))
-}
-
-fn bad_url(minor: u32, error: impl std::error::Error + Send + Sync + 'static) -> SystemException {
-    let detail = || error.to_string();
-    SystemException::bad_param(minor, CompletionStatus::No).with_detail(detail).with_source(error)
 }
 
 impl Binder for Orb {

@@ -17,6 +17,8 @@ use crate::{Collocation, Endpoint, Spawn};
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) wire: WireSettings,
+    pub(crate) orb_id: String,
+    pub(crate) server_id: String,
     pub(crate) request_timeout: Option<Duration>,
     #[cfg(feature = "urls")]
     pub(crate) initial: InitialReferences,

@@ -16,6 +16,7 @@ pub mod recorder;
 pub mod support;
 
 spandrel::include_idl!("probe");
+spandrel::include_idl!("naming");
 
 use probe::{Refused, Target, TargetServant, TargetSkeleton, target::RefuseError};
 

@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, engine::Value};
+use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, engine::Value};
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, LocateStatus, Message, ReplyStatus, RequestHeader, ResponseFlags,
     SystemException, SystemExceptionKind, begin_locate_reply, begin_reply, minor,
@@ -209,7 +209,11 @@ impl<'m> ServerCall<'m> {
     /// # Errors
     /// If the reference cannot be marshaled; nothing was sent then.
     pub fn forward(self, target: &ObjectRef) -> Result<Replied, SystemException> {
-        self.send(ReplyStatus::LocationForward, &|out| target.ior().encode(out))
+        self.forward_to(target.ior())
+    }
+
+    fn forward_to(self, target: &Ior) -> Result<Replied, SystemException> {
+        self.send(ReplyStatus::LocationForward, &|out| target.encode(out))
     }
 
     /// Ends a one-way call. A peer that nevertheless asked for a response gets an empty one.
@@ -245,6 +249,8 @@ impl<'m> ServerCall<'m> {
                 None => Err(SystemException::intf_repos(0, CompletionStatus::No)
                     .with_detail("no interface repository is configured")),
             },
+            // No policy domains: nobody manages the object (8.3.11).
+            "_domain_managers" => self.reply(|out| out.len(0)),
             "_component" => {
                 let component = servant.component();
                 self.reply(|out| component.encode(out))
@@ -273,8 +279,12 @@ impl<'m> ServerCall<'m> {
 pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
     let _scope = UpcallScope::enter();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let adapter = asked.origin.orb().adapter().ok_or_else(no_adapter)?;
+        let orb = asked.origin.orb();
         let key = asked.header.target.object_key().ok_or_else(no_key)?;
+        if let Some(target) = orb.aliases().target(&key) {
+            return ServerCall::new(asked, arguments).forward_to(&target);
+        }
+        let adapter = orb.adapter().ok_or_else(no_adapter)?;
         said?;
         adapter.dispatch(&key, &asked.header.operation, ServerCall::new(asked, arguments))
     }));
@@ -306,10 +316,10 @@ fn run_answered(
 
 /// Answers a LocateRequest.
 pub(super) fn say_where(origin: &dyn Origin, request: &LocateRequestHeader<'_>, version: GiopVersion) {
-    let located = match (origin.orb().adapter(), request.target.object_key()) {
-        (Some(adapter), Some(key)) => adapter.locate(&key),
-        _ => Located::Unknown,
-    };
+    let (orb, key) = (origin.orb(), request.target.object_key());
+    let key = key.as_deref();
+    let alias = key.and_then(|key| orb.aliases().target(key)).map(Located::Forward);
+    let located = alias.or_else(|| Some(orb.adapter()?.locate(key?))).unwrap_or(Located::Unknown);
     let status = match located {
         Located::Here => LocateStatus::ObjectHere,
         Located::Unknown => LocateStatus::UnknownObject,

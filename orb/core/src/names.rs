@@ -1,0 +1,220 @@
+//! Names in naming services, as text (`CosNaming`, Naming Service 1.3, 2.4 and 2.5.3).
+//!
+//! This is the part of it that `corbaname:` needs: reading a name, and asking a context for it by a request that is written by
+//! hand. A naming service, and stubs for one, are services like others.
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+
+use crate::{ObjectRef, Replied, ServerCall, UserExceptions};
+
+/// How often a name may be continued in another service (`CannotProceed`).
+const MAX_CONTINUATIONS: u32 = 16;
+
+/// One step of a name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct NameComponent {
+    id: String,
+    kind: String,
+}
+
+/// Reads a stringified name: components separated by `/`, each an id and perhaps a kind after `.`, with `\` before any of the three
+/// that is meant as such (2.4.1). The empty text is the name without components.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn parse(text: &str) -> Result<Vec<NameComponent>, &'static str> {
+    let mut name = Vec::new();
+    let (mut fields, mut is_kind, mut is_empty) = ([String::new(), String::new()], false, true);
+    let mut characters = text.chars();
+    loop {
+        let next = characters.next();
+        match next {
+            None | Some('/') => {
+                if next.is_none() && is_empty && name.is_empty() {
+                    return Ok(name);
+                }
+                if is_empty {
+                    return Err("a component is empty");
+                }
+                let [id, kind] = std::mem::take(&mut fields);
+                // Only the component that is `.` alone has neither (2.4.2).
+                if is_kind && kind.is_empty() && !id.is_empty() {
+                    return Err("a component ends with a `.` that nothing follows");
+                }
+                name.push(NameComponent { id, kind });
+                (is_kind, is_empty) = (false, true);
+                if next.is_none() {
+                    return Ok(name);
+                }
+                continue;
+            }
+            Some('.') if is_kind => return Err("a component has two unescaped `.`"),
+            Some('.') => is_kind = true,
+            Some('\\') => match characters.next() {
+                Some(escaped @ ('/' | '.' | '\\')) => fields[usize::from(is_kind)].push(escaped),
+                _ => return Err("`\\` stands before something else than `/`, `.` or `\\`"),
+            },
+            Some(other) => fields[usize::from(is_kind)].push(other),
+        }
+        is_empty = false;
+    }
+}
+
+/// Reads names only, to say them.
+fn print(name: &[NameComponent]) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace('/', "\\/").replace('.', "\\.");
+    let component = |NameComponent { id, kind }: &NameComponent| match (id.is_empty(), kind.is_empty()) {
+        (true, true) => ".".to_owned(),
+        (_, true) => escaped(id),
+        (_, false) => format!("{}.{}", escaped(id), escaped(kind)),
+    };
+    name.iter().map(component).collect::<Vec<_>>().join("/")
+}
+
+/// The object that a context knows by this name, possibly with the help of others.
+///
+/// # Errors
+/// BAD_PARAM if there is none, saying why; any system exception of asking.
+pub(crate) fn resolve(context: &ObjectRef, name: &[NameComponent]) -> Result<ObjectRef, SystemException> {
+    let (mut context, mut rest) = (context.clone(), name.to_vec());
+    for _ in 0..MAX_CONTINUATIONS {
+        match ask(&context, &rest) {
+            Ok(Some(object)) => return Ok(object),
+            Ok(None) => return Err(unusable(format!("`{}` is bound to nil", print(name)))),
+            Err(Refusal::CannotProceed { context: Some(next), rest: left }) if !left.is_empty() => {
+                (context, rest) = (next, left);
+            }
+            Err(Refusal::System(exception)) => return Err(exception),
+            Err(refusal) => return Err(unusable(refusal.explain(name))),
+        }
+    }
+    Err(unusable(format!("`{}` leads from one naming service to the next without an end", print(name))))
+}
+
+fn ask(context: &ObjectRef, name: &[NameComponent]) -> Result<Option<ObjectRef>, Refusal> {
+    let encode = |out: &mut Encoder<'_>| {
+        out.len(name.len())?;
+        name.iter().try_for_each(|NameComponent { id, kind }| {
+            out.short_str(id)?;
+            out.short_str(kind)
+        })
+    };
+    let bound: Result<Ior, Refusal> = context.invoke("resolve", encode, Ior::decode);
+    bound.map(|ior| reference(context, ior))
+}
+
+fn reference(context: &ObjectRef, ior: Ior) -> Option<ObjectRef> {
+    (!ior.is_nil()).then(|| context.orb().reference(ior))
+}
+
+fn unusable(detail: String) -> SystemException {
+    SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
+}
+
+/// What `resolve` raises (2.3.2).
+#[derive(Debug)]
+enum Refusal {
+    NotFound { why: u32, rest: Vec<NameComponent> },
+    CannotProceed { context: Option<ObjectRef>, rest: Vec<NameComponent> },
+    InvalidName,
+    System(SystemException),
+}
+
+impl Refusal {
+    fn explain(&self, name: &[NameComponent]) -> String {
+        let name = print(name);
+        match self {
+            Self::NotFound { why, rest } => {
+                let why = match why {
+                    0 => "nothing is bound by that name",
+                    1 => "what is bound there is no naming context",
+                    _ => "what is bound there is a naming context, and no object",
+                };
+                format!("the naming service does not find `{name}`: {why}, from `{}` on", print(rest))
+            }
+            Self::CannotProceed { rest, .. } => {
+                format!("the naming service cannot go on with `{name}`, from `{}` on", print(rest))
+            }
+            Self::InvalidName => format!("the naming service takes `{name}` for no name"),
+            Self::System(exception) => exception.to_string(),
+        }
+    }
+}
+
+impl From<SystemException> for Refusal {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
+    }
+}
+
+impl UserExceptions for Refusal {
+    fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
+        Some(match repository_id {
+            "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => {
+                read_not_found(input).map(|(why, rest)| Self::NotFound { why, rest })
+            }
+            "IDL:omg.org/CosNaming/NamingContext/CannotProceed:1.0" => read_cannot_proceed(input),
+            "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0" => Ok(Self::InvalidName),
+            _ => return None,
+        })
+    }
+
+    fn raise(&self, _call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        Err(unusable(self.explain(&[])))
+    }
+}
+
+fn read_not_found(input: &mut Decoder<'_>) -> Result<(u32, Vec<NameComponent>), CdrError> {
+    Ok((input.u32()?, read_name(input)?))
+}
+
+fn read_cannot_proceed(input: &mut Decoder<'_>) -> Result<Refusal, CdrError> {
+    let context: Option<ObjectRef> = Option::decode(input)?;
+    Ok(Refusal::CannotProceed { context, rest: read_name(input)? })
+}
+
+fn read_name(input: &mut Decoder<'_>) -> Result<Vec<NameComponent>, CdrError> {
+    let len = input.sequence_len(2 * String::MIN_OCTETS)?;
+    let component =
+        |input: &mut Decoder<'_>| Ok(NameComponent { id: input.str()?.into_owned(), kind: input.str()?.into_owned() });
+    (0..len).map(|_| component(input)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> Vec<(String, String)> {
+        parse(text).unwrap().into_iter().map(|NameComponent { id, kind }| (id, kind)).collect()
+    }
+
+    fn expected(name: &[(&str, &str)]) -> Vec<(String, String)> {
+        name.iter().map(|(id, kind)| ((*id).to_owned(), (*kind).to_owned())).collect()
+    }
+
+    // The examples of 2.4.1 to 2.4.3.
+    #[test]
+    fn the_standards_examples_are_read() {
+        assert_eq!(parts("a/b/c"), expected(&[("a", ""), ("b", ""), ("c", "")]));
+        assert_eq!(parts("a.b/c.d/.e"), expected(&[("a", "b"), ("c", "d"), ("", "e")]));
+        assert_eq!(parts("a/./c.d/.e"), expected(&[("a", ""), ("", ""), ("c", "d"), ("", "e")]));
+        assert_eq!(parts(r"a/x\/y\/z/b"), expected(&[("a", ""), ("x/y/z", ""), ("b", "")]));
+        assert_eq!(parts(r"a\.b.c\.d/\\"), expected(&[("a.b", "c.d"), ("\\", "")]));
+        assert_eq!(parts(""), []);
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for text in ["/", "a/", "/a", "a//b", "a.", "a.b.c", "a/b.", r"a\", r"a\b", ".."] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_said_as_they_are_read() {
+        for text in ["a.b/c.d/.e", "a/./b", r"a\.b.c\/d/\\", ""] {
+            assert_eq!(print(&parse(text).unwrap()), text);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! References from text, and by the names that an ORB knows.
+
+use spandrel_cdr::Ior;
+#[cfg(not(feature = "urls"))]
+use spandrel_giop::ior_from_string;
+#[cfg(feature = "urls")]
+use spandrel_giop::{Address, Corbaloc, ObjectUrl};
+use spandrel_giop::{CompletionStatus, SystemException, ior_to_string, minor};
+
+use crate::{ObjectRef, Orb};
+#[cfg(feature = "urls")]
+use crate::{
+    initial::{self, InvalidName},
+    names::{self, NameComponent},
+};
+
+/// How many initial references may be defined by each other.
+#[cfg(feature = "urls")]
+const MAX_INDIRECTIONS: u32 = 8;
+
+/// What the text of a reference says.
+enum Url {
+    Object(Ior),
+    /// `corbaloc:rir:`, a name known here.
+    #[cfg(feature = "urls")]
+    Initial(String),
+    /// `corbaname:`, a name that a naming context knows.
+    #[cfg(feature = "urls")]
+    Name(Box<Url>, Vec<NameComponent>),
+}
+
+impl Orb {
+    /// A reference from its plain form.
+    #[must_use]
+    pub fn reference(&self, ior: Ior) -> ObjectRef {
+        ObjectRef::new(self.clone(), ior)
+    }
+
+    /// The `IOR:` form of a reference.
+    #[must_use]
+    pub fn object_to_string(&self, object: &ObjectRef) -> String {
+        ior_to_string(object.ior())
+    }
+
+    /// A reference from its text: `IOR:` or, with the feature `urls`, `corbaloc:` or `corbaname:` (CORBA 3.3 Part 2, 7.6.9 and 7.6.10;
+    /// Naming Service 1.3, 2.5.3).
+    ///
+    /// Nothing is contacted but for `corbaname:` with a name after `#`: then its naming service is asked, as by a call without
+    /// policies of its own.
+    ///
+    /// # Errors
+    /// BAD_PARAM saying what is wrong with the text, that it denotes no object, or why the naming service does not find it; any
+    /// system exception of asking that.
+    pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
+        self.find(
+            parse_url(text)?,
+            #[cfg(feature = "urls")]
+            0,
+        )
+    }
+
+    #[cfg(not(feature = "urls"))]
+    fn find(&self, url: Url) -> Result<ObjectRef, SystemException> {
+        let Url::Object(ior) = url;
+        Ok(self.reference(ior))
+    }
+
+    /// `indirections`: how many names have led here.
+    #[cfg(feature = "urls")]
+    fn find(&self, url: Url, indirections: u32) -> Result<ObjectRef, SystemException> {
+        match url {
+            Url::Object(ior) => Ok(self.reference(ior)),
+            Url::Initial(name) => self.find_initial(&name, indirections),
+            Url::Name(context, name) => {
+                let context = self.find(*context, indirections)?;
+                // Without a name it is the context itself.
+                if name.is_empty() { Ok(context) } else { names::resolve(&context, &name) }
+            }
+        }
+    }
+}
+
+#[cfg(feature = "urls")]
+impl Orb {
+    /// The object that is known by this name: what was [registered](Self::register_initial_reference) by it; or else what `-ORBInitRef`
+    /// says; or else what `-ORBDefaultInitRef` makes of it (8.5.3.3).
+    ///
+    /// # Errors
+    /// BAD_PARAM for a name that is not configured, or whose URL cannot be read; as [`Orb::string_to_object`].
+    pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        self.find_initial(name, 0)
+    }
+
+    fn find_initial(&self, name: &str, indirections: u32) -> Result<ObjectRef, SystemException> {
+        if let Some(ior) = self.registered().get(name) {
+            return Ok(self.reference(ior));
+        }
+        if let Some(local) = initial::local(name) {
+            return Err(unusable(local.to_string()));
+        }
+        let url = self.settings().initial.url(name).ok_or_else(|| {
+            unusable(format!("no initial reference `{name}` is configured (`-ORBInitRef {name}=URL` sets one)"))
+        })?;
+        if indirections == MAX_INDIRECTIONS {
+            return Err(unusable(format!(
+                "the initial reference `{name}` is defined by others without an end, `{url}`"
+            )));
+        }
+        self.find(parse_url(&url)?, indirections + 1)
+    }
+
+    /// Makes an object known by a name to this ORB, from now on (8.5.2).
+    ///
+    /// The reference is kept in its plain form, without policies of its own.
+    ///
+    /// # Errors
+    /// [`InvalidName`] for one that is empty, taken, or the standard's for something local.
+    pub fn register_initial_reference(&self, name: &str, object: &ObjectRef) -> Result<(), InvalidName> {
+        self.registered().insert(name, object.ior().clone())
+    }
+
+    /// The names that [`Orb::resolve_initial_references`] knows; others may be found by `-ORBDefaultInitRef`.
+    #[must_use]
+    pub fn list_initial_services(&self) -> Vec<String> {
+        let mut names = self.registered().names();
+        names.extend(self.settings().initial.names().cloned());
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+#[cfg(not(feature = "urls"))]
+fn parse_url(text: &str) -> Result<Url, SystemException> {
+    let ior = ior_from_string(text).map_err(bad_url)?;
+    if ior.is_nil() { Err(nil()) } else { Ok(Url::Object(ior)) }
+}
+
+#[cfg(feature = "urls")]
+fn parse_url(text: &str) -> Result<Url, SystemException> {
+    const CORBANAME: &str = "corbaname:";
+    let text = text.trim_ascii();
+    match text.get(..CORBANAME.len()) {
+        Some(scheme) if scheme.eq_ignore_ascii_case(CORBANAME) => parse_corbaname(&text[CORBANAME.len()..]),
+        _ => match text.parse().map_err(bad_url)? {
+            ObjectUrl::Ior(ior) if ior.is_nil() => Err(nil()),
+            ObjectUrl::Ior(ior) => Ok(Url::Object(ior)),
+            ObjectUrl::Corbaloc(url) => located(url),
+        },
+    }
+}
+
+#[cfg(feature = "urls")]
+fn located(url: Corbaloc) -> Result<Url, SystemException> {
+    if url.addresses.contains(&Address::Rir) {
+        return Ok(Url::Initial(String::from_utf8_lossy(&url.key).into_owned()));
+    }
+    url.to_ior().map(Url::Object).map_err(bad_url)
+}
+
+/// *addresses* [`/` *key*] [`#` *name*], where the key is `NameService` unless it is said (Naming Service 1.3, 2.5.3.2).
+#[cfg(feature = "urls")]
+fn parse_corbaname(text: &str) -> Result<Url, SystemException> {
+    let (place, name) = text.split_once('#').unwrap_or((text, ""));
+    let mut place: Corbaloc = format!("corbaloc:{place}").parse().map_err(bad_url)?;
+    if place.key.is_empty() {
+        place.key = b"NameService".to_vec();
+    }
+    let bad_name = |reason: &str| {
+        SystemException::bad_param(minor::BAD_SCHEME_SPECIFIC_PART, CompletionStatus::No)
+            .with_detail(|| format!("`{name}` is no name: {reason}"))
+    };
+    // Escaped as the key is: the parser of that reads it, after an address that is not looked at.
+    let unescaped: Corbaloc = format!("corbaloc:rir:/{name}").parse().map_err(bad_url)?;
+    if name.is_empty() {
+        return Ok(Url::Name(Box::new(located(place)?), Vec::new()));
+    }
+    let unescaped = String::from_utf8(unescaped.key).map_err(|_| bad_name("what is escaped in it is no UTF-8"))?;
+    let components = names::parse(&unescaped).map_err(bad_name)?;
+    Ok(Url::Name(Box::new(located(place)?), components))
+}
+
+fn nil() -> SystemException {
+    unusable("the reference is nil".to_owned())
+}
+
+fn unusable(detail: String) -> SystemException {
+    SystemException::bad_param(minor::BAD_URL_OTHER, CompletionStatus::No).with_detail(detail)
+}
+
+fn bad_url(error: spandrel_giop::ReferenceError) -> SystemException {
+    error.into()
+}

@@ -1,0 +1,180 @@
+//! Operations that every object has (CORBA 3.3 Part 1, 8.3; Part 2, 9.4.2.1).
+
+use std::sync::{Arc, Mutex};
+
+use spandrel::{
+    GiopVersion, IiopProfile, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
+};
+use spandrel_orb_tests::{Server, probe::Target};
+
+/// An object with nothing but what every object has.
+struct Facet {
+    exists: bool,
+    interface: Option<ObjectRef>,
+    component: Option<ObjectRef>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Servant for Facet {
+    fn repository_id(&self) -> &str {
+        "IDL:Tests/Facet:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        ["IDL:Tests/Facet:1.0", "IDL:Tests/Base:1.0"].contains(&repository_id)
+    }
+
+    fn non_existent(&self) -> bool {
+        !self.exists
+    }
+
+    fn interface(&self) -> Option<ObjectRef> {
+        self.interface.clone()
+    }
+
+    fn component(&self) -> Option<ObjectRef> {
+        self.component.clone()
+    }
+
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        self.asked.lock().unwrap().push(operation.to_owned());
+        call.implicit(self)
+    }
+}
+
+struct Facets {
+    orb: Orb,
+    poa: Poa,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Facets {
+    fn new() -> Self {
+        let orb = Orb::builder().build();
+        let poa = Poa::root(&orb).unwrap();
+        Self { orb, poa, asked: Arc::default() }
+    }
+
+    /// An object, as somebody else's ORB sees it.
+    fn with(&self, exists: bool, interface: Option<&ObjectRef>, component: Option<&ObjectRef>) -> ObjectRef {
+        let (interface, component, asked) = (interface.cloned(), component.cloned(), Arc::clone(&self.asked));
+        let object = self.poa.activate(Facet { exists, interface, component, asked }).unwrap();
+        Orb::builder().build().reference(object.ior().clone())
+    }
+}
+
+impl Drop for Facets {
+    fn drop(&mut self) {
+        self.orb.shutdown(true).unwrap();
+    }
+}
+
+fn untyped(object: &ObjectRef, version: GiopVersion) -> ObjectRef {
+    let mut ior = object.ior().clone();
+    ior.type_id = String::new();
+    Orb::builder().giop_version(version).build().reference(ior)
+}
+
+#[test]
+fn objects_say_what_they_are_in_every_version() {
+    let facets = Facets::new();
+    let facet = facets.with(true, None, None);
+    for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
+        let object = untyped(&facet, version);
+        assert_eq!(object.repository_id().unwrap(), "IDL:Tests/Facet:1.0");
+        assert!(object.is_a("IDL:Tests/Base:1.0").unwrap());
+        assert!(object.is_a("IDL:omg.org/CORBA/Object:1.0").unwrap());
+        assert!(!object.is_a("IDL:Tests/Other:1.0").unwrap());
+        assert!(!object.non_existent().unwrap());
+        assert!(object.domain_managers().unwrap().is_empty());
+        assert_eq!(object.component().unwrap(), None);
+        // 8.3.1: without an interface repository.
+        assert_eq!(object.interface().unwrap_err().kind(), SystemExceptionKind::IntfRepos);
+    }
+    // The names of Part 2, 9.4.2.1.
+    let asked = facets.asked.lock().unwrap().clone();
+    for name in ["_repository_id", "_is_a", "_non_existent", "_domain_managers", "_component", "_interface"] {
+        assert!(asked.iter().any(|asked| asked == name), "{name} was not asked: {asked:?}");
+    }
+}
+
+#[test]
+fn generated_skeletons_answer_the_same() {
+    let server = Server::start();
+    let object = server.client().as_object().clone();
+    assert_eq!(object.repository_id().unwrap(), "IDL:Probe/Target:1.0");
+    assert_eq!(object.component().unwrap(), None);
+    assert!(object.domain_managers().unwrap().is_empty());
+    assert_eq!(object.interface().unwrap_err().kind(), SystemExceptionKind::IntfRepos);
+}
+
+#[test]
+fn a_servant_says_what_the_object_belongs_to() {
+    let facets = Facets::new();
+    let (interface, component) = (facets.with(true, None, None), facets.with(true, None, None));
+    let facet = facets.with(false, Some(&interface), Some(&component));
+    assert_eq!(facet.interface().unwrap(), Some(interface));
+    assert_eq!(facet.component().unwrap(), Some(component));
+    // 8.3.5: a default servant may know that there is no such object.
+    assert!(facet.non_existent().unwrap());
+}
+
+// 8.3.6.2.
+#[test]
+fn references_that_share_a_profile_are_equivalent() {
+    let (one, other) = (Server::start(), Server::start());
+    let there = other.object.ior().profiles[0].clone();
+    let here = one.object.ior().profiles[0].clone();
+    assert!(one.object.is_equivalent(&one.client().as_object().clone()));
+    assert!(!one.object.is_equivalent(&other.object));
+    let mut ior = one.object.ior().clone();
+    ior.type_id = String::new();
+    ior.profiles = vec![there.clone(), here.clone()];
+    let both = one.orb.reference(ior);
+    assert!(both.is_equivalent(&one.object) && one.object.is_equivalent(&both));
+    assert_ne!(both, one.object, "they are not the same reference");
+    // What is said of the same place in another way.
+    let profile = IiopProfile::decode(&here).unwrap().unwrap();
+    let older = IiopProfile { version: GiopVersion::V1_0, components: Vec::new(), ..profile.clone() };
+    let mut ior = one.object.ior().clone();
+    ior.profiles = vec![older.encode().unwrap()];
+    assert!(one.orb.reference(ior.clone()).is_equivalent(&one.object));
+    // Another object of the same server, and the same key elsewhere.
+    let mut object_key = profile.object_key.clone();
+    object_key.push(0);
+    for stranger in [
+        IiopProfile { object_key, ..profile.clone() },
+        IiopProfile { port: profile.port.wrapping_add(1), ..profile.clone() },
+    ] {
+        ior.profiles = vec![stranger.encode().unwrap()];
+        assert!(!one.orb.reference(ior.clone()).is_equivalent(&one.object));
+    }
+}
+
+// 8.3.6.1.
+#[test]
+fn a_hash_lasts_and_keeps_to_its_maximum() {
+    let server = Server::start();
+    let object = &server.object;
+    let elsewhere = Orb::builder().build().string_to_object(&server.ior()).unwrap();
+    let more = server.poa.activate_shared(servant(&server)).unwrap();
+    for maximum in [0, 1, 2, 10, 1000, u32::MAX] {
+        assert!(object.hash(maximum) <= maximum);
+        assert_eq!(object.hash(maximum), elsewhere.hash(maximum), "it is the same in every ORB");
+    }
+    assert_ne!(object.hash(u32::MAX), more.hash(u32::MAX), "objects with different keys");
+    let all: std::collections::HashSet<u32> =
+        (0..64).map(|_| server.poa.activate_shared(servant(&server)).unwrap().hash(7)).collect();
+    assert!(all.len() > 4, "64 objects share {all:?}");
+}
+
+fn servant(server: &Server) -> spandrel::net::sync::Arc<dyn Servant> {
+    spandrel::net::sync::Arc::new(spandrel_orb_tests::probe::TargetSkeleton::new(Arc::clone(&server.probe)))
+}
+
+#[test]
+fn a_reference_knows_its_orb() {
+    let server = Server::with(Orb::builder().orb_id("the one"));
+    assert_eq!(server.object.orb().id(), "the one");
+    assert_eq!(Target::unchecked_narrow(&server.object).as_object().orb().id(), "the one");
+}
