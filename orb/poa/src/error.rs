@@ -111,3 +111,14 @@ pub(crate) fn would_deadlock() -> SystemException {
 pub(crate) fn discarded(why: &'static str) -> SystemException {
     SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(why)
 }
+
+/// An id that an adapter that makes its ids has not made (15.3.9.17).
+pub(crate) fn not_made_here() -> SystemException {
+    SystemException::bad_param(minor::INVALID_OBJECT_ID, CompletionStatus::No)
+        .with_detail("the adapter makes its object ids itself, and has not made this one")
+}
+
+/// All ids are taken.
+pub(crate) fn no_more_ids() -> SystemException {
+    SystemException::no_resources(0, CompletionStatus::No).with_detail("all object ids are taken")
+}

@@ -1,24 +1,44 @@
-//! The portable object adapter: from object key to servant.
+//! The portable object adapter: from object key to servant (CORBA 3.3 Part 1, chapter 15).
 //!
-//! The root adapter gives each servant that is activated an object id of its own (CORBA 3.3 Part 1, 15.3.8, SYSTEM_ID and
-//! UNIQUE_ID left aside), and finds it again by active demultiplexing: the id is a slot and a generation, so that finding a
-//! servant is one index and one comparison however many there are. What a request is, and how it is answered, belongs to
-//! `spandrel-orb`.
+//! A [`Poa`] makes references and finds the servants of requests, as its policies say: in its active object map, by a default
+//! servant, or by a servant manager of the application. A [`PoaManager`] lets requests pass, holds them, or refuses them.
+//! Adapters have children, which an [`AdapterActivator`] may make when they are needed; [`Current`] tells a servant which
+//! object it is asked to be.
+//!
+//! An object that was activated with an id of the adapter's making is found by active demultiplexing: its key says which adapter and
+//! which slot, so that finding it is comparisons and one index however many there are. Other ids are found by one of the
+//! strategies in [`demux`]. What a request is, and how it is answered, belongs to `spandrel-orb`.
 #![forbid(unsafe_code)]
 
-mod active_map;
+mod activation;
+mod adapter;
+mod current;
 pub mod demux;
+mod dispatch;
 mod error;
+mod etherealizer;
+mod hierarchy;
+mod invocation;
 mod key;
+mod manager;
 mod object_id;
+mod objects;
+mod poa;
 mod policies;
-mod root;
+mod servants;
+mod signal;
+mod slots;
+mod turn;
+mod usage;
 
+pub use current::{Current, NoContext};
 pub use error::PoaError;
+pub use manager::{PoaManager, PoaManagerFactory, State};
 pub use object_id::ObjectId;
+pub use poa::Poa;
 pub use policies::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
 };
-pub use root::Poa;
+pub use servants::{AdapterActivator, Cookie, Incarnation, ServantActivator, ServantLocator, ServantManager};
 pub use spandrel_orb::{OperationDemux, Servant};

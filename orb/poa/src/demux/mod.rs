@@ -52,7 +52,7 @@ pub trait ObjectTable<V>: Send + Sync + fmt::Debug {
 
 /// An empty table of this strategy.
 #[must_use]
-pub fn table<V: Send + Sync + fmt::Debug + 'static>(strategy: ObjectDemux) -> Box<dyn ObjectTable<V>> {
+pub fn table<V: Send + Sync + 'static>(strategy: ObjectDemux) -> Box<dyn ObjectTable<V>> {
     match strategy {
         ObjectDemux::Linear => Box::new(Linear::default()),
         ObjectDemux::PerfectHash => Box::new(PerfectHash::default()),

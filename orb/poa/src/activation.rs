@@ -1,0 +1,256 @@
+//! Objects coming and going, and what leads from references, ids and servants to each other (CORBA 3.3 Part 1, 15.3.9.15 to 15.3.9.29).
+
+use spandrel_giop::{IiopProfile, SystemException};
+use spandrel_orb::{ObjectRef, Servant};
+use spandrel_sync::Arc;
+
+use crate::{
+    ObjectId, Poa, PoaError, current, error,
+    objects::{Behind, Put},
+};
+
+impl Poa {
+    /// Activates a servant as a new object, with an id that the adapter makes (15.3.9.15).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without SYSTEM_ID and RETAIN; `ServantAlreadyActive` if the servant may stand behind one object only;
+    /// NO_RESOURCES if all ids are taken.
+    pub fn activate_object(&self, servant: Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.makes_ids() && self.adapter.policies.retains())?;
+        self.adapter.objects.activate(Behind::Servant(servant))
+    }
+
+    /// Activates the object with this id (15.3.9.16). If its last activation has not ended yet, waits for that.
+    ///
+    /// # Errors
+    /// `WrongPolicy` without RETAIN; `ObjectAlreadyActive`; `ServantAlreadyActive` if the servant may stand behind one object only;
+    /// BAD_PARAM for an id that the adapter should have made and has not; BAD_INV_ORDER inside of a request on the object itself,
+    /// which has to end first.
+    pub fn activate_object_with_id(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.retains())?;
+        loop {
+            match self.adapter.objects.activate_at(id, Behind::Servant(Arc::clone(&servant))) {
+                Put::Done => return Ok(()),
+                Put::Refused(refused) => return Err(refused),
+                Put::Wait(_) if current::is_inside_of(&self.adapter, id) => {
+                    return Err(error::would_deadlock().into());
+                }
+                Put::Wait(over) => over.wait(),
+            }
+        }
+    }
+
+    /// Ends an object's activation: it is over when its last request has been answered, and a servant activator was told. This returns
+    /// at once (15.3.9.17).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without RETAIN; `ObjectNotActive`.
+    pub fn deactivate_object(&self, id: &ObjectId) -> Result<(), PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.retains())?;
+        self.adapter.deactivate(id)
+    }
+
+    /// A reference with a new id, to an object that need not have a servant yet (15.3.9.18). `interface` is its repository id.
+    ///
+    /// # Errors
+    /// `WrongPolicy` without SYSTEM_ID; INITIALIZE if the ORB cannot listen.
+    pub fn create_reference(&self, interface: &str) -> Result<ObjectRef, PoaError> {
+        self.adapter.check_exists()?;
+        let id = self.adapter.objects.make_id()?;
+        self.reference_of(&id, interface)
+    }
+
+    /// A reference with this id, to an object that need not have a servant yet (15.3.9.19).
+    ///
+    /// # Errors
+    /// BAD_PARAM for an id that the adapter should have made and has not; INITIALIZE if the ORB cannot listen.
+    pub fn create_reference_with_id(&self, id: &ObjectId, interface: &str) -> Result<ObjectRef, PoaError> {
+        self.adapter.check_exists()?;
+        self.adapter.objects.check_made(id)?;
+        self.reference_of(id, interface)
+    }
+
+    /// The id of the object that a servant stands behind (15.3.9.20); with implicit activation it may be a new one.
+    ///
+    /// # Errors
+    /// `WrongPolicy` without a default servant, nor RETAIN with either UNIQUE_ID or implicit activation; `ServantNotActive`.
+    pub fn servant_to_id(&self, servant: &Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
+        self.adapter.check_exists()?;
+        let policies = &self.adapter.policies;
+        self.must(policies.has_default_servant() || self.knows_servants())?;
+        let found = self.id_of_servant(servant)?;
+        let is_default = || self.servant().is_ok_and(|default| Arc::ptr_eq(&default, servant));
+        found
+            .or_else(|| if policies.has_default_servant() && is_default() { self.id_in_upcall(servant) } else { None })
+            .ok_or(PoaError::ServantNotActive)
+    }
+
+    /// A reference to the object that a servant stands behind (15.3.9.21); with implicit activation to a new one if there is none. Inside of
+    /// a request on the servant, to the object that the request is for.
+    ///
+    /// # Errors
+    /// `WrongPolicy` without RETAIN and either UNIQUE_ID or implicit activation, unless inside of a request on the servant;
+    /// `ServantNotActive`.
+    pub fn servant_to_reference(&self, servant: &Arc<dyn Servant>) -> Result<ObjectRef, PoaError> {
+        self.adapter.check_exists()?;
+        let current = self.id_in_upcall(servant);
+        self.must(current.is_some() || self.knows_servants())?;
+        let found = if self.knows_servants() { self.id_of_servant(servant)? } else { None };
+        let id = found.or(current).ok_or(PoaError::ServantNotActive)?;
+        self.reference_of(&id, servant.repository_id())
+    }
+
+    /// Whether servants lead to objects (15.3.9.20).
+    fn knows_servants(&self) -> bool {
+        let policies = &self.adapter.policies;
+        policies.retains() && (policies.is_unique() || policies.is_implicit())
+    }
+
+    /// The one object that a servant stands behind, or a new one.
+    fn id_of_servant(&self, servant: &Arc<dyn Servant>) -> Result<Option<ObjectId>, PoaError> {
+        let policies = &self.adapter.policies;
+        loop {
+            if policies.retains()
+                && policies.is_unique()
+                && let Some(id) = self.adapter.objects.id_of(servant)
+            {
+                return Ok(Some(id));
+            }
+            if !policies.is_implicit() {
+                return Ok(None);
+            }
+            match self.adapter.objects.activate(Behind::Servant(Arc::clone(servant))) {
+                // Another thread was quicker.
+                Err(PoaError::ServantAlreadyActive) => {}
+                other => return other.map(Some),
+            }
+        }
+    }
+
+    /// The object that this thread runs a request of this adapter for, on this servant.
+    fn id_in_upcall(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
+        let current = current::innermost(|adapter, id, running| {
+            let is_it = Arc::ptr_eq(adapter, &self.adapter) && Arc::ptr_eq(running, servant);
+            is_it.then(|| id.into())
+        });
+        current.ok().flatten()
+    }
+
+    /// The servant that stands behind a reference: its own, or the default servant (15.3.9.22).
+    ///
+    /// # Errors
+    /// `WrongAdapter`; `WrongPolicy` without RETAIN or a default servant; `ObjectNotActive`.
+    pub fn reference_to_servant(&self, reference: &ObjectRef) -> Result<Arc<dyn Servant>, PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.retains() || self.adapter.policies.has_default_servant())?;
+        let id = self.id_in(reference)?;
+        self.id_to_servant(&id)
+    }
+
+    /// The id in a reference that this adapter made; the object need not be active (15.3.9.23).
+    ///
+    /// # Errors
+    /// `WrongAdapter`.
+    pub fn reference_to_id(&self, reference: &ObjectRef) -> Result<ObjectId, PoaError> {
+        self.adapter.check_exists()?;
+        self.id_in(reference)
+    }
+
+    /// The servant that stands behind an id: its own, or the default servant (15.3.9.24).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without RETAIN or a default servant; `ObjectNotActive`.
+    pub fn id_to_servant(&self, id: &ObjectId) -> Result<Arc<dyn Servant>, PoaError> {
+        self.adapter.check_exists()?;
+        let policies = &self.adapter.policies;
+        self.must(policies.retains() || policies.has_default_servant())?;
+        let own = if policies.retains() { self.adapter.objects.find(id) } else { None };
+        match own {
+            Some(Behind::Servant(servant)) => Ok(servant),
+            Some(Behind::Forward(_)) => Err(PoaError::ObjectNotActive),
+            None => self.adapter.default_servant.read().clone().ok_or(PoaError::ObjectNotActive),
+        }
+    }
+
+    /// A reference to an active object (15.3.9.25).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without RETAIN; `ObjectNotActive`; INITIALIZE if the ORB cannot listen.
+    pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.retains())?;
+        match self.adapter.objects.find(id).ok_or(PoaError::ObjectNotActive)? {
+            Behind::Servant(servant) => self.reference_of(id, servant.repository_id()),
+            Behind::Forward(target) => self.reference_of(id, target.type_id()),
+        }
+    }
+
+    pub(crate) fn reference_of(&self, id: &[u8], interface: &str) -> Result<ObjectRef, PoaError> {
+        Ok(self.orb.make_reference(interface, self.adapter.key(id))?)
+    }
+
+    /// The object id in a reference, if the reference is one of this adapter's.
+    fn id_in(&self, reference: &ObjectRef) -> Result<ObjectId, PoaError> {
+        let profiles =
+            reference.ior().profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
+        let is_persistent = self.adapter.policies.is_persistent();
+        // Adapters of the same name in other servers have the same keys; random incarnations keep transient ones apart.
+        let here = if is_persistent { self.orb.listen()? } else { Vec::new() };
+        let mut ids = profiles.filter_map(|profile| {
+            let is_here = !is_persistent || here.contains(&(profile.host, profile.port));
+            profile.object_key.strip_prefix(&*self.adapter.prefix).filter(|_| is_here).map(ObjectId::from)
+        });
+        ids.next().ok_or(PoaError::WrongAdapter)
+    }
+}
+
+/// Shorter ways, not the standard's.
+impl Poa {
+    /// Activates a servant as a new object, which lives until it is deactivated or the ORB is shut down.
+    ///
+    /// The ORB begins to listen if it has not done so yet.
+    ///
+    /// # Errors
+    /// INITIALIZE if it cannot listen, BAD_INV_ORDER after shutdown, and as [`activate_object`](Self::activate_object).
+    pub fn activate(&self, servant: impl Servant + 'static) -> Result<ObjectRef, SystemException> {
+        self.activate_shared(Arc::new(servant))
+    }
+
+    /// Activates a servant that others have too.
+    ///
+    /// # Errors
+    /// As [`activate`](Self::activate); OBJ_ADAPTER if it is active already and the adapter has UNIQUE_ID.
+    pub fn activate_shared(&self, servant: Arc<dyn Servant>) -> Result<ObjectRef, SystemException> {
+        self.orb.listen()?;
+        let interface = servant.repository_id().to_owned();
+        let id = self.activate_object(servant)?;
+        Ok(self.reference_of(&id, &interface)?)
+    }
+
+    /// Takes an object's servant away: further requests raise OBJECT_NOT_EXIST, those that run end in peace.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST if the reference is not to an active object of this adapter.
+    pub fn deactivate(&self, object: &ObjectRef) -> Result<(), SystemException> {
+        let ended = self.id_in(object).and_then(|id| self.adapter.deactivate(&id));
+        ended.map_err(|_| error::not_active())
+    }
+
+    /// Moves an object: whoever calls it is told to call `target` instead (LOCATION_FORWARD).
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST if the reference is not to an active object of this adapter.
+    pub fn forward(&self, object: &ObjectRef, target: ObjectRef) -> Result<(), SystemException> {
+        let id = self.id_in(object).map_err(|_| error::not_active())?;
+        self.adapter.objects.replace(&id, Behind::Forward(target)).map(drop).ok_or_else(error::not_active)
+    }
+
+    /// How many objects are active.
+    #[must_use]
+    pub fn active_objects(&self) -> usize {
+        self.adapter.objects.len()
+    }
+}

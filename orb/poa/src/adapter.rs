@@ -1,0 +1,370 @@
+//! One adapter: from an object id to what serves the request (CORBA 3.3 Part 1, 15.2.6), and back.
+
+use std::{collections::HashMap, fmt};
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::{ObjectRef, OperationDemux, Policy, PolicyType, Servant};
+use spandrel_sync::{
+    Arc, Mutex, RwLock, Weak,
+    atomic::{AtomicBool, AtomicU8, Ordering},
+    thread::ThreadId,
+};
+
+use crate::{
+    AdapterActivator, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantManager, ThreadPolicy, error,
+    etherealizer::Etherealizer,
+    hierarchy::Root,
+    invocation::{InUse, Located},
+    key::Place,
+    manager::{Manager, Refused},
+    objects::{Behind, Found, Objects},
+    policies::Policies,
+    servants::Incarnation,
+    signal::{Signal, Ticket},
+    turn::Turn,
+    usage::Usage,
+};
+
+/// Requests that wait for one object, or for one adapter to be made, at most.
+pub(crate) const MAX_WAITING: usize = 256;
+
+/// How far an adapter is from its end (15.3.9.4). It only grows.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Living,
+    /// Its children are being destroyed.
+    Ending,
+    /// Nobody finds it any more, but requests and etherealizations may go on.
+    Gone,
+}
+
+/// One adapter. What is public of it is [`Poa`].
+pub(crate) struct Adapter {
+    pub(crate) root: Weak<Root>,
+    pub(crate) parent: Option<Arc<Adapter>>,
+    /// From the root adapter's child on.
+    pub(crate) path: Vec<String>,
+    pub(crate) place: Place,
+    /// How its keys begin. Nobody else's do, so that it identifies the adapter too.
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) policies: Policies,
+    pub(crate) operation_demux: OperationDemux,
+    /// As they were given.
+    pub(crate) given: Vec<Policy>,
+    pub(crate) manager: Arc<Manager>,
+    pub(crate) objects: Objects,
+    pub(crate) usage: Usage,
+    pub(crate) turn: Option<Arc<Turn>>,
+    pub(crate) family: Mutex<Family>,
+    pub(crate) activator: Mutex<Option<Arc<dyn AdapterActivator>>>,
+    pub(crate) servant_manager: RwLock<Option<ServantManager>>,
+    pub(crate) default_servant: RwLock<Option<Arc<dyn Servant>>>,
+    pub(crate) etherealizer: Etherealizer,
+    phase: AtomicU8,
+    /// Whether objects that end with the adapter are etherealized.
+    pub(crate) etherealizes_at_end: AtomicBool,
+}
+
+/// An adapter's children.
+#[derive(Default)]
+pub(crate) struct Family {
+    pub(crate) children: HashMap<String, Arc<Adapter>>,
+    /// Those that an adapter activator is asked for, by whom, and what is given when it has answered.
+    pub(crate) expected: HashMap<String, (ThreadId, Arc<Signal>)>,
+}
+
+/// What an adapter is made with.
+pub(crate) struct Plan {
+    pub(crate) root: Weak<Root>,
+    pub(crate) parent: Option<Arc<Adapter>>,
+    pub(crate) path: Vec<String>,
+    pub(crate) place: Place,
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) policies: Policies,
+    pub(crate) given: Vec<Policy>,
+    pub(crate) manager: Arc<Manager>,
+    pub(crate) objects: Objects,
+}
+
+/// What is to become of a request.
+pub(crate) enum Entrance {
+    Serve(InUse),
+    /// Another object is to be asked.
+    Forward(ObjectRef),
+    /// It waits, and then begins anew.
+    Wait(Ticket),
+    /// It begins anew at once.
+    Again,
+}
+
+impl Adapter {
+    pub(crate) fn new(plan: Plan) -> Arc<Self> {
+        let Plan { root, parent, path, place, prefix, policies, given, manager, objects } = plan;
+        let operation_demux = given.iter().find_map(Policy::value::<OperationDemux>).copied().unwrap_or_default();
+        Arc::new(Self {
+            root,
+            parent,
+            path,
+            place,
+            prefix,
+            policies,
+            operation_demux,
+            given,
+            manager,
+            objects,
+            usage: Usage::default(),
+            turn: (policies.thread == ThreadPolicy::SingleThreadModel).then(Arc::default),
+            family: Mutex::default(),
+            activator: Mutex::default(),
+            servant_manager: RwLock::default(),
+            default_servant: RwLock::default(),
+            etherealizer: Etherealizer::default(),
+            phase: AtomicU8::new(Phase::Living as u8),
+            etherealizes_at_end: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.path.last().map_or(crate::hierarchy::ROOT_NAME, String::as_str)
+    }
+
+    /// The names from the root on.
+    pub(crate) fn full_name(&self) -> Vec<String> {
+        std::iter::once(crate::hierarchy::ROOT_NAME.to_owned()).chain(self.path.iter().cloned()).collect()
+    }
+
+    pub(crate) fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
+        let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
+        given.or_else(|| self.policies.policy(policy_type))
+    }
+
+    pub(crate) fn key(&self, id: &[u8]) -> Vec<u8> {
+        [&self.prefix, id].concat()
+    }
+
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::SeqCst) {
+            0 => Phase::Living,
+            1 => Phase::Ending,
+            _ => Phase::Gone,
+        }
+    }
+
+    /// True if it was not so far before.
+    pub(crate) fn advance(&self, phase: Phase) -> bool {
+        self.phase.fetch_max(phase as u8, Ordering::SeqCst) < phase as u8
+    }
+
+    /// Whether nobody is to find it any more.
+    #[inline]
+    pub(crate) fn is_gone(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == Phase::Gone as u8
+    }
+
+    /// OBJECT_NOT_EXIST for operations on an adapter that has been destroyed (15.3.9.4).
+    pub(crate) fn check_exists(&self) -> Result<(), PoaError> {
+        if self.phase() < Phase::Gone { Ok(()) } else { Err(error::destroyed().into()) }
+    }
+
+    /// Whether requests may begin.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase.load(Ordering::SeqCst) == Phase::Living as u8 && self.manager.is_active()
+    }
+
+    /// What a request is told that found the adapter not open.
+    pub(crate) fn refuse(&self) -> Result<Entrance, SystemException> {
+        match self.phase() {
+            Phase::Living => match self.manager.refuse() {
+                Refused::Held(ticket) => Ok(Entrance::Wait(ticket)),
+                Refused::Again => Ok(Entrance::Again),
+                Refused::No(exception) => Err(exception),
+            },
+            // It will be gone in a moment, and may then be made anew (15.3.9.4).
+            Phase::Ending => Err(SystemException::transient(minor::POA_DESTROYED, CompletionStatus::No)
+                .with_detail("the adapter is being destroyed")),
+            Phase::Gone => Ok(Entrance::Again),
+        }
+    }
+
+    /// Finds what serves a request for this object (15.2.6).
+    #[inline]
+    pub(crate) fn enter(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
+        if self.policies.retains() {
+            match self.objects.enter(id, || self.is_open()) {
+                Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
+                Found::Shut => return self.refuse(),
+                Found::Busy(over) if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly => {
+                    return wait_for(&over);
+                }
+                // What is being deactivated exists no longer.
+                Found::Busy(_) | Found::Nothing => {}
+            }
+        }
+        self.enter_inactive(id, operation)
+    }
+
+    /// Finds what serves an object that is not in the active object map.
+    fn enter_inactive(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
+        if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly {
+            return Err(error::not_active());
+        }
+        if self.objects.check_made(id).is_err() {
+            return Err(error::not_active());
+        }
+        if !self.usage.start(|| self.is_open()) {
+            return self.refuse();
+        }
+        // Ended by what is returned, if that serves; here in all other cases.
+        let counted = Counted(self);
+        let entrance = if self.policies.has_default_servant() {
+            self.default_servant().map(|servant| Entrance::Serve(InUse::Default(servant)))
+        } else if self.policies.retains() {
+            self.incarnate(id)
+        } else {
+            self.locate(id, operation)
+        };
+        if let Ok(Entrance::Serve(InUse::Default(_) | InUse::Located(_))) = &entrance {
+            std::mem::forget(counted);
+        }
+        entrance
+    }
+
+    fn default_servant(&self) -> Result<Arc<dyn Servant>, SystemException> {
+        self.default_servant.read().clone().ok_or_else(|| {
+            SystemException::obj_adapter(minor::NO_DEFAULT_SERVANT, CompletionStatus::No)
+                .with_detail("the adapter has no default servant")
+        })
+    }
+
+    /// Has the servant activator find a servant, once for all requests that want it (15.3.6.1).
+    fn incarnate(self: &Arc<Self>, id: &[u8]) -> Result<Entrance, SystemException> {
+        let Some(ServantManager::Activator(activator)) = self.servant_manager.read().clone() else {
+            return Err(no_servant_manager());
+        };
+        match self.objects.begin_incarnation(id) {
+            Found::Nothing => {}
+            Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
+            Found::Busy(over) => return wait_for(&over),
+            Found::Shut => return self.refuse(),
+        }
+        let incarnating = Incarnating { adapter: self, id, is_over: false };
+        let answer = activator.incarnate(&id.into(), &Poa::of(self)?);
+        match answer {
+            Ok(servant) => incarnating.end(servant).map(|active| Entrance::Serve(InUse::Object(active))),
+            Err(why) => not_incarnated(why),
+        }
+    }
+
+    /// Has the servant locator find a servant for this request alone (15.3.7.1).
+    fn locate(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
+        let Some(ServantManager::Locator(locator)) = self.servant_manager.read().clone() else {
+            return Err(no_servant_manager());
+        };
+        match locator.preinvoke(&id.into(), &Poa::of(self)?, operation) {
+            Ok(found) => Ok(Entrance::Serve(InUse::Located(Arc::new(Located::new(locator, operation, found))))),
+            Err(why) => not_incarnated(why),
+        }
+    }
+
+    /// Whether there is such an object, as far as one can say without asking anybody.
+    pub(crate) fn has(&self, id: &[u8]) -> Option<Option<ObjectRef>> {
+        match self.objects.find(id) {
+            Some(Behind::Servant(_)) => Some(None),
+            Some(Behind::Forward(target)) => Some(Some(target)),
+            None if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly => None,
+            None => self.objects.check_made(id).is_ok().then_some(None),
+        }
+    }
+
+    /// Whether servants are told of when they are no longer needed.
+    pub(crate) fn has_activator(&self) -> bool {
+        matches!(&*self.servant_manager.read(), Some(ServantManager::Activator(_)))
+    }
+
+    /// Waits for all requests that run, as long as this holds.
+    pub(crate) fn await_requests(&self, goes_on: impl Fn() -> bool) {
+        let used = self.objects.in_use();
+        // One count is the map's own, and none is left of what was deactivated.
+        let is_done = || self.usage.is_quiet() && used.iter().all(|active| active.strong_count() <= 1);
+        self.usage.await_that(|| is_done() || !goes_on());
+    }
+
+    /// Waits for all requests that run, and all etherealizations.
+    pub(crate) fn await_end(self: &Arc<Self>) {
+        self.await_requests(|| true);
+    }
+}
+
+/// A place among those that wait for an object.
+pub(crate) fn wait_for(over: &Arc<Signal>) -> Result<Entrance, SystemException> {
+    let ticket = over.ticket(MAX_WAITING);
+    ticket.map(Entrance::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's servant"))
+}
+
+fn not_incarnated(why: Incarnation) -> Result<Entrance, SystemException> {
+    match why {
+        Incarnation::ForwardRequest(target) => Ok(Entrance::Forward(target)),
+        Incarnation::System(exception) => Err(exception),
+    }
+}
+
+fn no_servant_manager() -> SystemException {
+    SystemException::obj_adapter(minor::NO_SERVANT_MANAGER, CompletionStatus::No)
+        .with_detail("the adapter has no servant manager")
+}
+
+/// The time in which a request that uses no entry of the active object map is counted.
+struct Counted<'a>(&'a Adapter);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.usage.end();
+    }
+}
+
+/// The time in which an activator is asked; whatever it does, the others must not wait for ever.
+struct Incarnating<'a> {
+    adapter: &'a Arc<Adapter>,
+    id: &'a [u8],
+    is_over: bool,
+}
+
+impl Incarnating<'_> {
+    fn end(mut self, servant: Arc<dyn Servant>) -> Result<Arc<crate::objects::Active>, SystemException> {
+        self.is_over = true;
+        let active = self.adapter.objects.end_incarnation(self.id, Some(servant));
+        if self.adapter.phase() >= Phase::Gone {
+            // Nobody else will end it: all objects that there were have been deactivated already.
+            self.adapter.deactivate_late(self.id);
+        }
+        active.ok_or_else(|| {
+            SystemException::obj_adapter(minor::INCARNATE_VIOLATED_POLICY, CompletionStatus::No)
+                .with_detail("the servant activator gave a servant that stands behind another object")
+        })
+    }
+}
+
+impl Drop for Incarnating<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let _ = self.adapter.objects.end_incarnation(self.id, None);
+        }
+    }
+}
+
+impl fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adapter").field("path", &self.path).field("phase", &self.phase()).finish_non_exhaustive()
+    }
+}
+
+/// The id as the application sees it.
+impl Adapter {
+    pub(crate) fn deactivate(self: &Arc<Self>, id: &ObjectId) -> Result<(), PoaError> {
+        let ending = crate::objects::Ending { etherealize: true, is_cleanup: false };
+        if self.begin_deactivation(id, ending) { Ok(()) } else { Err(PoaError::ObjectNotActive) }
+    }
+}

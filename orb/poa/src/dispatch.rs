@@ -1,0 +1,205 @@
+//! From a request to its upcall.
+//!
+//! A request that meets what it has to wait for (a manager that holds, an adapter or a servant that is being made or ended, another's
+//! turn) is deferred, and begins anew from its key when that is over: whatever has changed meanwhile, it is treated as if
+//! it came now (CORBA 3.3 Part 1, 15.3.9.4 asks for just that).
+
+use std::{any::Any, cell::Cell, time::Duration};
+
+use spandrel_orb::{Located, ObjectAdapter, Replied, ServerCall, SystemException};
+use spandrel_sync::{Arc, Mutex, Weak, thread_local};
+
+use crate::{
+    ThreadPolicy,
+    adapter::{Adapter, Entrance},
+    current::{Entered, Frame},
+    error,
+    hierarchy::{Root, Search},
+    invocation::{InUse, Invocation},
+    objects::Behind,
+    signal::Ticket,
+    turn::{Asked, Held, Promise},
+};
+
+/// How long the end of the ORB waits for servant activators to be told, and for requests that its shutdown did not wait for.
+const PARTING: Duration = Duration::from_secs(2);
+
+thread_local! {
+    /// Whether the main thread runs a job of ours: then it may run further upcalls inside of that.
+    static IN_MAIN: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Root {
+    /// Runs a request, or has it run later. `promise`: a turn that it has waited for.
+    pub(crate) fn serve(
+        &self,
+        key: &[u8],
+        call: ServerCall<'_>,
+        mut promise: Option<Promise>,
+    ) -> Result<Replied, SystemException> {
+        // Given up after all that happens at the end of the frame.
+        let mut _held: Option<Held> = None;
+        let entered = Entered::new();
+        let frame = entered.frame();
+        loop {
+            if !self.is_at(frame, key) {
+                // Forgotten first: what is asked meanwhile is not inside of that adapter.
+                frame.adapter.take();
+                match self.search(key)? {
+                    Search::Found(adapter) => *frame.adapter.borrow_mut() = Some(adapter),
+                    Search::Wait(ticket) => return self.later(key, call, without_turn(ticket)),
+                    Search::Again => continue,
+                }
+            }
+            let adapter = frame.adapter.borrow();
+            let adapter = adapter.as_ref().expect("it was found");
+            let id = &key[adapter.prefix.len()..];
+            frame.set_object_id(id);
+            match (adapter.policies.thread, &adapter.turn) {
+                (ThreadPolicy::MainThreadModel, _) if !IN_MAIN.get() => return self.in_main(key, call),
+                (ThreadPolicy::SingleThreadModel, Some(turn)) => {
+                    let promised = promise.take().filter(|promise| promise.is_of(turn));
+                    _held = match promised.map_or_else(|| turn.ask(), |promise| Asked::Now(promise.redeem())) {
+                        Asked::Now(turn) => Some(turn),
+                        Asked::Later(promise) => return self.later(key, call, async { Some(promise.due().await) }),
+                        Asked::Never => {
+                            return Err(error::discarded("too many requests wait for the adapter's thread"));
+                        }
+                    };
+                }
+                _ => _held = None,
+            }
+            match adapter.enter(id, call.operation())? {
+                Entrance::Serve(in_use) => {
+                    let in_use = frame.in_use.replace(Some(in_use));
+                    debug_assert!(in_use.is_none(), "the frame was left");
+                    return run(adapter, id, frame, call);
+                }
+                Entrance::Forward(target) => return call.forward(&target),
+                Entrance::Wait(ticket) => return self.later(key, call, without_turn(ticket)),
+                Entrance::Again => {}
+            }
+        }
+    }
+
+    /// Whether the frame has the adapter of this key in it still.
+    #[inline]
+    fn is_at(&self, frame: &Frame, key: &[u8]) -> bool {
+        let adapter = frame.adapter.borrow();
+        adapter.as_ref().is_some_and(|adapter| {
+            key.starts_with(&adapter.prefix) && std::ptr::eq(adapter.root.as_ptr(), self) && !adapter.is_gone()
+        })
+    }
+
+    /// Has a request begin anew when what it waits for has come.
+    fn later(
+        &self,
+        key: &[u8],
+        call: ServerCall<'_>,
+        wait: impl Future<Output = Option<Promise>> + Send + 'static,
+    ) -> Result<Replied, SystemException> {
+        let (root, key) = (Weak::clone(&self.me), key.to_vec());
+        call.spawn(move |deferred| async move {
+            let promise = wait.await;
+            let outcome = deferred.answer(|call| match root.upgrade() {
+                Some(root) => root.serve(&key, call, promise),
+                None => Err(error::no_adapter()),
+            });
+            deferred.end(outcome);
+        })
+    }
+
+    /// Has the main thread run a request.
+    fn in_main(&self, key: &[u8], call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let orb = self.orb()?;
+        let (root, key) = (Weak::clone(&self.me), key.to_vec());
+        let (deferred, replied) = call.defer()?;
+        // Shared, so that it can be refused if the job is.
+        let deferred = Arc::new(Mutex::new(Some(deferred)));
+        let job = Arc::clone(&deferred);
+        let refused = orb.run_in_main(Box::new(move || {
+            let Some(deferred) = job.lock().take() else { return };
+            let _in_main = InMain::enter();
+            let outcome = deferred.answer(|call| match root.upgrade() {
+                Some(root) => root.serve(&key, call, None),
+                None => Err(error::no_adapter()),
+            });
+            deferred.end(outcome);
+        }));
+        if let Err(exception) = refused {
+            let left = deferred.lock().take();
+            left.into_iter().for_each(|deferred| deferred.end(Err(exception.clone())));
+        }
+        Ok(replied)
+    }
+}
+
+async fn without_turn(ticket: Ticket) -> Option<Promise> {
+    ticket.await;
+    None
+}
+
+/// Runs the upcall that the frame is ready for.
+#[inline]
+fn run(adapter: &Arc<Adapter>, id: &[u8], frame: &Frame, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+    let in_use = frame.in_use.borrow();
+    let in_use = in_use.as_ref().expect("it was just put there");
+    match in_use {
+        InUse::Object(active) => match &active.behind {
+            Behind::Servant(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
+            Behind::Forward(target) => call.forward(target),
+        },
+        InUse::Default(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
+        InUse::Located(located) => call.run(&**located.servant(), &Invocation { adapter, id, in_use }),
+    }
+}
+
+/// The time in which the main thread runs a job of ours.
+struct InMain {
+    was_in: bool,
+}
+
+impl InMain {
+    fn enter() -> Self {
+        Self { was_in: IN_MAIN.replace(true) }
+    }
+}
+
+impl Drop for InMain {
+    fn drop(&mut self) {
+        IN_MAIN.set(self.was_in);
+    }
+}
+
+impl ObjectAdapter for Root {
+    fn dispatch(&self, object_key: &[u8], _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        self.serve(object_key, call, None)
+    }
+
+    fn locate(&self, object_key: &[u8]) -> Located {
+        match self.known(object_key) {
+            Ok(Some(adapter)) => match adapter.has(&object_key[adapter.prefix.len()..]) {
+                Some(None) => Located::Here,
+                Some(Some(target)) => Located::Forward(target.ior().clone()),
+                None => Located::Unknown,
+            },
+            // The request will find out, and have the adapter made.
+            Ok(None) => Located::Here,
+            Err(_) => Located::Unknown,
+        }
+    }
+
+    fn close(&self) {
+        self.managers.close();
+        let mut all = Vec::new();
+        Self::all_below(self.top(), &mut all);
+        let destroyed = self.destroy(self.top(), true, false);
+        debug_assert!(destroyed.is_ok(), "it was not waited for");
+        all.iter().for_each(|adapter| adapter.usage.await_quiet(PARTING));
+        self.let_go();
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}

@@ -1,0 +1,214 @@
+//! The adapter as applications see it: its place among others, and what finds its servants (CORBA 3.3 Part 1, 15.3.9).
+
+use std::fmt;
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::{Orb, Policy, Servant};
+use spandrel_sync::Arc;
+
+use crate::{
+    AdapterActivator, PoaError, PoaManager, PoaManagerFactory, ServantManager, adapter::Adapter, hierarchy::Root,
+};
+
+/// An object adapter: makes references to servants, and finds the servant of each request. Cheap to clone.
+///
+/// The root adapter accepts requests as soon as the first reference exists; others when their manager is activated.
+#[derive(Clone)]
+pub struct Poa {
+    pub(crate) orb: Orb,
+    pub(crate) root: Arc<Root>,
+    pub(crate) adapter: Arc<Adapter>,
+}
+
+impl Poa {
+    /// The root adapter of an ORB, made by the first call. It has the standard policies, and implicit activation (15.3.9.1).
+    ///
+    /// An ORB with an adapter lives until it is shut down.
+    ///
+    /// # Errors
+    /// OBJ_ADAPTER if another kind of adapter was installed in this ORB; OBJECT_NOT_EXIST once the root adapter has been destroyed.
+    pub fn root(orb: &Orb) -> Result<Self, SystemException> {
+        let installed = orb.install_adapter(Root::new(orb.clone())).into_any();
+        let root = installed.downcast::<Root>().map_err(|_| {
+            SystemException::obj_adapter(0, CompletionStatus::No)
+                .with_detail("another kind of object adapter is installed in this ORB")
+        })?;
+        let adapter = Arc::clone(root.top());
+        adapter.check_exists()?;
+        Ok(Self { orb: orb.clone(), root, adapter })
+    }
+
+    /// What is public of an adapter.
+    pub(crate) fn of(adapter: &Arc<Adapter>) -> Result<Self, SystemException> {
+        let root = adapter.root.upgrade().ok_or_else(crate::error::no_adapter)?;
+        Ok(Self { orb: root.orb()?, root, adapter: Arc::clone(adapter) })
+    }
+
+    /// The ORB that it serves.
+    #[must_use]
+    pub fn orb(&self) -> &Orb {
+        &self.orb
+    }
+
+    /// Makes a child (15.3.9.2). Without a manager it is given one of its own, in the holding state; policies that are not given have
+    /// their defaults.
+    ///
+    /// # Errors
+    /// `AdapterAlreadyExists`; `InvalidPolicy`; BAD_INV_ORDER while this adapter is being destroyed, BAD_PARAM for a name that is too
+    /// long.
+    pub fn create_poa(
+        &self,
+        name: &str,
+        manager: Option<&PoaManager>,
+        policies: impl IntoIterator<Item = Policy>,
+    ) -> Result<Self, PoaError> {
+        let given = policies.into_iter().collect();
+        let adapter = self.root.create(&self.adapter, name, manager, given)?;
+        Ok(Self { adapter, ..self.clone() })
+    }
+
+    /// The child of this name (15.3.9.3). If there is none and `activate_it`, the adapter activator is asked for it.
+    ///
+    /// # Errors
+    /// `AdapterNonExistent`; OBJ_ADAPTER if the activator panicked.
+    pub fn find_poa(&self, name: &str, activate_it: bool) -> Result<Self, PoaError> {
+        let adapter = self.root.find(&self.adapter, name, activate_it)?;
+        Ok(Self { adapter, ..self.clone() })
+    }
+
+    /// Destroys the adapter and all below it (15.3.9.4): nobody finds it any more, and its objects are active no longer, each after its last
+    /// request. With `etherealize_objects` servant activators are told of that; with `wait_for_completion` it returns when all is done.
+    ///
+    /// Doing it again is harmless; what the first said of etherealizing counts.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER for waiting inside of an upcall of an adapter of the same ORB.
+    pub fn destroy(&self, etherealize_objects: bool, wait_for_completion: bool) -> Result<(), PoaError> {
+        self.root.destroy(&self.adapter, etherealize_objects, wait_for_completion)
+    }
+
+    /// What it is called among its siblings (15.3.9.6); the root adapter is `RootPOA`.
+    #[must_use]
+    pub fn the_name(&self) -> String {
+        self.adapter.name().to_owned()
+    }
+
+    /// The adapter that it is a child of; the root adapter has none (15.3.9.7).
+    #[must_use]
+    pub fn the_parent(&self) -> Option<Self> {
+        let parent = Arc::clone(self.adapter.parent.as_ref()?);
+        Some(Self { adapter: parent, ..self.clone() })
+    }
+
+    /// Its children, in no order (15.3.9.8).
+    #[must_use]
+    pub fn the_children(&self) -> Vec<Self> {
+        let family = self.adapter.family.lock();
+        family.children.values().map(|child| Self { adapter: Arc::clone(child), ..self.clone() }).collect()
+    }
+
+    /// The manager of its requests (15.3.9.9).
+    #[must_use]
+    pub fn the_poa_manager(&self) -> PoaManager {
+        PoaManager(Arc::clone(&self.adapter.manager))
+    }
+
+    /// What makes managers (15.3.9.5).
+    #[must_use]
+    pub fn the_poa_manager_factory(&self) -> PoaManagerFactory {
+        PoaManagerFactory(Arc::clone(&self.root))
+    }
+
+    /// What it is known by within its ORB, and for persistent adapters also in later runs (15.3.9.30).
+    #[must_use]
+    pub fn id(&self) -> Vec<u8> {
+        self.adapter.prefix.clone()
+    }
+
+    /// What makes its children when they are needed (15.3.9.10).
+    #[must_use]
+    pub fn the_activator(&self) -> Option<Arc<dyn AdapterActivator>> {
+        self.adapter.activator.lock().clone()
+    }
+
+    /// Says what makes its children when they are needed.
+    pub fn set_the_activator(&self, activator: Option<Arc<dyn AdapterActivator>>) {
+        let old = std::mem::replace(&mut *self.adapter.activator.lock(), activator);
+        drop(old);
+    }
+
+    /// What finds its servants (15.3.9.11).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without USE_SERVANT_MANAGER.
+    pub fn servant_manager(&self) -> Result<Option<ServantManager>, PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.has_servant_manager())?;
+        Ok(self.adapter.servant_manager.read().clone())
+    }
+
+    /// Says what finds its servants, once (15.3.9.12).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without USE_SERVANT_MANAGER; BAD_INV_ORDER if that was said already; OBJ_ADAPTER for a locator if servants are
+    /// retained, and for an activator if they are not.
+    pub fn set_servant_manager(&self, manager: ServantManager) -> Result<(), PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.has_servant_manager())?;
+        if matches!(manager, ServantManager::Activator(_)) != self.adapter.policies.retains() {
+            return Err(SystemException::obj_adapter(minor::NO_SERVANT_MANAGER, CompletionStatus::No)
+                .with_detail("adapters that retain servants have servant activators, others servant locators")
+                .into());
+        }
+        let mut known = self.adapter.servant_manager.write();
+        if known.is_some() {
+            drop(known);
+            return Err(SystemException::bad_inv_order(minor::SERVANT_MANAGER_ALREADY_SET, CompletionStatus::No)
+                .with_detail("the adapter has a servant manager already")
+                .into());
+        }
+        *known = Some(manager);
+        Ok(())
+    }
+
+    /// The default servant (15.3.9.13).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without USE_DEFAULT_SERVANT; `NoServant` if there is none yet.
+    pub fn servant(&self) -> Result<Arc<dyn Servant>, PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.has_default_servant())?;
+        self.adapter.default_servant.read().clone().ok_or(PoaError::NoServant)
+    }
+
+    /// Says which servant serves all objects that have none of their own (15.3.9.14).
+    ///
+    /// # Errors
+    /// `WrongPolicy` without USE_DEFAULT_SERVANT.
+    pub fn set_servant(&self, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
+        self.adapter.check_exists()?;
+        self.must(self.adapter.policies.has_default_servant())?;
+        let old = self.adapter.default_servant.write().replace(servant);
+        drop(old);
+        Ok(())
+    }
+
+    /// `WrongPolicy` unless the policies are such.
+    pub(crate) fn must(&self, is_so: bool) -> Result<(), PoaError> {
+        if is_so { Ok(()) } else { Err(PoaError::WrongPolicy) }
+    }
+}
+
+impl PartialEq for Poa {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.adapter, &other.adapter)
+    }
+}
+
+impl Eq for Poa {}
+
+impl fmt::Debug for Poa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Poa").field(&self.adapter.full_name().join("/")).finish()
+    }
+}

@@ -1,0 +1,116 @@
+//! Something that is waited for, by threads and by requests.
+//!
+//! A request that cannot be run yet is deferred, and a future waits in its place, so that it keeps no thread: [`Ticket`]. Threads of
+//! the application wait as threads do. What has happened stays so: a signal is given once.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use spandrel_sync::{Arc, Condition, Mutex};
+
+/// Given once, and seen by all who wait or will wait.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    state: Mutex<State>,
+    given: Condition,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_given: bool,
+    /// Of the tickets that were asked for already.
+    wakers: HashMap<u64, Waker>,
+    tickets: usize,
+    next: u64,
+}
+
+/// A place among those that wait for a signal.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    signal: Arc<Signal>,
+    number: u64,
+}
+
+impl Signal {
+    /// A place among the waiting, unless there are so many already.
+    pub(crate) fn ticket(self: &Arc<Self>, limit: usize) -> Option<Ticket> {
+        let mut state = self.state.lock();
+        if state.tickets >= limit {
+            return None;
+        }
+        state.tickets += 1;
+        state.next += 1;
+        Some(Ticket { signal: Arc::clone(self), number: state.next })
+    }
+
+    /// Keeps the thread until it is given.
+    pub(crate) fn wait(&self) {
+        let mut state = self.state.lock();
+        while !state.is_given {
+            self.given.wait(&mut state);
+        }
+    }
+
+    /// Lets all go on.
+    pub(crate) fn give(&self) {
+        let mut state = self.state.lock();
+        state.is_given = true;
+        let mut wakers: Vec<(u64, Waker)> = state.wakers.drain().collect();
+        drop(state);
+        self.given.notify_all();
+        // In the order of coming, and outside of the lock, since they are anybody's code.
+        wakers.sort_unstable_by_key(|(number, _)| *number);
+        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+impl Future for Ticket {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // Made, and the old one dropped, outside of the lock.
+        let waker = cx.waker().clone();
+        let mut state = self.signal.state.lock();
+        if state.is_given {
+            return Poll::Ready(());
+        }
+        let old = state.wakers.insert(self.number, waker);
+        drop(state);
+        drop(old);
+        Poll::Pending
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut state = self.signal.state.lock();
+        state.tickets -= 1;
+        let waker = state.wakers.remove(&self.number);
+        drop(state);
+        drop(waker);
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_bounded_and_free_again_when_given_up() {
+        let signal = Arc::<Signal>::default();
+        let first = signal.ticket(2).unwrap();
+        let mut second = signal.ticket(2).unwrap();
+        assert!(signal.ticket(2).is_none());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut second).poll(&mut cx).is_pending());
+        drop(first);
+        let mut third = signal.ticket(2).unwrap();
+        signal.give();
+        assert!(Pin::new(&mut second).poll(&mut cx).is_ready());
+        assert!(Pin::new(&mut third).poll(&mut cx).is_ready());
+        signal.wait();
+    }
+}
