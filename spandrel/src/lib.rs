@@ -39,7 +39,7 @@ pub use spandrel_orb::policies;
 #[cfg(feature = "values")]
 pub use spandrel_orb::values;
 #[cfg(feature = "asynchronous")]
-pub use spandrel_orb::{AsyncReply, Spawn, Task, messaging};
+pub use spandrel_orb::{AsyncReply, Spawn, Task, WaitStrategy, messaging};
 pub use spandrel_orb::{
     ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located, ObjectRef, Orb, OrbBuilder,
     Policy, PolicyType, PolicyValue, Replied, ServerCall, SystemException, SystemExceptionKind, UserException,

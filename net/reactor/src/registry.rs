@@ -95,6 +95,24 @@ impl Registry {
         }
     }
 
+    /// Closes a handler from inside of its own call: its handle is waited for no longer from now on, so that another handler may be
+    /// registered for it at once; [`handle_close`](EventHandler::handle_close) comes when the present call has returned, as after
+    /// [`remove`](Self::remove). To be called by the thread that is in the call, by which several may work at one handle.
+    ///
+    /// False if it was removed before.
+    pub fn detach(&self, id: HandlerId) -> bool {
+        let is_news = self.remove(id);
+        if let (true, Some(slot)) = (is_news, self.slot(id)) {
+            let mut arming = slot.arming.lock();
+            if slot.state.load().generation() == id.0.generation()
+                && let Some((handle, _)) = arming.armed.take()
+            {
+                let _ = self.core().demux.remove(handle);
+            }
+        }
+        is_news
+    }
+
     /// Waits for a handler's handle no longer, until [`resume`](Self::resume). Its timers, signals and notices go on.
     ///
     /// False if it was removed.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, CharSet, GiopVersion};
 
+#[cfg(feature = "asynchronous")]
+use crate::WaitStrategy;
 #[cfg(feature = "server")]
 use crate::{Collocation, Endpoint, EndpointError};
 use crate::{Orb, OrbBuilder};
@@ -49,7 +51,8 @@ impl OrbBuilder {
     /// | `-ORBByteOrder` | `big`, `little` or `native` |
     /// | `-ORBNativeCharCodeSet` | `ISO-8859-1` or `UTF-8` |
     /// | `-ORBMaxMessageSize` | octets |
-    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPendingRequests` | a number |
+    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPoolThreads`, `-ORBPendingRequests` | a number |
+    /// | `-ORBWaitStrategy` | `on-read`, `on-reactor` or `on-waker` |
     /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`]) |
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBId`, `-ORBServerId` | any text |
@@ -127,6 +130,16 @@ impl OrbBuilder {
             "-ORBPendingRequests" => self.pending_requests(value.parse().map_err(|_| bad("a number"))?),
             #[cfg(feature = "server")]
             "-ORBThreadedConnections" => self.threaded_connections(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "server")]
+            "-ORBPoolThreads" => self.pool_threads(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "asynchronous")]
+            "-ORBWaitStrategy" => self.wait_strategy(match value {
+                "on-read" => WaitStrategy::OnRead,
+                #[cfg(feature = "server")]
+                "on-reactor" => WaitStrategy::OnReactor,
+                "on-waker" => WaitStrategy::OnWaker,
+                _ => return Err(bad("on-read, on-reactor or on-waker")),
+            }),
             #[cfg(feature = "server")]
             "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
             "-ORBSocketQueue" => {

@@ -10,18 +10,20 @@ use spandrel_giop::{
     CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind,
     ids, locate_request, minor,
 };
-use spandrel_sync::atomic::Ordering;
+use spandrel_sync::{Arc, atomic::Ordering};
 
+#[cfg(feature = "asynchronous")]
+use crate::asynchronous::waiting;
+#[cfg(feature = "server")]
+use crate::server::local;
 use crate::{
-    Located, ObjectRef, UserExceptions,
-    client::{CallFailure, Reply, ReplyKind},
+    Located, ObjectRef, Orb, UserExceptions,
+    client::{CallFailure, ClientConnection, Reply, ReplyKind},
     destination::Destination,
     policies::{RebindPolicy, SyncScopePolicy, Terms},
     reader::Deadline,
     scratch,
 };
-#[cfg(feature = "server")]
-use crate::{Orb, server::local};
 
 /// Forwardings in a row before a call gives up: a circle, or as good as one.
 pub(crate) const MAX_FORWARDS: u32 = 16;
@@ -282,7 +284,7 @@ impl ObjectRef {
                 }
             };
             let fresh = lease.fresh;
-            match exchange(&lease, destination, question, deadline) {
+            match exchange(self.orb(), &lease, destination, question, deadline) {
                 Err(failure) => tour.failed(failure, fresh, destination)?,
                 answered => {
                     tour.arrived(self);
@@ -453,19 +455,29 @@ impl Tour {
 
 /// One request on one connection.
 fn exchange(
-    connection: &crate::client::ClientConnection,
+    orb: &Orb,
+    connection: &Arc<ClientConnection>,
     destination: &Destination,
     question: &Question<'_, '_>,
     deadline: Option<&Deadline>,
 ) -> Result<Option<Reply>, CallFailure> {
     let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
     let request_id = connection.request_id();
+    let two_way = |out: &Encoder<'_>| {
+        #[cfg(feature = "asynchronous")]
+        if waiting::is_due(orb) {
+            return waiting::two_way(orb, connection, request_id, out, deadline, destination.peer.max_pending());
+        }
+        #[cfg(not(feature = "asynchronous"))]
+        let _ = orb;
+        connection.two_way(request_id, out, deadline)
+    };
     let said = destination.contexts(connection.has_said_code_sets());
     let sent = question.write(&mut out, destination, request_id, said).and_then(|()| match question {
         Question::Request { response, .. } if !response.is_expected() => {
             connection.one_way(&out, deadline).map(|()| None)
         }
-        _ => connection.two_way(request_id, &out, deadline).map(Some),
+        _ => two_way(&out).map(Some),
     });
     if !said.is_empty() && sent.is_ok() && matches!(question, Question::Request { .. }) {
         connection.note_code_sets_said();
@@ -547,7 +559,7 @@ impl ReplyKind {
 }
 
 /// COMM_FAILURE for a reply to a question that nobody asked.
-pub(crate) fn mistaken(connection: &crate::client::ClientConnection) -> CallFailure {
+pub(crate) fn mistaken(connection: &ClientConnection) -> CallFailure {
     connection.retire();
     let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
     CallFailure::new(exception.with_detail("the server answered another kind of question"))

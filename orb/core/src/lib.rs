@@ -88,6 +88,8 @@ pub use servant::Servant;
 #[cfg(feature = "server")]
 pub use server::DeferredCall;
 pub use server::ServerCall;
+#[cfg(feature = "asynchronous")]
+pub use settings::WaitStrategy;
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 #[cfg(feature = "server")]
 pub use spandrel_demux::{OperationDemux, Operations};

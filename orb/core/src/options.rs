@@ -6,6 +6,8 @@ use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Limits};
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
 
+#[cfg(feature = "asynchronous")]
+use crate::WaitStrategy;
 #[cfg(feature = "urls")]
 use crate::initial::InitialReferences;
 #[cfg(feature = "interceptors")]
@@ -46,6 +48,8 @@ impl Default for OrbBuilder {
                 orb_id: String::new(),
                 server_id: String::new(),
                 request_timeout: None,
+                #[cfg(feature = "asynchronous")]
+                wait: WaitStrategy::default(),
                 #[cfg(feature = "urls")]
                 initial: InitialReferences::default(),
                 #[cfg(feature = "server")]
@@ -76,6 +80,8 @@ impl Default for OrbBuilder {
                 max_connections: 16_384,
                 max_threaded: 64,
                 is_adaptive: true,
+                pool_threads: None,
+                nests: false,
                 send_queue: None,
                 recv_queue: None,
             },
@@ -236,6 +242,26 @@ impl OrbBuilder {
         self
     }
 
+    /// How many threads serve the connections that have no thread of their own (default: as many as are needed; at least 1).
+    ///
+    /// With a number, slow servants have no stand-ins: while as many run as there are threads, other requests over these connections
+    /// wait, and so do those behind a slow one on its connection, as well as new connections and asynchronous servants. A servant
+    /// that calls others is no slow one: its thread waits [on the reactor](WaitStrategy::OnReactor), whatever is chosen otherwise.
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn pool_threads(mut self, threads: usize) -> Self {
+        self.server.pool_threads = Some(threads.max(1));
+        self
+    }
+
+    /// How threads wait for the replies to their calls (default [`WaitStrategy::OnRead`]).
+    #[must_use]
+    #[cfg(feature = "asynchronous")]
+    pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
+        self.settings.wait = strategy;
+        self
+    }
+
     /// How many connections are accepted at a time (default 16,384; the system's limit of open files may be lower).
     #[must_use]
     #[cfg(feature = "server")]
@@ -306,7 +332,13 @@ impl OrbBuilder {
 
     /// Makes the ORB.
     #[must_use]
-    pub fn build(self) -> Orb {
+    #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have more to settle"))]
+    pub fn build(mut self) -> Orb {
+        #[cfg(feature = "server")]
+        {
+            let is_wanted = self.settings.wait == WaitStrategy::OnReactor;
+            self.server.nests = is_wanted || self.server.pool_threads.is_some();
+        }
         let orb = Orb::new(
             self.settings,
             self.client,

@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) orb_id: String,
     pub(crate) server_id: String,
     pub(crate) request_timeout: Option<Duration>,
+    #[cfg(feature = "asynchronous")]
+    pub(crate) wait: WaitStrategy,
     #[cfg(feature = "urls")]
     pub(crate) initial: InitialReferences,
     #[cfg(feature = "server")]
@@ -48,4 +50,21 @@ impl fmt::Debug for Spawner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Spawner")
     }
+}
+
+/// How a thread waits for the reply to a call of its own (design decision 3).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+#[cfg(feature = "asynchronous")]
+pub enum WaitStrategy {
+    /// It reads its reply itself, in one system call. It serves nobody meanwhile.
+    #[default]
+    OnRead,
+    /// Threads that serve connections together ([`OrbBuilder::pool_threads`](crate::OrbBuilder::pool_threads)) serve further requests
+    /// while a servant in them waits, nested in each other up to 64 deep; then a servant's calls end in TRANSIENT. The innermost
+    /// request returns first, so that one that lasts delays those that it was nested in. Other threads read their replies themselves.
+    #[cfg(feature = "server")]
+    OnReactor,
+    /// It sleeps, and is woken by the thread that reads the replies of asynchronous calls: for thousands of threads that wait at once.
+    OnWaker,
 }

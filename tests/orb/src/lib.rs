@@ -18,7 +18,7 @@ pub mod support;
 spandrel::include_idl!("probe");
 spandrel::include_idl!("naming");
 
-use probe::{Refused, Target, TargetServant, TargetSkeleton, target::RefuseError};
+use probe::{Refused, Relay, RelayServant, Target, TargetServant, TargetSkeleton, target::RefuseError};
 
 /// What the tests' server does.
 pub struct Probe {
@@ -48,6 +48,12 @@ impl Probe {
     pub fn await_held(&self, calls: usize) {
         let gates = self.gates.lock().unwrap();
         drop(self.changed.wait_while(gates, |gates| gates.held < calls).unwrap());
+    }
+
+    /// Waits until no call is held.
+    pub fn await_released(&self) {
+        let gates = self.gates.lock().unwrap();
+        drop(self.changed.wait_while(gates, |gates| gates.held > 0).unwrap());
     }
 }
 
@@ -103,6 +109,7 @@ impl TargetServant for Probe {
         self.changed.notify_all();
         let mut gates = self.changed.wait_while(gates, |gates| !gates.open.contains(&gate)).unwrap();
         gates.held -= 1;
+        self.changed.notify_all();
         Ok(())
     }
 
@@ -123,6 +130,20 @@ impl TargetServant for Probe {
         let refused = self.orb.shutdown(true).is_err();
         self.orb.shutdown(false)?;
         Ok(refused)
+    }
+}
+
+/// Calls others.
+pub struct Repeater;
+
+impl RelayServant for Repeater {
+    fn recurse(&self, other: Option<&Relay>, back: Option<&Relay>, depth: i32) -> Result<i32, SystemException> {
+        let (Some(other), 1..) = (other, depth) else { return Ok(0) };
+        Ok(other.recurse(back, Some(other), depth - 1)? + 1)
+    }
+
+    fn hold(&self, other: Option<&Target>, gate: u32) -> Result<(), SystemException> {
+        other.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?.hold(gate)
     }
 }
 

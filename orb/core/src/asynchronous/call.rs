@@ -457,13 +457,7 @@ impl Call {
 impl Limited for Call {
     fn end(self: Arc<Self>, why: Ending) {
         let Some((may_have_arrived, mut progress)) = self.cut_short(why == Ending::TimeUp) else { return };
-        let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
-        let exception = match why {
-            Ending::TimeUp if !may_have_arrived => not_sent_in_time(),
-            Ending::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
-                .with_detail(|| format!("no reply to `{}` within the time-out", self.operation)),
-            Ending::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
-        };
+        let exception = why.exception(may_have_arrived);
         if !progress.leg.is_open() {
             return self.tell(Err(exception));
         }

@@ -13,6 +13,7 @@ mod leg;
 #[path = "no_leg.rs"]
 mod leg;
 pub(crate) mod task;
+pub(crate) mod waiting;
 
 pub use future::{AsyncAnswer, AsyncReply};
 pub use task::{Spawn, Task};

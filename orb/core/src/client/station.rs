@@ -18,7 +18,11 @@ use spandrel_sync::{Arc, Mutex, thread};
 
 use super::{ClientConnection, connection::Seat};
 use crate::{
-    asynchronous::task::{self, Task},
+    asynchronous::{
+        task::{self, Task},
+        waiting,
+    },
+    invocation::not_sent_in_time,
     reader::Deadline,
     transport::Transport,
 };
@@ -32,6 +36,19 @@ pub(crate) enum Ending {
     TimeUp,
     /// Of the ORB.
     Shutdown,
+}
+
+impl Ending {
+    /// What such a call ends in. `may_have_arrived`: the server may have the request.
+    pub(crate) fn exception(self, may_have_arrived: bool) -> SystemException {
+        let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
+        match self {
+            Self::TimeUp if !may_have_arrived => not_sent_in_time(),
+            Self::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
+                .with_detail("no reply within the time-out"),
+            Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
+        }
+    }
 }
 
 /// A call that the station may end.
@@ -165,6 +182,7 @@ impl Station {
         let clock = reactor.registry().register(Clock(Arc::downgrade(&self.calls)), Interest::NONE)?;
         let runs = reactor.clone();
         let run = move || {
+            waiting::note_station_thread();
             if let Err(error) = runs.run() {
                 tracing::error!(%error, "the reactor of asynchronous calls ended");
             }

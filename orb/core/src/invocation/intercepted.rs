@@ -121,7 +121,7 @@ impl ObjectRef {
             }
         };
         let fresh = lease.fresh;
-        match exchange(&lease, destination, question, attempt.deadline) {
+        match exchange(self.orb(), &lease, destination, question, attempt.deadline) {
             Err(failure) => match tour.failed(failure, fresh, destination) {
                 Ok(()) => Err(tour.take_failure()),
                 Err(failure) => Err(Some(failure)),

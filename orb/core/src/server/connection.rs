@@ -23,6 +23,7 @@ use super::{
     call::{self, Asked},
     deferred::{Cancelled, Deferred},
     link::Link,
+    nesting,
     prediction::Prediction,
     threads,
 };
@@ -54,6 +55,10 @@ pub(crate) struct ServerSettings {
     pub(crate) max_threaded: usize,
     /// Requests are looked up first where the last one of their connection was found.
     pub(crate) is_adaptive: bool,
+    /// The reactor has so many threads and no more; otherwise as many as are needed.
+    pub(crate) pool_threads: Option<usize>,
+    /// The reactor's threads serve others while they wait for replies.
+    pub(crate) nests: bool,
     pub(crate) send_queue: Option<usize>,
     pub(crate) recv_queue: Option<usize>,
 }
@@ -250,6 +255,7 @@ impl ServerConnection {
             return Served::Continue;
         }
         self.orb.watcher().note_upcall();
+        let _inside = if turn & SEATED != 0 { nesting::enter(self, turn) } else { None };
         let answered = catch_unwind(AssertUnwindSafe(answer));
         let served = self.end_upcall(turn);
         match answered {
@@ -329,6 +335,9 @@ impl ServerConnection {
     /// The upcall of `turn` lasts. `keeps_reading`: not long enough to lose the reading.
     pub(super) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool) {
         if turn & SEATED != 0 {
+            if self.orb.server().pool().is_fixed() {
+                return;
+            }
             self.hold_up(turn);
         }
         if !keeps_reading {

@@ -48,7 +48,7 @@ fn key(connection: &ServerConnection) -> usize {
 impl Server {
     pub(crate) fn new(settings: ServerSettings) -> Self {
         Self {
-            pool: Pool::new(settings.max_connections),
+            pool: Pool::new(settings.max_connections, settings.pool_threads, settings.nests),
             settings: Arc::new(settings),
             listeners: Mutex::default(),
             connections: Mutex::default(),

@@ -14,6 +14,7 @@ pub(crate) mod local;
 mod lookup;
 #[cfg(all(test, shuttle))]
 mod models;
+mod nesting;
 mod origin;
 mod pool;
 mod prediction;
@@ -25,4 +26,5 @@ pub(crate) use connection::{ServerConnection, ServerSettings};
 pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
 pub(crate) use local::Locals;
+pub(crate) use nesting::Nested;
 pub(crate) use watcher::Watcher;

@@ -3,15 +3,16 @@
 //! Here are connections with a thread of their own, and what all models share; those that a reactor serves are in [`pooled`].
 
 mod deferred;
+mod nested;
 mod pooled;
 
 use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 
 use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
-use spandrel_sync::{Arc, Condition, Mutex, thread};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 
-use super::{DeferredCall, ServerConnection, ServerSettings, connection::Farewell};
+use super::{DeferredCall, ServerConnection, ServerSettings, connection::Farewell, nesting};
 use crate::{
     Located, ObjectAdapter, Orb, Replied, ServerCall,
     models::{
@@ -26,6 +27,8 @@ use crate::{
 /// Holds its upcall until a [`RELEASE`] has run.
 const HOLD: u32 = 1;
 const RELEASE: u32 = 2;
+/// Serves others until a [`RELEASE`] has run.
+const NEST: u32 = 3;
 
 /// Upcalls that may run at once on a connection of these models.
 const MAX_IN_FLIGHT: u32 = 3;
@@ -38,6 +41,27 @@ const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 struct Diary {
     entries: Mutex<Entries>,
     changed: Condition,
+    /// What runs the servant, where it may be run for others.
+    reactor: Mutex<Weak<pooled::Reactor>>,
+}
+
+impl Diary {
+    fn release(&self) {
+        self.entries.lock().released += 1;
+        self.changed.notify_all();
+        let reactor = self.reactor.lock().upgrade();
+        if let Some(reactor) = reactor {
+            reactor.look();
+        }
+    }
+
+    /// Waits for the release, and serves others meanwhile.
+    fn nest(&self) -> Result<(), SystemException> {
+        nesting::let_others_read()?;
+        let reactor = self.reactor.lock().upgrade().expect("a reactor runs this");
+        reactor.serve_until(|| self.entries.lock().released > 0);
+        Ok(())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -72,16 +96,21 @@ impl ObjectAdapter for Diary {
         entries.running += 1;
         entries.most_running = entries.most_running.max(entries.running);
         self.changed.notify_all();
-        match token {
-            HOLD => self.changed.wait_while(&mut entries, |entries| entries.released == 0),
-            RELEASE => {
-                entries.released += 1;
-                self.changed.notify_all();
-            }
-            _ => {}
+        if token == HOLD {
+            self.changed.wait_while(&mut entries, |entries| entries.released == 0);
         }
         drop(entries);
-        let replied = if call.is_response_expected() {
+        let nested = match token {
+            RELEASE => {
+                self.release();
+                Ok(())
+            }
+            NEST => self.nest(),
+            _ => Ok(()),
+        };
+        let replied = if let Err(exception) = nested {
+            Err(exception)
+        } else if call.is_response_expected() {
             call.reply(|out| {
                 out.u32(token);
                 out.octet_sequence(&[])
@@ -224,6 +253,8 @@ impl Stage {
             max_connections: 1,
             max_threaded: 1,
             is_adaptive: false,
+            pool_threads: None,
+            nests: false,
             send_queue: None,
             recv_queue: None,
         };
@@ -256,8 +287,7 @@ impl Stage {
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
         self.connection.overdue(self.connection.turn(), false);
-        self.diary.entries.lock().released += 1;
-        self.diary.changed.notify_all();
+        self.diary.release();
     }
 
     /// Closes in an orderly way and waits for the end.

@@ -8,6 +8,9 @@
 //! as are kept, and a few besides. Nothing else bounds them, since each is kept by another connection, and those are bounded. The
 //! watcher says which are kept; since that takes it the longer the more connections there are, it looks at the pool as a whole
 //! besides, whether all threads are stuck.
+//!
+//! A pool of a fixed number of threads has no stand-ins: what all of them are kept by keeps everybody waiting. There threads that
+//! wait for replies serve others meanwhile ([`nesting`](super::nesting)).
 
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, thread::available_parallelism, time::Duration};
 
@@ -15,13 +18,13 @@ use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry};
 use spandrel_sync::{
     Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use super::{
     ServerConnection,
     connection::{Ready, Seat},
-    threads,
+    nesting, threads,
 };
 use crate::{
     Spawn,
@@ -41,13 +44,17 @@ pub(super) struct Pool {
     reactor: OnceLock<Reactor>,
     max_handlers: usize,
     staff: Arc<Staff>,
+    /// Its threads serve others while they wait for replies.
+    nests: bool,
 }
 
 /// How many threads there are, and how many there should be.
 #[derive(Debug)]
-struct Staff {
+pub(super) struct Staff {
     /// Threads that are wanted to wait and to serve.
     free: usize,
+    /// There are to be no more, whatever keeps them.
+    is_fixed: bool,
     threads: AtomicUsize,
     /// Threads that an upcall keeps.
     held_up: AtomicUsize,
@@ -64,6 +71,22 @@ const VISITORS: u64 = (1 << 32) - 1;
 
 /// The time that a thread is with a connection.
 struct Visit<'s>(&'s Staff);
+
+/// The time in which it waits for what others are to bring, and serves them.
+pub(super) struct Pause<'s>(&'s Staff);
+
+impl<'s> Pause<'s> {
+    pub(super) fn begin(staff: &'s Staff) -> Self {
+        staff.visits.fetch_sub(1, Ordering::SeqCst);
+        Self(staff)
+    }
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.visits.fetch_add(VISIT, Ordering::SeqCst);
+    }
+}
 
 impl<'s> Visit<'s> {
     #[inline]
@@ -103,17 +126,19 @@ impl Future for Visiting {
 }
 
 impl Pool {
-    pub(super) fn new(max_connections: usize) -> Self {
-        let free = available_parallelism().map_or(1, usize::from) + SPARE_THREADS;
+    /// `threads`: so many and no more; otherwise as many as are needed. `nests`: they serve others while they wait for replies.
+    pub(super) fn new(max_connections: usize, threads: Option<usize>, nests: bool) -> Self {
+        let free = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from) + SPARE_THREADS);
         let staff = Staff {
             free,
+            is_fixed: threads.is_some(),
             threads: AtomicUsize::new(0),
             held_up: AtomicUsize::new(0),
             visits: AtomicU64::new(0),
             seen: AtomicU64::new(0),
         };
         let max_handlers = max_connections.saturating_add(MAX_LISTENERS);
-        Self { reactor: OnceLock::new(), max_handlers, staff: Arc::new(staff) }
+        Self { reactor: OnceLock::new(), max_handlers, staff: Arc::new(staff), nests }
     }
 
     /// The reactor's registry; one thread runs the reactor at least.
@@ -131,7 +156,7 @@ impl Pool {
     pub(super) fn serve(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
         let registry = self.registry()?;
         self.staff_as_wanted();
-        let pooled = Pooled { connection: Arc::clone(connection), staff: Arc::clone(&self.staff) };
+        let pooled = Pooled::new(Arc::clone(connection), Arc::clone(&self.staff));
         registry.register(pooled, Interest::INPUT).map(drop)
     }
 
@@ -143,6 +168,11 @@ impl Pool {
         let registry = self.registry()?;
         self.staff_as_wanted();
         Ok(Workers { registry, staff: &self.staff })
+    }
+
+    /// Whether there are to be no further threads, whatever keeps those that there are.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.staff.is_fixed
     }
 
     /// An upcall keeps one of the threads: another has to do its work.
@@ -174,7 +204,9 @@ impl Pool {
     /// Adds half as many threads as there are.
     pub(super) fn strengthen(&self) {
         let threads = self.staff.threads.load(Ordering::SeqCst);
-        self.staff_with(threads + threads / 2 + 1);
+        if !self.staff.is_fixed {
+            self.staff_with(threads + threads / 2 + 1);
+        }
     }
 
     fn staff_as_wanted(&self) {
@@ -192,8 +224,11 @@ impl Pool {
     fn staff(&self, wanted: usize) -> io::Result<()> {
         let Some(reactor) = self.reactor.get() else { return Ok(()) };
         while self.staff.enters(wanted) {
-            let (reactor, staff) = (reactor.clone(), Arc::clone(&self.staff));
-            let spawned = threads::spawn("spandrel-reactor", move || staff.run(&reactor));
+            let (reactor, staff, nests) = (reactor.clone(), Arc::clone(&self.staff), self.nests);
+            let spawned = threads::spawn("spandrel-reactor", move || {
+                let _member = nests.then(|| nesting::join(reactor.clone(), Arc::clone(&staff)));
+                staff.run(&reactor);
+            });
             if let Err(error) = spawned {
                 self.staff.threads.fetch_sub(1, Ordering::SeqCst);
                 return Err(error);
@@ -218,6 +253,9 @@ impl Spawn for Workers<'_> {
 
 impl Staff {
     fn wanted(&self) -> usize {
+        if self.is_fixed {
+            return self.free;
+        }
         self.free.saturating_add(self.held_up.load(Ordering::SeqCst))
     }
 
@@ -257,6 +295,14 @@ impl Staff {
 struct Pooled {
     connection: Arc<ServerConnection>,
     staff: Arc<Staff>,
+    /// Another has the connection's place; this one only ends its call.
+    is_replaced: Arc<AtomicBool>,
+}
+
+impl Pooled {
+    fn new(connection: Arc<ServerConnection>, staff: Arc<Staff>) -> Self {
+        Self { connection, staff, is_replaced: Arc::default() }
+    }
 }
 
 impl EventHandler for Pooled {
@@ -265,7 +311,13 @@ impl EventHandler for Pooled {
     }
 
     fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
-        self.connection.take_seat(Arc::new(Registered { registry: Registry::clone(context), id: context.id() }));
+        let seat = Registered {
+            registry: Registry::clone(context),
+            id: context.id(),
+            staff: Arc::clone(&self.staff),
+            is_replaced: Arc::clone(&self.is_replaced),
+        };
+        self.connection.take_seat(Arc::new(seat));
         Ok(())
     }
 
@@ -288,7 +340,9 @@ impl EventHandler for Pooled {
         if !matches!(reason, CloseReason::Removed) {
             tracing::debug!(?reason, "the reactor serves a connection no longer");
         }
-        self.connection.unseated();
+        if !self.is_replaced.load(Ordering::SeqCst) {
+            self.connection.unseated();
+        }
     }
 }
 
@@ -297,6 +351,8 @@ impl EventHandler for Pooled {
 struct Registered {
     registry: Registry,
     id: HandlerId,
+    staff: Arc<Staff>,
+    is_replaced: Arc<AtomicBool>,
 }
 
 impl Seat for Registered {
@@ -314,5 +370,18 @@ impl Seat for Registered {
 
     fn leave(&self) {
         self.registry.remove(self.id);
+    }
+
+    fn renew(&self, connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()> {
+        self.is_replaced.store(true, Ordering::SeqCst);
+        if !self.registry.detach(self.id) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let pooled = Pooled::new(Arc::clone(connection), Arc::clone(&self.staff));
+        let id = self.registry.register(pooled, Interest::INPUT)?;
+        if is_ready {
+            self.registry.mark_ready(id, Interest::INPUT);
+        }
+        Ok(())
     }
 }

@@ -4,8 +4,9 @@
 //! told to let another stand in for it, and a thread of the connection's own takes the reading over. That one suspends the seat, reads
 //! on, and gives the reading back once nothing runs any more that it was taken from.
 
-use std::{fmt, mem, time::Duration};
+use std::{fmt, io, mem, time::Duration};
 
+use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{CLOSING, Ending, SEATED, Served, ServerConnection};
@@ -28,6 +29,12 @@ pub(in crate::server) trait Seat: Send + Sync + fmt::Debug {
     fn linger(&self, time: Duration) -> bool;
     /// Calls never again.
     fn leave(&self);
+    /// For the thread that is being called: calls others from now on, in a new place, also before that call has returned.
+    /// `is_ready`: there is something to look at that the handle does not show.
+    ///
+    /// # Errors
+    /// It never calls again.
+    fn renew(&self, connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()>;
 }
 
 /// How a visit of a reactor's thread ended.
@@ -134,6 +141,39 @@ impl ServerConnection {
         }
         self.turn.fetch_and(!SEATED, Ordering::SeqCst);
         false
+    }
+
+    /// The upcall of `turn`, which this thread runs, waits for others: the reactor's threads read on, unless somebody does already.
+    ///
+    /// # Errors
+    /// TRANSIENT if as many requests of this connection run as may: the one that is waited for might be behind them.
+    pub(in crate::server) fn let_others_read(self: &Arc<Self>, turn: u64) -> Result<(), SystemException> {
+        if self.turn() != turn {
+            return Ok(());
+        }
+        let running = self.relieved.load(Ordering::SeqCst) + 1;
+        if running >= self.settings.max_in_flight {
+            return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
+                .with_detail(|| format!("{running} requests of one connection run already")));
+        }
+        // Counted before it happens, so that nobody takes the connection for idle in between.
+        self.relieved.fetch_add(1, Ordering::SeqCst);
+        if self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            self.one_less_relieved();
+            return Ok(());
+        }
+        self.let_go();
+        let is_drained = {
+            let mut reader = self.reader.lock();
+            reader.rest();
+            reader.is_drained()
+        };
+        let renewed = self.seat().map(|seat| seat.renew(self, !is_drained));
+        if let Some(Err(error)) = renewed {
+            tracing::error!(%error, peer = %self.link.peer(), "a connection can be read from no longer");
+            self.end_reading();
+        }
+        Ok(())
     }
 
     /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps.

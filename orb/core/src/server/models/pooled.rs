@@ -13,7 +13,7 @@ const THREADS: usize = 2;
 
 /// A reactor with one handler, as far as the connection sees it.
 #[derive(Debug)]
-struct Reactor {
+pub(super) struct Reactor {
     connection: Arc<ServerConnection>,
     near: End,
     readers: Arc<Mutex<Readers>>,
@@ -29,15 +29,19 @@ struct Place {
     is_suspended: bool,
     /// A timer is set.
     lingers: bool,
+    /// There is something to look at that the handle does not show.
+    is_marked: bool,
     /// To be closed.
     is_removed: bool,
     closes: u32,
+    /// How often the handler was replaced while it was called.
+    generation: u32,
 }
 
-/// What a reactor's thread does next.
+/// What a reactor's thread does next, with which handler.
 enum Step {
-    Input,
-    Timeout,
+    Input(u32),
+    Timeout(u32),
     Return,
 }
 
@@ -75,6 +79,11 @@ impl Readers {
         self.former.insert(me);
     }
 
+    /// Whoever reads next may be anybody.
+    fn give_up(&mut self) {
+        self.current = None;
+    }
+
     /// There is no reactor that could.
     fn take_back(&mut self) {
         let me = thread::current().id();
@@ -101,6 +110,20 @@ impl Seat for Chair {
         self.0.go_on(|place| place.lingers = true)
     }
 
+    fn renew(&self, _connection: &Arc<ServerConnection>, is_ready: bool) -> io::Result<()> {
+        self.0.readers.lock().give_up();
+        let mut place = self.0.place.lock();
+        if place.is_removed {
+            drop(place);
+            self.0.close();
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        *place = Place { is_marked: is_ready, generation: place.generation + 1, ..Place::default() };
+        drop(place);
+        self.0.bell.ring();
+        Ok(())
+    }
+
     fn leave(&self) {
         let mut place = self.0.place.lock();
         if !std::mem::replace(&mut place.is_removed, true) && !place.is_busy {
@@ -112,6 +135,11 @@ impl Seat for Chair {
 
 impl Reactor {
     fn start(stage: &Stage) -> (Arc<Self>, Vec<thread::JoinHandle<()>>) {
+        Self::start_with(stage, THREADS)
+    }
+
+    /// Whose threads serve others while their servants wait.
+    pub(super) fn start_with(stage: &Stage, threads: usize) -> (Arc<Self>, Vec<thread::JoinHandle<()>>) {
         let reactor = Arc::new(Self {
             connection: Arc::clone(&stage.connection),
             near: stage.near.clone(),
@@ -120,10 +148,14 @@ impl Reactor {
             bell: Arc::default(),
         });
         reactor.near.set_bell(&reactor.bell);
+        *stage.diary.reactor.lock() = Arc::downgrade(&reactor);
         stage.connection.take_seat(Arc::new(Chair(Arc::clone(&reactor))));
-        let threads = (0..THREADS).map(|_| {
+        let threads = (0..threads).map(|_| {
             let reactor = Arc::clone(&reactor);
-            thread::spawn(move || reactor.run())
+            thread::spawn(move || {
+                nesting::pretend();
+                reactor.run();
+            })
         });
         let threads = threads.collect();
         (reactor, threads)
@@ -132,11 +164,31 @@ impl Reactor {
     fn run(&self) {
         loop {
             match self.bell.await_that(|| self.next()) {
-                Step::Input => self.visit(),
-                Step::Timeout => self.release(true),
+                Step::Input(handler) => self.visit(handler),
+                Step::Timeout(handler) => self.release(handler, true),
                 Step::Return => return,
             }
         }
+    }
+
+    /// Serves until it has come true, inside of an upcall. When the reactor has ended, it is only waited for.
+    pub(super) fn serve_until(&self, is_true: impl Fn() -> bool) {
+        loop {
+            let step = self.bell.await_that(|| match is_true() {
+                true => Some(Step::Return),
+                false => self.next().filter(|step| !matches!(step, Step::Return)),
+            });
+            match step {
+                Step::Input(handler) => self.visit(handler),
+                Step::Timeout(handler) => self.release(handler, true),
+                Step::Return => return,
+            }
+        }
+    }
+
+    /// Has all who serve look whether it has come true.
+    pub(super) fn look(&self) {
+        self.bell.ring();
     }
 
     fn next(&self) -> Option<Step> {
@@ -147,32 +199,37 @@ impl Reactor {
         if place.is_busy || place.is_removed {
             return None;
         }
-        let is_shown = !place.is_suspended && self.near.is_readable();
+        let is_shown = !place.is_suspended && (place.is_marked || self.near.is_readable());
         let step = if place.lingers && !(is_shown && one_in(2)) {
-            Step::Timeout
+            Step::Timeout(place.generation)
         } else if is_shown {
-            Step::Input
+            Step::Input(place.generation)
         } else {
             return None;
         };
+        place.is_marked = false;
         place.is_busy = true;
         Some(step)
     }
 
-    fn visit(&self) {
+    fn visit(&self, handler: u32) {
         let lingers = self.place.lock().lingers;
         let reads = self.readers.lock().enter();
         let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready()));
         let progress = self.readers.lock().leave() - reads;
         assert!(progress > 0 || !lingers, "what still comes is not read, and shows up again and again");
-        self.release(!matches!(visited, Ok(Ready::Idle)));
+        self.release(handler, !matches!(visited, Ok(Ready::Idle)));
         // One who finds that another reads, or is about to, comes again and again.
         thread::yield_now();
     }
 
     /// A call of the handler has returned.
-    fn release(&self, closes: bool) {
+    fn release(&self, handler: u32, closes: bool) {
         let mut place = self.place.lock();
+        if place.generation != handler {
+            // Another has its place.
+            return;
+        }
         place.is_removed |= closes;
         if place.is_removed {
             drop(place);
@@ -218,12 +275,12 @@ impl Reactor {
 }
 
 impl Stage {
-    fn pooled() -> Self {
+    pub(super) fn pooled() -> Self {
         Self::with(&Orb::builder().build(), MAX_IN_FLIGHT, true)
     }
 
     /// Waits for the end, and checks that nothing is left over.
-    fn end(&self, reactor: &Reactor, threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+    pub(super) fn end(&self, reactor: &Reactor, threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
         join(threads);
         self.connection.await_farewell(Farewell::Ended, &Deadline::after(NEVER));
         assert_eq!(reactor.place.lock().closes, 1);
@@ -240,7 +297,7 @@ impl Stage {
     }
 
     /// Those of these questions that were run and want an answer.
-    fn answers(&self, questions: &[Question]) -> Vec<u32> {
+    pub(super) fn answers(&self, questions: &[Question]) -> Vec<u32> {
         let is_answered = |token: &u32| questions.iter().any(|asked| asked.token == *token && asked.is_two_way);
         self.begun().into_iter().filter(is_answered).collect()
     }
@@ -413,8 +470,7 @@ fn an_upcall_that_keeps_its_thread_and_the_reading_has_a_stand_in() {
         join([stage.relieve(1), stage.relieve(1)]);
         assert_eq!(stage.orb.server().pool().held_up(), 1);
         let watching = stage.relieve(4);
-        stage.diary.entries.lock().released += 1;
-        stage.diary.changed.notify_all();
+        stage.diary.release();
         assert_eq!(stage.receive(2).replies, [HOLD, 10]);
         stage.client.close();
         stage.end(&reactor, threads.into_iter().chain([asking, watching]));

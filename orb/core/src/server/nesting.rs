@@ -1,0 +1,121 @@
+//! The wait strategy *on reactor*: a thread of the pool whose servant waits for a reply serves further requests meanwhile.
+//!
+//! So a pool of one thread survives call-backs, to a limit: each level is a servant on the thread's stack, and the innermost returns
+//! first. A servant that waits keeps nothing of its connection: the reactor reads on in its stead, in a new place, because the old
+//! place's handler is still being called. The reply itself is read by the ORB's reactor for asynchronous calls; where it comes while
+//! the thread is inside of another servant, it waits there, and was in time if it came in time.
+
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
+
+use spandrel_giop::{CompletionStatus, SystemException, ids};
+use spandrel_reactor::{Reactor, Registry};
+use spandrel_sync::{Arc, thread_local};
+
+use super::{
+    ServerConnection,
+    pool::{Pause, Staff},
+};
+use crate::orb::{MAX_NESTING, upcalls};
+
+thread_local! {
+    /// Whether this thread serves others while it waits.
+    static NESTS: Cell<bool> = const { Cell::new(false) };
+    /// The pool that it belongs to.
+    static POOL: RefCell<Option<(Reactor, Arc<Staff>)>> = const { RefCell::new(None) };
+    /// The connections whose requests it runs, and in which of their turns, innermost last.
+    static INSIDE: RefCell<Vec<(Arc<ServerConnection>, u64)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The time in which a thread belongs to a pool whose threads serve others while they wait.
+pub(super) struct Member(());
+
+/// This thread does from now on.
+pub(super) fn join(reactor: Reactor, staff: Arc<Staff>) -> Member {
+    POOL.with(|pool| pool.replace(Some((reactor, staff))));
+    NESTS.with(|nests| nests.set(true));
+    Member(())
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        NESTS.with(|nests| nests.set(false));
+        // Dropped outside of the cell.
+        let left = POOL.with(RefCell::take);
+        drop(left);
+    }
+}
+
+/// The time in which a thread runs a request of a connection that the reactor serves.
+pub(super) struct Inside(());
+
+/// Says so, if it matters in this thread.
+#[inline]
+pub(super) fn enter(connection: &ServerConnection, turn: u64) -> Option<Inside> {
+    NESTS.with(Cell::get).then(|| {
+        INSIDE.with(|inside| inside.borrow_mut().push((connection.shared(), turn)));
+        Inside(())
+    })
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let left = INSIDE.with(|inside| inside.borrow_mut().pop());
+        drop(left);
+    }
+}
+
+/// Has the reactor read on in place of this thread, which is about to wait.
+pub(super) fn let_others_read() -> Result<(), SystemException> {
+    let innermost = INSIDE.with(|inside| inside.borrow().last().cloned());
+    innermost.map_or(Ok(()), |(connection, turn)| connection.let_others_read(turn))
+}
+
+/// A pretend reactor's thread serves others while it waits.
+#[cfg(all(test, shuttle))]
+pub(super) fn pretend() {
+    NESTS.with(|nests| nests.set(true));
+}
+
+/// A thread that is about to wait for a reply, and to serve others until it comes.
+pub(crate) struct Nested {
+    reactor: Reactor,
+    staff: Arc<Staff>,
+}
+
+impl Nested {
+    /// Whether this thread serves others while it waits.
+    #[inline]
+    pub(crate) fn is_due() -> bool {
+        NESTS.with(Cell::get)
+    }
+
+    /// Prepares this thread to serve others; nothing if it is no such thread.
+    ///
+    /// # Errors
+    /// TRANSIENT if it is inside of too many upcalls, or too many requests of the connection run whose request it serves.
+    pub(crate) fn begin() -> Result<Option<Self>, SystemException> {
+        let Some((reactor, staff)) = POOL.with(|pool| pool.borrow().clone()) else { return Ok(None) };
+        if upcalls() >= MAX_NESTING {
+            return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
+                .with_detail(|| format!("{MAX_NESTING} requests are nested in this thread")));
+        }
+        let_others_read()?;
+        Ok(Some(Self { reactor, staff }))
+    }
+
+    /// Whom to [wake](Registry::wake) when it has come true.
+    pub(crate) fn registry(&self) -> &Registry {
+        self.reactor.registry()
+    }
+
+    /// Serves until it has come true, the time is up, or the pool ends.
+    pub(crate) fn serve_until(&self, timeout: Option<Duration>, mut is_true: impl FnMut() -> bool) {
+        let _pause = Pause::begin(&self.staff);
+        if let Err(error) = self.reactor.run_until(timeout, &mut is_true) {
+            tracing::error!(%error, "the reactor cannot be run any more");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Servants that call others: threads of a pool serve further requests while they wait (the wait strategy *on reactor*).
+
+use std::time::Duration;
+
+use spandrel::{CompletionStatus, Orb, OrbBuilder, SystemExceptionKind, WaitStrategy};
+use spandrel_orb_tests::{
+    Repeater, Server,
+    probe::{Relay, RelaySkeleton, Target},
+    support::{PATIENCE, in_background},
+};
+
+/// How deep requests nest in one thread.
+const LIMIT: i32 = 64;
+
+/// All connections are served by so many threads, and there is one connection in either direction.
+fn pool_of(threads: usize) -> OrbBuilder {
+    Orb::builder().threaded_connections(0).pool_threads(threads).connections_per_peer(1)
+}
+
+/// Two servers that know each other.
+struct Pair {
+    left: Server,
+    right: Server,
+    to_left: Target,
+    to_right: Target,
+    left_relay: Relay,
+    right_relay: Relay,
+}
+
+impl Pair {
+    fn of(builder: impl Fn() -> OrbBuilder) -> Self {
+        let (left, right) = (Server::with(builder()), Server::with(builder()));
+        let orb = Orb::builder().connections_per_peer(1).build();
+        let [to_left, to_right] =
+            [&left, &right].map(|server| Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap());
+        let [left_relay, right_relay] = [&left, &right].map(|server| {
+            let relay = server.poa.activate(RelaySkeleton::new(Repeater)).unwrap();
+            Relay::narrow(&orb.string_to_object(&relay.to_string()).unwrap()).unwrap()
+        });
+        Self { left, right, to_left, to_right, left_relay, right_relay }
+    }
+
+    fn recurse(&self, depth: i32) -> Result<i32, spandrel::SystemException> {
+        let (target, other, back) = (self.left_relay.clone(), self.right_relay.clone(), self.left_relay.clone());
+        let call = in_background(move || target.recurse(Some(&other), Some(&back), depth));
+        call.recv_timeout(PATIENCE).expect("the call-backs end")
+    }
+}
+
+#[test]
+fn pools_of_one_thread_survive_call_backs_to_the_limit() {
+    for threads in [1, 2] {
+        let pair = Pair::of(|| pool_of(threads));
+        for depth in [0, 1, 2, 20, LIMIT] {
+            assert_eq!(pair.recurse(depth).unwrap(), depth);
+        }
+        assert_eq!((pair.to_left.add(1, 2).unwrap(), pair.to_right.add(3, 4).unwrap()), (3, 7));
+    }
+}
+
+#[test]
+fn beyond_the_limit_a_servant_is_told_so_and_the_pool_serves_on() {
+    let pair = Pair::of(|| pool_of(1));
+    for _ in 0..3 {
+        // Either server is inside of every second upcall.
+        let error = pair.recurse(3 * LIMIT).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.completed()),
+            (SystemExceptionKind::Transient, CompletionStatus::No),
+            "{error}"
+        );
+        assert_eq!(pair.recurse(2 * LIMIT - 2).unwrap(), 2 * LIMIT - 2);
+    }
+}
+
+#[test]
+fn threads_that_serve_connections_together_nest_if_they_are_told_to() {
+    let pair = Pair::of(|| Orb::builder().threaded_connections(0).wait_strategy(WaitStrategy::OnReactor));
+    assert_eq!(pair.recurse(40).unwrap(), 40);
+}
+
+#[test]
+fn many_call_in_circles_at_once() {
+    const CALLERS: i32 = 8;
+    let pair = Pair::of(|| pool_of(2));
+    let calls: Vec<_> = (0..CALLERS)
+        .map(|depth| {
+            let (target, other, back) = (pair.left_relay.clone(), pair.right_relay.clone(), pair.left_relay.clone());
+            in_background(move || {
+                for _ in 0..50 {
+                    assert_eq!(target.recurse(Some(&other), Some(&back), depth).unwrap(), depth);
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        call.recv_timeout(PATIENCE).expect("it ends");
+    }
+}
+
+#[test]
+fn what_comes_while_another_is_served_waits_for_that_one() {
+    let pair = Pair::of(|| pool_of(1));
+    // The left thread waits for the right one, which is held; meanwhile it serves one that lasts.
+    let waiting = {
+        let (target, held) = (pair.left_relay.clone(), pair.to_right.clone());
+        in_background(move || target.hold(Some(&held), 1))
+    };
+    pair.right.probe.await_held(1);
+    let inner = {
+        let target = pair.left.client();
+        in_background(move || target.hold(2))
+    };
+    pair.left.probe.await_held(1);
+    pair.right.probe.open(1);
+    // It has come, as far as the right server is concerned; its thread is still inside of the other.
+    pair.right.probe.await_released();
+    assert!(waiting.try_recv().is_err());
+    pair.left.probe.open(2);
+    inner.recv_timeout(PATIENCE).unwrap().unwrap();
+    waiting.recv_timeout(PATIENCE).unwrap().unwrap();
+}
+
+#[test]
+fn a_call_whose_time_is_up_meanwhile_ends_in_a_time_out() {
+    let pair = Pair::of(|| pool_of(1).request_timeout(Some(Duration::from_millis(100))));
+    let waiting = {
+        let (target, held) = (pair.left_relay.clone(), pair.to_right.clone());
+        in_background(move || target.hold(Some(&held), 1))
+    };
+    let error = waiting.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
+    assert_eq!(pair.to_left.add(1, 1).unwrap(), 2);
+    pair.right.probe.open(1);
+}
+
+#[test]
+fn threads_that_wait_on_a_waker_get_their_own_replies() {
+    let server = Server::start();
+    let builder = Orb::builder().wait_strategy(WaitStrategy::OnWaker).connections_per_peer(2);
+    let target = server.client_with(builder);
+    std::thread::scope(|scope| {
+        for id in 0..8 {
+            let target = target.clone();
+            scope.spawn(move || {
+                for round in 0..100 {
+                    assert_eq!(target.add(id, round).unwrap(), id + round);
+                }
+            });
+        }
+    });
+    let error = target.refuse(7).unwrap_err();
+    assert!(error.to_string().contains("because of 7"), "{error}");
+}
+
+#[test]
+fn a_slow_servant_in_a_pool_of_n_threads_leaves_the_others() {
+    const THREADS: u32 = 3;
+    let server = Server::with(pool_of(THREADS as usize));
+    let held: Vec<_> = (1..THREADS)
+        .map(|gate| {
+            let target = server.client();
+            in_background(move || target.hold(gate))
+        })
+        .collect();
+    server.probe.await_held(THREADS as usize - 1);
+    let quick = server.client();
+    for i in 0..200 {
+        assert_eq!(quick.add(i, 1).unwrap(), i + 1);
+    }
+    // Now all are kept: others wait, as long as the first of these takes and no longer.
+    let last = server.client();
+    let last = in_background(move || last.hold(THREADS));
+    server.probe.await_held(THREADS as usize);
+    let behind = in_background(move || quick.add(1, 2));
+    assert!(behind.try_recv().is_err());
+    server.probe.open(1);
+    assert_eq!(behind.recv_timeout(PATIENCE).expect("one thread is free again").unwrap(), 3);
+    (2..=THREADS).for_each(|gate| server.probe.open(gate));
+    for call in held.into_iter().chain([last]) {
+        call.recv_timeout(PATIENCE).unwrap().unwrap();
+    }
+}
