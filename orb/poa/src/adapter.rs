@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{ObjectRef, OperationDemux, Policy, PolicyType, Servant};
+use spandrel_orb::{ObjectRef, OperationDemux, Policy, PolicyType, Servant, ServerCall};
 use spandrel_sync::{
     Arc, Mutex, RwLock, Weak,
     atomic::{AtomicBool, AtomicU8, Ordering},
@@ -191,9 +191,9 @@ impl Adapter {
 
     /// Finds what serves a request for this object (15.2.6).
     #[inline]
-    pub(crate) fn enter(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &[u8], call: &ServerCall<'_>) -> Result<Entrance, SystemException> {
         if self.policies.retains() {
-            match self.objects.enter(id, || self.is_open()) {
+            match self.objects.enter(id, call, || self.is_open()) {
                 Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
                 Found::Shut => return self.refuse(),
                 Found::Busy(over) if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly => {
@@ -203,7 +203,7 @@ impl Adapter {
                 Found::Busy(_) | Found::Nothing => {}
             }
         }
-        self.enter_inactive(id, operation)
+        self.enter_inactive(id, call.operation())
     }
 
     /// Finds what serves an object that is not in the active object map.

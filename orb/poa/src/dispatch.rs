@@ -69,7 +69,7 @@ impl Root {
                 }
                 _ => _held = None,
             }
-            match adapter.enter(id, call.operation())? {
+            match adapter.enter(id, &call)? {
                 Entrance::Serve(in_use) => {
                     let in_use = frame.in_use.replace(Some(in_use));
                     debug_assert!(in_use.is_none(), "the frame was left");

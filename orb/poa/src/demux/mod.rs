@@ -6,11 +6,13 @@
 
 mod linear;
 mod perfect;
+mod placed;
 
 use std::fmt;
 
 use indexmap::IndexMap;
 
+pub use self::placed::Placed;
 use self::{linear::Linear, perfect::PerfectHash};
 use crate::ObjectDemux;
 

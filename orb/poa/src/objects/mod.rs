@@ -8,7 +8,7 @@ mod servants;
 
 use std::fmt;
 
-use spandrel_orb::{ObjectRef, Servant};
+use spandrel_orb::{ObjectRef, Servant, ServerCall};
 use spandrel_sync::{
     Arc, RwLock, Weak,
     atomic::{AtomicBool, Ordering},
@@ -146,12 +146,17 @@ impl Objects {
     /// What stands behind an id, in use from now on; `is_open` is asked under the lock, so that whoever has closed and then
     /// [passed the barrier](Self::barrier) finds all that is in use.
     #[inline]
-    pub(crate) fn enter(&self, id: &[u8], is_open: impl FnOnce() -> bool) -> Found {
+    pub(crate) fn enter(&self, id: &[u8], call: &ServerCall<'_>, is_open: impl FnOnce() -> bool) -> Found {
         let map = self.map.read();
         if !is_open() {
             return Found::Shut;
         }
-        match self.entry(&map, id) {
+        let entry = match self.placed(&map, id) {
+            Some(entry) => Some(entry),
+            None if map.others.is_empty() => None,
+            None => predicted(&*map.others, id, call),
+        };
+        match entry {
             Some(Entry::Active(active)) => Found::Active(Arc::clone(active)),
             Some(Entry::Busy(busy)) => Found::Busy(Arc::clone(&busy.over)),
             None => Found::Nothing,
@@ -171,15 +176,18 @@ impl Objects {
         drop(self.map.write());
     }
 
-    #[inline]
     fn entry<'m>(&self, map: &'m Map, id: &[u8]) -> Option<&'m Entry> {
-        if self.is_active_demux
-            && let Some(Made::Here(place)) = self.form.map(|form| form.decode(id))
-            && let Some(entry) = map.slots.get(place)
-        {
-            return Some(entry);
+        self.placed(map, id).or_else(|| map.others.find(id))
+    }
+
+    /// The object that is where its id says, if it says that.
+    #[inline]
+    fn placed<'m>(&self, map: &'m Map, id: &[u8]) -> Option<&'m Entry> {
+        let form = self.form.filter(|_| self.is_active_demux)?;
+        match form.decode(id) {
+            Made::Here(place) => map.slots.get(place),
+            Made::Earlier | Made::No => None,
         }
-        if map.others.is_empty() { None } else { map.others.find(id) }
     }
 
     fn entry_mut<'m>(&self, map: &'m mut Map, id: &[u8]) -> Option<&'m mut Entry> {
@@ -465,6 +473,16 @@ impl Map {
         self.numbered += 1;
         Place::numbered(self.numbered)
     }
+}
+
+/// What stands behind an id, looked for first where the object of the last request from the same place was.
+fn predicted<'m>(objects: &'m dyn ObjectTable<Entry>, id: &[u8], call: &ServerCall<'_>) -> Option<&'m Entry> {
+    let predicted = call.predicted_target().and_then(|place| usize::try_from(place).ok()).unwrap_or(usize::MAX);
+    let (place, entry) = objects.find_near(id, predicted)?;
+    if place != predicted {
+        call.note_target(place as u64);
+    }
+    Some(entry)
 }
 
 impl Active {
