@@ -9,6 +9,7 @@ use spandrel::{
     ObjectRef, Orb, OrbBuilder, SystemException,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, RaisedException, ReplyStatus,
+        ServerRequestInfo, ServerRequestInterceptor,
     },
 };
 
@@ -121,6 +122,36 @@ impl ClientRequestInterceptor for Recorder {
     fn receive_other(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         self.pass("receive_other", &noted(info.reply_status()?))
     }
+}
+
+impl ServerRequestInterceptor for Recorder {
+    fn receive_request_service_contexts(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        self.pass("receive_request_service_contexts", "")
+    }
+
+    fn receive_request(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        self.pass("receive_request", "")
+    }
+
+    fn send_reply(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
+        self.raise("send_reply", "")
+    }
+
+    fn send_exception(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        self.pass("send_exception", &noted_exception(info.sending_exception()?))
+    }
+
+    fn send_other(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        self.pass("send_other", &noted(info.reply_status()?))
+    }
+}
+
+/// What makes an ORB whose server interceptors are three of a log: `A`, `B` and `C`.
+pub fn server_recording(mut builder: OrbBuilder, log: &Log) -> OrbBuilder {
+    for name in ["A", "B", "C"] {
+        builder = builder.server_request_interceptor(Recorder { name, log: log.clone() }).unwrap();
+    }
+    builder
 }
 
 /// An ORB whose client interceptors are three of a log: `A`, `B` and `C`.

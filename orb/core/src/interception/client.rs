@@ -357,10 +357,12 @@ impl<'r> ClientRequestInfo<'r> {
 }
 
 pub(super) fn find_context(contexts: &[ServiceContext], id: u32) -> Result<ServiceContext, SystemException> {
-    contexts.iter().find(|context| context.id == id).cloned().ok_or_else(|| {
-        SystemException::bad_param(minor::UNKNOWN_SERVICE_CONTEXT, CompletionStatus::No)
-            .with_detail(|| format!("there is no service context {id:#x}"))
-    })
+    contexts.iter().find(|context| context.id == id).cloned().ok_or_else(|| no_context(id))
+}
+
+pub(super) fn no_context(id: u32) -> SystemException {
+    SystemException::bad_param(minor::UNKNOWN_SERVICE_CONTEXT, CompletionStatus::No)
+        .with_detail(|| format!("there is no service context {id:#x}"))
 }
 
 pub(super) fn add_context(

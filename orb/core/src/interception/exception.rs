@@ -19,6 +19,8 @@ enum Raised {
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Received(Message),
+    #[cfg(feature = "server")]
+    Sent(Vec<u8>),
 }
 
 impl RaisedException {
@@ -109,6 +111,8 @@ impl Raised {
             Self::User { source, body, wire, orb, .. } => {
                 let input = match source {
                     Source::Received(message) => message.decoder(orb.settings().wire.limits),
+                    #[cfg(feature = "server")]
+                    Source::Sent(octets) => Decoder::new(octets, *wire),
                 };
                 Ok(input.with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set).at(*body))
             }

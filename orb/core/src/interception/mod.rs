@@ -17,6 +17,8 @@ mod current;
 mod exception;
 mod flow;
 mod registry;
+#[cfg(feature = "server")]
+mod server;
 mod status;
 
 pub use spandrel_giop::ServiceContext;
@@ -27,9 +29,15 @@ pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub(crate) use current::Slots;
 pub use current::{InvalidSlot, PiCurrent, SlotId};
 pub use exception::RaisedException;
+#[cfg(feature = "server")]
+pub(crate) use exception::Source;
 pub(crate) use flow::Ending;
 pub use registry::DuplicateName;
 pub(crate) use registry::{Interception, Registered};
+#[cfg(feature = "server")]
+pub(crate) use server::{LentSlots, Seen, ServerFlow};
+#[cfg(feature = "server")]
+pub use server::{ServerRequestInfo, ServerRequestInterceptor};
 pub use status::ReplyStatus;
 pub(crate) use status::sync_scope;
 

@@ -7,6 +7,8 @@ use spandrel_sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+#[cfg(feature = "server")]
+use super::ServerRequestInterceptor;
 use super::{
     ClientRequestInterceptor, Interceptor, Slots,
     current::{self, Token},
@@ -22,6 +24,10 @@ pub struct DuplicateName(pub String);
 #[derive(Clone, Default)]
 pub(crate) struct Registered {
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
+    #[cfg(feature = "server")]
+    pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
+    pub(super) orb_id: String,
+    pub(super) server_id: String,
     /// How many slots were allocated.
     pub(super) slots: u32,
 }
@@ -37,9 +43,22 @@ impl Registered {
         Ok(())
     }
 
+    /// Adds an interceptor that requests to servants pass.
+    ///
+    /// # Errors
+    /// Its name is taken.
+    #[cfg(feature = "server")]
+    pub(super) fn add_server(&mut self, interceptor: Arc<dyn ServerRequestInterceptor>) -> Result<(), DuplicateName> {
+        check_name(self.server.iter().map(|other| other.name()), interceptor.name())?;
+        self.server.push(interceptor);
+        Ok(())
+    }
+
     /// All interceptors, of whatever kind.
     fn for_each(&self, mut then: impl FnMut(&dyn Interceptor)) {
         self.client.iter().for_each(|interceptor| then(&**interceptor));
+        #[cfg(feature = "server")]
+        self.server.iter().for_each(|interceptor| then(&**interceptor));
     }
 }
 
@@ -75,6 +94,36 @@ impl Interception {
     #[inline]
     pub(crate) fn client(&self) -> &[Arc<dyn ClientRequestInterceptor>] {
         self.registered.get().map_or(&[], |registered| &registered.client)
+    }
+
+    /// Those that requests to this ORB's servants pass.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn server(&self) -> &[Arc<dyn ServerRequestInterceptor>] {
+        self.registered.get().map_or(&[], |registered| &registered.server)
+    }
+
+    /// True if something is to be done when a request arrives: if only to give its thread slots of its own.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn has_server_points(&self) -> bool {
+        self.registered.get().is_some_and(|registered| !registered.server.is_empty() || registered.slots > 0)
+    }
+
+    #[cfg(feature = "server")]
+    pub(super) fn orb_id(&self) -> &str {
+        self.registered.get().map_or("", |registered| &registered.orb_id)
+    }
+
+    #[cfg(feature = "server")]
+    pub(super) fn server_id(&self) -> &str {
+        self.registered.get().map_or("", |registered| &registered.server_id)
+    }
+
+    /// A request's slots before anybody has set one.
+    #[cfg(feature = "server")]
+    pub(super) fn no_slots(&self) -> Slots {
+        Slots::new(self.slot_count())
     }
 
     /// A number that no other request has that is under way (16.3.12.1): by intent not that of GIOP, which one connection gives out.
@@ -122,6 +171,33 @@ impl OrbBuilder {
     ) -> Result<Self, DuplicateName> {
         self.interceptors.add_client(Arc::new(interceptor))?;
         Ok(self)
+    }
+
+    /// Has an interceptor called for every request to a servant, after those that were registered before (16.7.2.9).
+    ///
+    /// # Errors
+    /// Another one has its name.
+    #[cfg(feature = "server")]
+    pub fn server_request_interceptor(
+        mut self,
+        interceptor: impl ServerRequestInterceptor + 'static,
+    ) -> Result<Self, DuplicateName> {
+        self.interceptors.add_server(Arc::new(interceptor))?;
+        Ok(self)
+    }
+
+    /// The ORB's name, for those who see several (`-ORBId`).
+    #[must_use]
+    pub fn orb_id(mut self, name: impl Into<String>) -> Self {
+        self.interceptors.orb_id = name.into();
+        self
+    }
+
+    /// The name of the server that this process is, for those who see several (`-ORBServerId`).
+    #[must_use]
+    pub fn server_id(mut self, name: impl Into<String>) -> Self {
+        self.interceptors.server_id = name.into();
+        self
     }
 
     /// Allocates a slot of [`Orb::pi_current`] (16.7.2.11).

@@ -13,19 +13,24 @@ use spandrel_giop::{
 
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 
-use super::origin::Origin;
+use super::{
+    origin::Origin,
+    points::{self, Flow},
+};
 use crate::{
     Located, ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, orb::UpcallScope, scratch,
 };
 
 /// What was asked, by whom, and in which version it must be answered.
 pub(super) struct Asked<'m> {
-    origin: &'m dyn Origin,
-    message: &'m Message,
+    pub(super) origin: &'m dyn Origin,
+    pub(super) message: &'m Message,
     pub(super) header: &'m RequestHeader<'m>,
     pub(super) version: GiopVersion,
     /// What the adapter says of the object, once it has found it.
-    target: Option<&'m dyn Target>,
+    pub(super) target: Option<&'m dyn Target>,
+    /// What interceptors know of it.
+    pub(super) flow: Option<&'m Flow>,
     /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
     pub(super) is_answered: &'m AtomicBool,
 }
@@ -38,7 +43,7 @@ impl<'m> Asked<'m> {
         header: &'m RequestHeader<'m>,
         is_answered: &'m AtomicBool,
     ) -> Self {
-        Self { origin, message, header, version: message.header.version, target: None, is_answered }
+        Self { origin, message, header, version: message.header.version, target: None, flow: None, is_answered }
     }
 }
 
@@ -79,6 +84,11 @@ impl<'m> ServerCall<'m> {
         self.asked.header
     }
 
+    /// What interceptors know of it.
+    pub(super) fn flow(&self) -> Option<&'m Flow> {
+        self.asked.flow
+    }
+
     /// What the client still waits for.
     pub(super) fn response(&self) -> ResponseFlags {
         self.asked.header.response
@@ -91,6 +101,11 @@ impl<'m> ServerCall<'m> {
     #[inline]
     pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
         let Self { asked, arguments } = self;
+        if let Some(flow) = asked.flow
+            && let Some(instead) = points::receive_request(flow, asked, servant, target)
+        {
+            return instead;
+        }
         if asked.header.response == ResponseFlags::WITH_SERVER {
             return run_answered(asked, arguments, servant, target);
         }
@@ -278,6 +293,16 @@ impl<'m> ServerCall<'m> {
 /// `said`: what is wrong with what came before the arguments.
 pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
     let _scope = UpcallScope::enter();
+    if points::are_there(asked.origin.orb()) {
+        points::upcall(asked, said, arguments);
+    } else {
+        run_upcall(asked, said, arguments);
+    }
+}
+
+/// The upcall itself.
+#[inline]
+pub(super) fn run_upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let orb = asked.origin.orb();
         let key = asked.header.target.object_key().ok_or_else(no_key)?;
@@ -307,7 +332,8 @@ fn run_answered(
     servant: &dyn Servant,
     target: &dyn Target,
 ) -> Result<Replied, SystemException> {
-    answer(asked, ReplyStatus::NoException, &|_| Ok(()))?;
+    // What interceptors are told of the end comes with the end.
+    answer(&Asked { flow: None, ..*asked }, ReplyStatus::NoException, &|_| Ok(()))?;
     // From here on it is a one-way like others.
     let header = RequestHeader { response: ResponseFlags::NONE, ..asked.header.clone() };
     let asked = Asked { header: &header, target: Some(target), ..*asked };
@@ -344,6 +370,9 @@ pub(super) fn answer<'a>(
     status: ReplyStatus,
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
+    if let Some(flow) = asked.flow {
+        return points::answer(flow, asked, status, encode);
+    }
     if !asked.header.response.is_expected() {
         return Ok(());
     }
@@ -363,6 +392,7 @@ pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
     let is_answered = asked.is_answered.load(Ordering::Relaxed);
     if is_answered && asked.header.response == ResponseFlags::WITH_SERVER {
         tracing::debug!(%exception, "a one-way failed after the server had answered");
+        points::give_up(asked.flow, asked, exception);
         return;
     }
     if is_answered {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use spandrel_cdr::Decoder;
-use spandrel_giop::{CompletionStatus, Message, RequestHeader, ResponseFlags, SystemException};
+use spandrel_giop::{CompletionStatus, Message, RequestHeader, ResponseFlags, SystemException, minor};
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},
@@ -24,6 +24,7 @@ use super::{
     ServerConnection,
     call::{Asked, ServerCall, answer_exception, panicked},
     origin::Origin,
+    points::{self, Flow},
 };
 use crate::{Replied, Spawn, Target, orb::UpcallScope};
 
@@ -101,6 +102,8 @@ pub struct DeferredCall {
     key: u64,
     cancellation: Arc<Cancellation>,
     is_over: AtomicBool,
+    /// What interceptors know of it.
+    flow: Option<Flow>,
     /// Keeps the object in use.
     _detained: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -117,9 +120,9 @@ impl ServerCall<'_> {
         self.note_deferred();
         let detained = self.target().map(Target::detain);
         let (message, body, response) = (self.message().clone(), self.body(), self.response());
-        let is_over = AtomicBool::new(false);
+        let (is_over, flow) = (AtomicBool::new(false), self.flow().cloned());
         Ok((
-            DeferredCall { origin, message, body, response, key, cancellation, is_over, _detained: detained },
+            DeferredCall { origin, message, body, response, key, cancellation, is_over, flow, _detained: detained },
             Replied(()),
         ))
     }
@@ -194,10 +197,12 @@ impl DeferredCall {
         let mut arguments = self.origin.decoder(&self.message);
         let header = RequestHeader { response: self.response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
-        let asked = Asked::new(&*self.origin, &self.message, &header, &is_answered);
+        let asked =
+            Asked { flow: self.flow.as_ref(), ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
+        let _slots = points::lend_slots(self.flow.as_ref());
         let attempt = Attempt { is_over: &self.is_over, asked: &asked };
         let replied = how(ServerCall::new(&asked, arguments))?;
         std::mem::forget(attempt);
@@ -212,12 +217,15 @@ impl DeferredCall {
     }
 
     fn fail(&self, exception: &SystemException) {
+        self.with_asked(|asked| answer_exception(asked, exception));
+    }
+
+    fn with_asked(&self, then: impl FnOnce(&Asked<'_>)) {
         let mut arguments = self.origin.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let header = RequestHeader { response: self.response, ..header };
         let is_answered = AtomicBool::new(false);
-        let asked = Asked::new(&*self.origin, &self.message, &header, &is_answered);
-        answer_exception(&asked, exception);
+        then(&Asked { flow: self.flow.as_ref(), ..Asked::new(&*self.origin, &self.message, &header, &is_answered) });
     }
 
     fn operation(&self) -> String {
@@ -242,7 +250,11 @@ impl Drop for Attempt<'_> {
 
 impl Drop for DeferredCall {
     fn drop(&mut self) {
-        if !self.is_over.load(Ordering::SeqCst) && !self.is_cancelled() {
+        let is_over = self.is_over.load(Ordering::SeqCst);
+        if !is_over && self.is_cancelled() && self.flow.is_some() {
+            let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
+            self.with_asked(|asked| points::give_up(self.flow.as_ref(), asked, &cancelled));
+        } else if !is_over && !self.is_cancelled() {
             let exception = if std::thread::panicking() {
                 panicked(&self.operation(), &"a task of it")
             } else {

@@ -16,6 +16,11 @@ mod lookup;
 mod models;
 mod nesting;
 mod origin;
+#[cfg(feature = "interceptors")]
+mod points;
+#[cfg(not(feature = "interceptors"))]
+#[path = "no_points.rs"]
+mod points;
 mod pool;
 mod prediction;
 mod threads;

@@ -1,0 +1,148 @@
+//! Upcalls among server interceptors (CORBA 3.3 Part 1, 16.3.10): what is done besides when there are any.
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Wire};
+use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
+use spandrel_sync::{Arc, atomic::Ordering};
+
+use super::call::{Asked, ServerCall, answer_exception, run_upcall};
+use crate::{
+    Orb, Replied, Servant, Target,
+    interception::{Ending, Interruption, LentSlots, RaisedException, Seen, ServerFlow, Source},
+};
+
+/// What a request has with it for its interceptors.
+pub(super) type Flow = Arc<ServerFlow>;
+
+/// True if a request to this ORB is seen by interceptors.
+#[inline]
+pub(super) fn are_there(orb: &Orb) -> bool {
+    orb.interception().has_server_points()
+}
+
+/// Runs an upcall, from the starting points on.
+#[cold]
+pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
+    let flow = ServerFlow::new(asked.origin.orb());
+    let asked = Asked { flow: Some(&flow), ..*asked };
+    match flow.receive_request_service_contexts(&seen(&asked)) {
+        Ok(()) => {
+            let _slots = flow.lend_slots();
+            run_upcall(&asked, said, arguments);
+        }
+        Err(Interruption::System(exception)) => answer_exception(&asked, &exception),
+        Err(Interruption::ForwardRequest(target)) => {
+            if let Err(exception) = ServerCall::new(&asked, arguments).forward(&target) {
+                answer_exception(&asked, &exception);
+            }
+        }
+    }
+}
+
+/// The servant has been found: the intermediate points. What is done instead of calling it, if something is.
+#[cold]
+pub(super) fn receive_request(
+    flow: &Flow,
+    asked: &Asked<'_>,
+    servant: &dyn Servant,
+    target: &dyn Target,
+) -> Option<Result<Replied, SystemException>> {
+    match flow.receive_request(&Seen { header: asked.header, target: Some(target) }, servant) {
+        Ok(()) => None,
+        Err(Interruption::System(exception)) => Some(Err(exception)),
+        Err(Interruption::ForwardRequest(other)) => {
+            Some(ServerCall::new(asked, Decoder::new(&[], Wire::default())).forward(&other))
+        }
+    }
+}
+
+/// The time in which this thread has the slots of a request, if there are interceptors.
+pub(super) fn lend_slots(flow: Option<&Flow>) -> Option<LentSlots<'_>> {
+    flow.map(|flow| flow.lend_slots())
+}
+
+/// Answers, past the ending points. They come once it is certain that the answer can be written.
+#[cold]
+pub(super) fn answer<'a>(
+    flow: &Flow,
+    asked: &Asked<'_>,
+    status: ReplyStatus,
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    let mut out = Encoder::new(asked.origin.wire(asked.version));
+    let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
+    let start = out.position();
+    encode(&mut out).and_then(|()| body.end(&mut out))?;
+    let ending = ending(asked, status, &out, start);
+    let (ended, contexts) = flow.end(&seen(asked), ending);
+    if !asked.header.response.is_expected() {
+        return Ok(());
+    }
+    match ended {
+        Ok(()) if !contexts.is_empty() => write(asked, status, &contexts, encode),
+        Err(Ending::Other(_, Some(target))) => {
+            write(asked, ReplyStatus::LocationForward, &contexts, &|out| target.ior().encode(out))
+        }
+        Err(Ending::Exception(exception)) => {
+            let exception = exception.into_system();
+            write(asked, ReplyStatus::SystemException, &contexts, &|out| exception.encode(out))
+        }
+        // As it was; interceptors make no other endings.
+        Ok(()) | Err(Ending::Reply | Ending::Other(_, None)) => {
+            send(asked, &out);
+            Ok(())
+        }
+    }
+}
+
+fn write<'a>(
+    asked: &Asked<'_>,
+    status: ReplyStatus,
+    contexts: &[ServiceContext],
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    let mut out = Encoder::new(asked.origin.wire(asked.version));
+    let body = begin_reply(&mut out, asked.header.request_id, status, contexts);
+    encode(&mut out).and_then(|()| body.end(&mut out))?;
+    send(asked, &out);
+    Ok(())
+}
+
+/// Nobody will be answered: the ending points are told why.
+pub(super) fn give_up(flow: Option<&Flow>, asked: &Asked<'_>, exception: &SystemException) {
+    if let Some(flow) = flow {
+        let _ = flow.end(&seen(asked), Ending::system(exception.clone()));
+    }
+}
+
+fn seen<'r>(asked: &Asked<'r>) -> Seen<'r> {
+    Seen { header: asked.header, target: asked.target }
+}
+
+fn send(asked: &Asked<'_>, answer: &Encoder<'_>) {
+    asked.is_answered.store(true, Ordering::Relaxed);
+    asked.origin.send(answer);
+}
+
+/// What an answer that was written says: its body begins at `start`.
+fn ending(asked: &Asked<'_>, status: ReplyStatus, answer: &Encoder<'_>, start: usize) -> Ending {
+    let (orb, wire) = (asked.origin.orb(), answer.wire());
+    let unreadable = |error: CdrError| Ending::system(error.into());
+    match status {
+        ReplyStatus::NoException => Ending::Reply,
+        ReplyStatus::UserException => {
+            let source = Source::Sent(answer.to_vec());
+            Ending::Exception(RaisedException::user_exception(source, start, wire, orb))
+        }
+        ReplyStatus::SystemException => {
+            let octets = answer.to_vec();
+            let mut input = Decoder::new(&octets, wire).at(start);
+            let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
+            read.map_or_else(unreadable, Ending::system)
+        }
+        _ => {
+            let octets = answer.to_vec();
+            let read = Decode::decode(&mut Decoder::new(&octets, wire).at(start));
+            read.map_or_else(unreadable, |ior| Ending::forward(orb.reference(ior)))
+        }
+    }
+}
