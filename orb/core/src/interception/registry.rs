@@ -26,8 +26,6 @@ pub(crate) struct Registered {
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     #[cfg(feature = "server")]
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
-    pub(super) orb_id: String,
-    pub(super) server_id: String,
     /// How many slots were allocated.
     pub(super) slots: u32,
 }
@@ -110,16 +108,6 @@ impl Interception {
         self.registered.get().is_some_and(|registered| !registered.server.is_empty() || registered.slots > 0)
     }
 
-    #[cfg(feature = "server")]
-    pub(super) fn orb_id(&self) -> &str {
-        self.registered.get().map_or("", |registered| &registered.orb_id)
-    }
-
-    #[cfg(feature = "server")]
-    pub(super) fn server_id(&self) -> &str {
-        self.registered.get().map_or("", |registered| &registered.server_id)
-    }
-
     /// A request's slots before anybody has set one.
     #[cfg(feature = "server")]
     pub(super) fn no_slots(&self) -> Slots {
@@ -184,20 +172,6 @@ impl OrbBuilder {
     ) -> Result<Self, DuplicateName> {
         self.interceptors.add_server(Arc::new(interceptor))?;
         Ok(self)
-    }
-
-    /// The ORB's name, for those who see several (`-ORBId`).
-    #[must_use]
-    pub fn orb_id(mut self, name: impl Into<String>) -> Self {
-        self.interceptors.orb_id = name.into();
-        self
-    }
-
-    /// The name of the server that this process is, for those who see several (`-ORBServerId`).
-    #[must_use]
-    pub fn server_id(mut self, name: impl Into<String>) -> Self {
-        self.interceptors.server_id = name.into();
-        self
     }
 
     /// Allocates a slot of [`Orb::pi_current`] (16.7.2.11).

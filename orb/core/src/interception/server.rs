@@ -284,7 +284,7 @@ impl ServerRequestInfo<'_> {
     /// BAD_INV_ORDER before the adapter is asked.
     pub fn server_id(&self) -> Result<&str, SystemException> {
         self.not_before_adapter()?;
-        Ok(self.orb.interception().server_id())
+        Ok(self.orb.server_id())
     }
 
     /// The ORB's name (`-ORBId`); empty unless it was given one.
@@ -293,7 +293,7 @@ impl ServerRequestInfo<'_> {
     /// BAD_INV_ORDER before the adapter is asked.
     pub fn orb_id(&self) -> Result<&str, SystemException> {
         self.not_before_adapter()?;
-        Ok(self.orb.interception().orb_id())
+        Ok(self.orb.orb_id())
     }
 
     /// The repository id of the servant's most derived interface.
