@@ -293,7 +293,7 @@ impl ServerRequestInfo<'_> {
     /// BAD_INV_ORDER before the adapter is asked.
     pub fn orb_id(&self) -> Result<&str, SystemException> {
         self.not_before_adapter()?;
-        Ok(self.orb.orb_id())
+        Ok(self.orb.id())
     }
 
     /// The repository id of the servant's most derived interface.
