@@ -5,7 +5,8 @@
 use std::hint::black_box;
 use std::io::{self, BufRead, Write};
 
-use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel::dynamic::{Request, RequestError};
+use spandrel::{CompletionStatus, Interface, ObjectRef, Orb, Poa, SystemException};
 
 use super::job::{Job, Style};
 use crate::LabError;
@@ -47,10 +48,6 @@ pub fn call(reference: &str) -> Result<(), LabError> {
     say(&format!("ready {}", targets.len()))?;
     for line in io::stdin().lock().lines() {
         let job: Job = line.map_err(LabError::io("listen to the parent"))?.parse()?;
-        if job.style != Style::Static {
-            say("{\"absent\":\"not built yet\"}")?;
-            continue;
-        }
         let times = carry_out(&job, &targets).map_err(LabError::call("call"))?;
         let printed = serde_json::to_string(&Printed::of(&times)).expect("numbers have a text form");
         say(&printed)?;
@@ -83,15 +80,45 @@ fn carry_out(job: &Job, targets: &[Latency]) -> Result<CallTimes, SystemExceptio
     let structs: Vec<latency::BinStruct> = (0..PING_STRUCTS).map(bin_struct).collect();
     let mut next = job.algorithm.targets(targets.len() as u32);
     let mut next = || &targets[next()];
-    let times = match (job.call, job.case) {
-        (CallKind::TwoWay, PingCase::Void) => timed(job, || next().ping()),
-        (CallKind::OneWay, PingCase::Void) => timed(job, || next().ping_1way()),
-        (CallKind::TwoWay, PingCase::Structs) => timed(job, || next().send_struct_seq(&structs)),
-        (CallKind::OneWay, PingCase::Structs) => timed(job, || next().send_struct_seq_1way(&structs)),
+    let times = match (job.style, job.call, job.case) {
+        (Style::Dynamic, ..) => timed(job, || invoke(&mut dynamic(job, next(), &structs)?, job.call)),
+        (Style::DynamicReused, ..) => {
+            let mut request = dynamic(job, next(), &structs)?;
+            timed(job, || invoke(request.set_target(next().as_object()), job.call))
+        }
+        (_, CallKind::TwoWay, PingCase::Void) => timed(job, || next().ping()),
+        (_, CallKind::OneWay, PingCase::Void) => timed(job, || next().ping_1way()),
+        (_, CallKind::TwoWay, PingCase::Structs) => timed(job, || next().send_struct_seq(&structs)),
+        (_, CallKind::OneWay, PingCase::Structs) => timed(job, || next().send_struct_seq_1way(&structs)),
     }?;
     // What is still on its way is not the next job's burden.
     targets[0].ping()?;
     Ok(times)
+}
+
+/// The job's call as a dynamic invocation.
+fn dynamic(job: &Job, target: &Latency, structs: &Vec<latency::BinStruct>) -> Result<Request, SystemException> {
+    let operation = match (job.call, job.case) {
+        (CallKind::TwoWay, PingCase::Void) => "ping",
+        (CallKind::OneWay, PingCase::Void) => "ping_1way",
+        (CallKind::TwoWay, PingCase::Structs) => "sendStructSeq",
+        (CallKind::OneWay, PingCase::Structs) => "sendStructSeq_1way",
+    };
+    let mut request = Request::new(target.as_object(), operation);
+    if job.case == PingCase::Structs {
+        request.add_in_arg(structs)?;
+    }
+    Ok(request)
+}
+
+fn invoke(request: &mut Request, call: CallKind) -> Result<(), SystemException> {
+    match call {
+        CallKind::OneWay => request.send_oneway(),
+        CallKind::TwoWay => request.invoke().map_err(|error| match error {
+            RequestError::System(exception) => exception,
+            _ => SystemException::unknown(0, CompletionStatus::Yes).with_detail("it raises nothing"),
+        }),
+    }
 }
 
 fn timed(job: &Job, mut call: impl FnMut() -> Result<(), SystemException>) -> Result<CallTimes, SystemException> {

@@ -63,19 +63,37 @@ fn times(results: &Results, rows: &[&Row]) -> comfy_table::Table {
     let mut table = table::with_header(header.chain(["to static".to_owned()]).collect());
     for contender in &results.settings.contenders {
         for style in &results.settings.styles {
-            let own: Vec<&&Row> =
-                rows.iter().filter(|row| row.contender == *contender && row.style == *style).collect();
-            let cells = own.iter().map(|row| match (&row.median_us, &row.absent) {
-                (Some(us), _) => format!("{:.2}{}", us.median, ratio(row.to_fewest)),
-                (None, Some(why)) => format!("absent: {why}"),
-                (None, None) => "-".to_owned(),
-            });
-            let to_static = Summary::of(own.iter().filter_map(|row| row.to_static).map(|ratio| ratio.median));
-            let to_static = to_static.map_or(String::new(), |ratio| format!("{:.2}", ratio.median));
-            table.add_row([format!("{contender} {style}")].into_iter().chain(cells).chain([to_static]));
+            let own: Vec<&Row> =
+                rows.iter().filter(|row| row.contender == *contender && row.style == *style).copied().collect();
+            let name = format!("{contender} {style}");
+            match absent(&own) {
+                Some(why) => table.add_row([name, format!("absent: {why}")]),
+                None => {
+                    table.add_row([name].into_iter().chain(own.iter().map(|row| cell(row))).chain([to_static(&own)]))
+                }
+            };
         }
     }
     table
+}
+
+/// Why there are no figures in the whole line, if that is the same in each column.
+fn absent<'r>(line: &[&'r Row]) -> Option<&'r str> {
+    let why = line.first()?.absent.as_deref()?;
+    line.iter().all(|row| row.absent.as_deref() == Some(why)).then_some(why)
+}
+
+fn cell(row: &Row) -> String {
+    match (&row.median_us, &row.absent) {
+        (Some(us), _) => format!("{:.2}{}", us.median, ratio(row.to_fewest)),
+        (None, Some(why)) => format!("absent: {why}"),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+fn to_static(line: &[&Row]) -> String {
+    let ratios = Summary::of(line.iter().filter_map(|row| row.to_static).map(|ratio| ratio.median));
+    ratios.map_or(String::new(), |ratio| format!("{:.2}", ratio.median))
 }
 
 fn ratio(to_fewest: Option<Summary>) -> String {
