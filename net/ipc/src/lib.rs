@@ -25,6 +25,7 @@ mod exact;
 mod family;
 mod inherent;
 mod pollable;
+mod process_mark;
 mod socket;
 #[allow(unsafe_code, reason = "system calls that no safe library offers")]
 mod sys;
@@ -44,6 +45,7 @@ pub mod unix;
 pub use error::{TransferError, is_timeout};
 pub use family::{Accept, Connecting, Family};
 pub use pollable::{Handle, Interest, Pollable, Prepared, wait_ready};
+pub use process_mark::ProcessMark;
 pub use std::io::{IoSlice, IoSliceMut};
 pub use std::net::Shutdown;
 pub use transfer::{Receive, Transfer, Transmit};

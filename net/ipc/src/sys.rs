@@ -2,6 +2,8 @@
 //!
 //! Each function here is safe to call with any arguments; what that rests on stands beside each `unsafe` block.
 
+#[cfg(unix)]
+pub(crate) mod copies;
 pub(crate) mod dgram;
 #[cfg(windows)]
 pub(crate) mod named_pipe;

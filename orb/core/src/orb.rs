@@ -7,9 +7,10 @@ use std::{cell::Cell, io, sync::OnceLock};
 #[cfg(feature = "values")]
 use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, SystemException, ids, minor};
 #[cfg(feature = "server")]
-use spandrel_giop::{IiopProfile, code_sets_component, component::Component, ids};
+use spandrel_giop::{IiopProfile, code_sets_component, component::Component};
+use spandrel_ipc::ProcessMark;
 #[cfg(feature = "policies")]
 use spandrel_sync::Weak;
 use spandrel_sync::{
@@ -49,6 +50,10 @@ use crate::{
 ///
 /// A program that only calls needs nothing more. One that serves installs an adapter (`Poa::root`), activates servants
 /// and calls [`Orb::run`]. There is no global ORB: several may live in one process.
+///
+/// An ORB belongs to the process that it was made in. In a copy of that (`fork`) all that would need its threads or its connections
+/// raises BAD_INV_ORDER, and dropping it does nothing; a new ORB may be made there. A copy that is made inside of an upcall and
+/// returns from it is aborted, since only the original can answer.
 #[derive(Clone)]
 pub struct Orb(Arc<Core>);
 
@@ -68,6 +73,8 @@ impl OrbIdentity {
 }
 
 struct Core {
+    /// Where its threads are and its connections belong.
+    process: ProcessMark,
     settings: Settings,
     peers: PeerTable,
     /// What its policies say, for calls.
@@ -140,6 +147,7 @@ impl Orb {
             quality: OrbQuality::limited_to(settings.request_timeout),
             #[cfg(feature = "policies")]
             policies,
+            process: ProcessMark::here(),
             settings,
             peers: PeerTable::new(client),
             #[cfg(feature = "asynchronous")]
@@ -258,10 +266,23 @@ impl Orb {
 
     /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.
     pub(crate) fn check_running(&self) -> Result<(), SystemException> {
+        self.check_process()?;
         if self.0.closing.load(Ordering::Relaxed) && !is_in_upcall() {
             return Err(has_shut_down());
         }
         Ok(())
+    }
+
+    /// BAD_INV_ORDER in a copy of the process that the ORB was made in.
+    #[inline]
+    pub(crate) fn check_process(&self) -> Result<(), SystemException> {
+        if self.is_copied() { Err(is_a_copy()) } else { Ok(()) }
+    }
+
+    /// True in a copy of the process that the ORB was made in: what its connections carry is the original's business.
+    #[inline]
+    pub(crate) fn is_copied(&self) -> bool {
+        !self.0.process.is_here()
     }
 
     /// Installs what answers requests; the one that is there already, if there is one.
@@ -326,7 +347,12 @@ impl Orb {
     /// Blocks until the ORB has been shut down. Requests are served by other threads, but those that are to be run in the main thread
     /// are run here: the first thread that calls this or [`perform_work`](Self::perform_work) is the main thread
     /// (CORBA 3.3 Part 1, 8.2.3).
+    ///
+    /// In a copy of the process it returns at once.
     pub fn run(&self) {
+        if self.is_copied() {
+            return;
+        }
         #[cfg(feature = "server")]
         self.0.main.run();
         #[cfg(not(feature = "server"))]
@@ -339,6 +365,7 @@ impl Orb {
     /// BAD_INV_ORDER once the ORB has been shut down.
     #[cfg(feature = "server")]
     pub fn perform_work(&self) -> Result<(), SystemException> {
+        self.check_process()?;
         self.0.main.perform_work().then_some(()).ok_or_else(has_shut_down)
     }
 
@@ -348,6 +375,7 @@ impl Orb {
     /// BAD_INV_ORDER once the ORB has been shut down.
     #[cfg(feature = "server")]
     pub fn work_pending(&self) -> Result<bool, SystemException> {
+        self.check_process()?;
         self.0.main.work_pending().ok_or_else(has_shut_down)
     }
 
@@ -368,8 +396,9 @@ impl Orb {
     /// With `wait` it returns when all that is done, otherwise at once. Calling it again is harmless.
     ///
     /// # Errors
-    /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself.
+    /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself; or in a copy of the process.
     pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
+        self.check_process()?;
         if wait && is_in_upcall() {
             return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
                 .with_detail("an upcall cannot wait for all upcalls to end"));
@@ -427,6 +456,22 @@ impl Drop for Closed<'_> {
     fn drop(&mut self) {
         self.0.main.close();
     }
+}
+
+/// In a copy of its process nothing of an ORB is let go: the original's connections would be closed with it, its threads waited for.
+impl Drop for Orb {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_copied() {
+            std::mem::forget(Arc::clone(&self.0));
+        }
+    }
+}
+
+#[cold]
+pub(crate) fn is_a_copy() -> SystemException {
+    SystemException::bad_inv_order(ids::BAD_INV_ORDER_COPIED, CompletionStatus::No)
+        .with_detail("this process is a copy of the one that the ORB was made in; it needs an ORB of its own")
 }
 
 fn has_shut_down() -> SystemException {

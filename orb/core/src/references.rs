@@ -52,6 +52,7 @@ impl Orb {
     /// BAD_PARAM saying what is wrong with the text, that it denotes no object, or why the naming service does not find it; any
     /// system exception of asking that.
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
+        self.check_process()?;
         self.find(
             parse_url(text)?,
             #[cfg(feature = "urls")]
@@ -88,6 +89,7 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM for a name that is not configured, or whose URL cannot be read; as [`Orb::string_to_object`].
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        self.check_process()?;
         self.find_initial(name, 0)
     }
 

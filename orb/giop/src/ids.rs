@@ -37,6 +37,7 @@ own_minor_codes! {
     TRANSIENT_FORWARD_LOOP = 20, "the object was forwarded too many times in a row";
     BAD_PARAM_NARROW = 21, "the object does not support the interface that it was narrowed to";
     BAD_PARAM_DISCRIMINATOR = 22, "the discriminator of a union does not select the branch that it has";
+    BAD_INV_ORDER_COPIED = 23, "the ORB belongs to the process that this one is a copy of";
     TRANSIENT_NESTING = 30, "requests are nested too deep in a thread that serves others while it waits";
 }
 

@@ -20,6 +20,7 @@ use crate::{
     client::{Awaiting, CallFailure, Ending, Kind, Lease, Leasing, Limited, Peer, Reply, ReplyKind, Ticket},
     destination::Destination,
     invocation::{Attempts, Tour, Verdict, joined, mistaken, not_sent_in_time},
+    orb::is_a_copy,
     policies::Terms,
     reader::Deadline,
     scratch,
@@ -126,6 +127,9 @@ impl Call {
 
     /// Its outcome, once.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
+        if self.object.orb().is_copied() {
+            return Poll::Ready(Err(is_a_copy().with_completed(CompletionStatus::Maybe)));
+        }
         if !self.has_ended(waker) {
             return Poll::Pending;
         }
@@ -135,6 +139,9 @@ impl Call {
 
     /// True if there is an outcome now; if not, `waker` will be woken when there is.
     pub(super) fn has_ended(&self, waker: &Waker) -> bool {
+        if self.object.orb().is_copied() {
+            return true;
+        }
         let state = self.state.lock();
         if state.outcome.is_some() {
             return true;
@@ -155,6 +162,10 @@ impl Call {
 
     /// Nobody is interested any more.
     pub(super) fn abandon(self: &Arc<Self>) {
+        if self.object.orb().is_copied() {
+            // The original waits for it.
+            return std::mem::forget(Arc::clone(self));
+        }
         let Some((_, mut progress)) = self.cut_short(false) else { return };
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
         let _ = self.fail_leg(&mut progress, cancelled);

@@ -257,6 +257,7 @@ impl ServerConnection {
         self.orb.watcher().note_upcall();
         let _inside = if turn & SEATED != 0 { nesting::enter(self, turn) } else { None };
         let answered = catch_unwind(AssertUnwindSafe(answer));
+        self.stay_original();
         let served = self.end_upcall(turn);
         match answered {
             Ok(()) => served,
@@ -266,6 +267,15 @@ impl ServerConnection {
                 tracing::error!(peer = %self.link.peer(), "a request could not be answered: its thread panicked");
                 served
             }
+        }
+    }
+
+    /// Ends a copy of the process that an upcall has made, and that comes back to what is the original's: it would read the original's
+    /// requests and write into its answers. Nothing is said, since saying it may take a lock that no thread holds any more.
+    #[inline]
+    pub(super) fn stay_original(&self) {
+        if self.orb.is_copied() {
+            std::process::abort();
         }
     }
 

@@ -194,6 +194,7 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
+        self.origin.orb().check_process()?;
         let mut arguments = self.origin.decoder(&self.message);
         let header = RequestHeader { response: self.response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
@@ -221,6 +222,9 @@ impl DeferredCall {
     }
 
     fn with_asked(&self, then: impl FnOnce(&Asked<'_>)) {
+        if self.origin.orb().is_copied() {
+            return;
+        }
         let mut arguments = self.origin.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let header = RequestHeader { response: self.response, ..header };
@@ -250,6 +254,10 @@ impl Drop for Attempt<'_> {
 
 impl Drop for DeferredCall {
     fn drop(&mut self) {
+        if self.origin.orb().is_copied() {
+            // The original answers it.
+            return;
+        }
         let is_over = self.is_over.load(Ordering::SeqCst);
         if !is_over && self.is_cancelled() && self.flow.is_some() {
             let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);

@@ -73,6 +73,7 @@ impl Origin for ServerConnection {
     }
 
     fn send(&self, answer: &Encoder<'_>) {
+        self.stay_original();
         self.link().send(answer);
     }
 
