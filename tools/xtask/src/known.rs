@@ -70,9 +70,36 @@ const KNOWN: &[Known] = &[
         reason: "JacORB has no contexts: its stubs and skeletons pass over them, `get_default_context` raises NO_IMPLEMENT",
     },
     Known {
-        cases: &["structs/wish", "structs/kinds"],
+        cases: &[
+            "structs/wish",
+            "structs/kinds",
+            "any/letter-default",
+            "dynany/letter-default",
+            "typecode/letter-default",
+            "wide/union",
+        ],
         applies: |between| between.has(Peer::JacOrb),
         reason: "what JacORB's compiler makes of a union has one discriminator for the default member, and loses any other",
+    },
+    Known {
+        cases: &["any/fixed", "dynany/fixed"],
+        applies: |between| between.has(Peer::JacOrb),
+        reason: "JacORB writes the digits that a BigDecimal happens to have, not as many as its type (CORBA 3.3 Part 2, 9.3.2.8)",
+    },
+    Known {
+        cases: &["dynany/value"],
+        applies: |between| between.has(Peer::JacOrb),
+        reason: "JacORB has no dynamic values: NO_IMPLEMENT",
+    },
+    Known {
+        cases: &["any/value-box", "dynany/value-box"],
+        applies: |between| between.has(Peer::JacOrb),
+        reason: "JacORB takes a box in an any for a value of RMI",
+    },
+    Known {
+        cases: &["dynany/parcel"],
+        applies: |between| between.has(Peer::JacOrb),
+        reason: "JacORB's dynamic struct gives out a union in it as one of its first member",
     },
 ];
 

@@ -20,6 +20,7 @@ final class Broker {
     }
 
     Broker(Options options, Properties more) throws Exception {
+        Rmi.install();
         Properties all = new Properties();
         all.put("org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB");
         all.put("org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton");

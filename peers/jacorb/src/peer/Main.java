@@ -25,6 +25,10 @@ public final class Main {
         switch (options.role) {
             case "types":
                 return options.serves ? TypesServer.run(options) : TypesClient.run(options);
+            case "valuetypes":
+                return options.serves ? ValueTypes.serve(options) : ValueTypes.call(options);
+            case "anything":
+                return options.serves ? AnyThing.serve(options) : AnyThing.call(options);
             default:
                 System.err.println("not a role: " + options.role);
                 return 2;

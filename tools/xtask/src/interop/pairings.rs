@@ -29,14 +29,15 @@ pub(super) fn types() -> Vec<Pairing> {
 
 /// Values came with GIOP 1.2.
 pub(super) fn values() -> Vec<Pairing> {
-    let order = |order| both(Side::ours("1.2", order), Side::of(Peer::OmniOrb, "1.2"), Suite::Values);
-    ORDERS.into_iter().flat_map(order).collect()
+    newest(Suite::Values)
 }
 
-/// Both directions in GIOP 1.2: what versions differ in is the same code for all engines.
+/// Both directions in GIOP 1.2: what versions differ in is the same code for all engines. JacORB, whose machine takes its time to start,
+/// is content with one order.
 pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
     let order = |order| both(Side::ours("1.2", order), Side::of(Peer::OmniOrb, "1.2"), suite);
-    ORDERS.into_iter().flat_map(order).collect()
+    let jacorb = both(Side::ours("1.2", "little"), Side::of(Peer::JacOrb, "1.2"), suite);
+    ORDERS.into_iter().flat_map(order).chain(jacorb).collect()
 }
 
 /// Anys, type codes, texts and calls that are not waited for. Without an agreement on another code set texts are in ISO 8859-1:
@@ -44,6 +45,7 @@ pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
 pub(super) fn anything() -> Vec<Pairing> {
     let mut all = Vec::new();
     for version in VERSIONS {
+        all.extend(both(Side::ours(version, "little"), Side::of(Peer::JacOrb, version), Suite::Anything { euro: false }));
         for order in ORDERS {
             let ours = Side::ours(version, order);
             all.extend(both(ours, Side::of(Peer::OmniOrb, version), Suite::Anything { euro: false }));
@@ -54,7 +56,12 @@ pub(super) fn anything() -> Vec<Pairing> {
     let [omni, omni8] = [Habit::Usual, Habit::Utf8].map(|habit| Side::OmniOrb { version: "1.2", habit });
     let ours = Side::ours("1.2", "little");
     let ours8 = Side::Ours { version: "1.2", order: "little", native: Native::Utf8 };
+    let [jac, jac8] = [Native::Latin1, Native::Utf8].map(|native| Side::JacOrb { version: "1.2", native });
     let others = [
+        (jac8, ours8, true),
+        (ours8, jac8, true),
+        (jac8, ours, false),
+        (ours8, jac, false),
         (omni8, ours8, true),
         (ours8, omni8, true),
         (omni8, ours, false),
