@@ -45,7 +45,11 @@ pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
 pub(super) fn anything() -> Vec<Pairing> {
     let mut all = Vec::new();
     for version in VERSIONS {
-        all.extend(both(Side::ours(version, "little"), Side::of(Peer::JacOrb, version), Suite::Anything { euro: false }));
+        all.extend(both(
+            Side::ours(version, "little"),
+            Side::of(Peer::JacOrb, version),
+            Suite::Anything { euro: false },
+        ));
         for order in ORDERS {
             let ours = Side::ours(version, order);
             all.extend(both(ours, Side::of(Peer::OmniOrb, version), Suite::Anything { euro: false }));
@@ -60,7 +64,7 @@ pub(super) fn anything() -> Vec<Pairing> {
     let others = [
         (jac8, ours8, true),
         (ours8, jac8, true),
-        (jac8, ours, false),
+        (jac8, ours, true), // it prefers its own code set to the server's
         (ours8, jac, false),
         (omni8, ours8, true),
         (ours8, omni8, true),
