@@ -12,7 +12,7 @@ use spandrel_giop::SystemException;
 use spandrel_sync::Arc;
 
 #[cfg(feature = "server")]
-use crate::{Policy, PolicyType, Replied, ServerCall};
+use crate::{Policy, PolicyType, Replied, Servant, ServerCall};
 
 /// Finds the servant of an object key and runs requests on it. Called from many threads at once.
 #[cfg(feature = "server")]
@@ -22,6 +22,22 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     /// # Errors
     /// The exception to answer with when the servant did not reply itself: OBJECT_NOT_EXIST for a key that nobody has.
     fn dispatch(&self, object_key: &[u8], operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException>;
+
+    /// Runs `upcall` with the object's servant, for a caller in this process that does not marshal: the object is in use meanwhile, and
+    /// all that is known to the servant of a request's upcall is known to it. False, and nothing happened, if a request would
+    /// have to wait, to be forwarded, or to be run by another thread: then it comes by [`dispatch`](Self::dispatch).
+    ///
+    /// # Errors
+    /// The exception to end the call with, as from [`dispatch`](Self::dispatch).
+    fn enter(
+        &self,
+        object_key: &[u8],
+        operation: &str,
+        upcall: &mut dyn FnMut(&Arc<dyn Servant>),
+    ) -> Result<bool, SystemException> {
+        _ = (object_key, operation, upcall);
+        Ok(false)
+    }
 
     /// Says where the object is, without running anything on it (LocateRequest).
     fn locate(&self, object_key: &[u8]) -> Located;

@@ -24,4 +24,7 @@ pub use crate::interpreted;
 pub use crate::messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler};
 pub use crate::{Context, Interface, ObjectRef, Replied, ServerCall, UserException, UserExceptions};
 #[cfg(feature = "server")]
-pub use crate::{DeferredCall, Operations, Servant};
+pub use crate::{
+    DeferredCall, Operations, Servant,
+    collocation::{Facet, direct, offer},
+};

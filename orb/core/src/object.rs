@@ -195,6 +195,13 @@ impl ObjectRef {
         route.forward.lock().as_ref().map(|forward| Arc::clone(&forward.destinations))
     }
 
+    /// Whether requests go elsewhere than the reference says.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.0.route.is_forwarded.load(Ordering::Relaxed)
+    }
+
     /// Where its reference says that the object is.
     #[inline]
     pub(crate) fn home(&self) -> Result<&[Destination], SystemException> {

@@ -238,6 +238,16 @@ impl Orb {
         self.0.serving.adapter.get()
     }
 
+    /// Whether interceptors are to see requests.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn is_intercepting(&self) -> bool {
+        #[cfg(feature = "interceptors")]
+        return self.has_client_interceptors();
+        #[cfg(not(feature = "interceptors"))]
+        false
+    }
+
     /// The calls on objects of its own.
     #[cfg(feature = "server")]
     pub(crate) fn locals(&self) -> &Locals {

@@ -1,9 +1,14 @@
 //! What an adapter calls: a servant behind its skeleton.
 
 #[cfg(feature = "server")]
+use std::any::Any;
+
+#[cfg(feature = "server")]
 use spandrel_demux::Operations;
 #[cfg(feature = "server")]
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+#[cfg(feature = "server")]
+use spandrel_sync::Arc;
 
 #[cfg(feature = "server")]
 use crate::{ObjectRef, ServerCall};
@@ -35,6 +40,12 @@ pub trait Servant: Send + Sync {
     /// The component that its object is a facet of, if it is (`_component`).
     fn component(&self) -> Option<ObjectRef> {
         None
+    }
+
+    /// Puts itself into `place`, if that is for one of its interfaces: what stubs in the same process call without marshaling.
+    /// Skeletons that are not called so leave it empty.
+    fn direct(self: Arc<Self>, place: &mut dyn Any) {
+        _ = place;
     }
 
     /// The operations that are known by their index; none for servants that look at names themselves.

@@ -406,7 +406,7 @@ pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
 }
 
 /// The exception for a servant that panicked.
-pub(super) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> SystemException {
+pub(crate) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> SystemException {
     let said = panic
         .downcast_ref::<&str>()
         .copied()

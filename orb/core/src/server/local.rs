@@ -337,7 +337,7 @@ impl Origin for Awaited {
 }
 
 /// TIMEOUT for an answer that came too late, or not yet.
-fn too_late() -> SystemException {
+pub(crate) fn too_late() -> SystemException {
     SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
         .with_detail("no reply within the time-out")
 }

@@ -27,6 +27,7 @@ mod threads;
 mod watcher;
 
 pub use call::ServerCall;
+pub(crate) use call::panicked;
 pub(crate) use connection::{ServerConnection, ServerSettings};
 pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
