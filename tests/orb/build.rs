@@ -2,6 +2,8 @@
 
 use std::{env, fs, path::Path};
 
+use spandrel_build::Collocation;
+
 fn main() {
     if let Err(error) = compile() {
         eprintln!("{error}");
@@ -11,10 +13,17 @@ fn main() {
 
 fn compile() -> Result<(), spandrel_build::Error> {
     spandrel_build::configure().asynchronous_server(true).ami(true).compile(&["idl/probe.idl", "idl/naming.idl"])?;
-    for engine in ["compiled", "interpretive", "adaptive"] {
-        let folder = Path::new(&env::var_os("OUT_DIR").expect("Cargo sets it")).join(engine);
+    for (name, engine, strategy) in [
+        ("compiled", "compiled", Collocation::ThroughPoa),
+        ("interpretive", "interpretive", Collocation::ThroughPoa),
+        ("adaptive", "adaptive", Collocation::ThroughPoa),
+        ("direct", "compiled", Collocation::Direct),
+        ("direct_interpretive", "interpretive", Collocation::Direct),
+    ] {
+        let folder = Path::new(&env::var_os("OUT_DIR").expect("Cargo sets it")).join(name);
         fs::create_dir_all(&folder).expect("the folder is ours");
-        spandrel_build::configure().marshal(engine).out_dir(folder).compile(&["idl/engines.idl"])?;
+        let chosen = spandrel_build::configure().marshal(engine).collocation(strategy);
+        chosen.out_dir(folder).compile(&["idl/engines.idl"])?;
     }
     Ok(())
 }

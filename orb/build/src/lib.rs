@@ -25,8 +25,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
-pub use spandrel_idl::rust::Sides;
 use spandrel_idl::rust::{BadOption, Options, generate, generate_files};
+pub use spandrel_idl::rust::{Collocation, Sides};
 use spandrel_idl::source::SourceMap;
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model};
 
@@ -145,6 +145,12 @@ impl Builder {
     #[must_use]
     pub fn prefix(self, modules: &str) -> Self {
         self.choose(|rust| rust.prefix(modules))
+    }
+
+    /// Says what stubs do that call objects of the same ORB; see [`Options::collocation`].
+    #[must_use]
+    pub fn collocation(self, strategy: Collocation) -> Self {
+        self.choose(|rust| Ok(rust.collocation(strategy)))
     }
 
     /// Writes ties for interfaces with bases; see [`Options::ties`].

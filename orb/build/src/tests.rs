@@ -159,6 +159,8 @@ fn every_setting_reaches_the_output() {
     assert!(external.contains("::shared_types::idl::shared::Place") && !external.contains("pub mod shared"));
     let wrapped = text(configure().prefix("control::generated"));
     assert!(wrapped.contains("pub mod control {\n    pub mod generated {\n"));
+    let direct = text(configure().collocation(Collocation::Direct));
+    assert!(direct.contains("Facet<dyn BothServant> for BothSkeleton<S>"), "{direct}");
     let tied = text(configure().ties());
     assert!(tied.contains("pub struct BothTie<S0, S1, S> {"));
     let error = package.compile(configure().prefix("1st").runtime("2nd"), &["a.idl"]).expect_err("no names");

@@ -206,6 +206,18 @@ impl Adapter {
         self.enter_inactive(id, call.operation())
     }
 
+    /// Finds what serves this object without asking or waiting for anybody: an object of the map that any thread may serve.
+    #[inline]
+    pub(crate) fn enter_active(&self, id: &[u8]) -> Option<InUse> {
+        if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
+            return None;
+        }
+        match self.objects.enter(id, || self.is_open()) {
+            Found::Active(active) => Some(InUse::Object(active)),
+            _ => None,
+        }
+    }
+
     /// Finds what serves an object that is not in the active object map.
     fn enter_inactive(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
         if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly {

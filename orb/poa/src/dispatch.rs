@@ -6,7 +6,7 @@
 
 use std::{any::Any, cell::Cell, time::Duration};
 
-use spandrel_orb::{Located, ObjectAdapter, Replied, ServerCall, SystemException};
+use spandrel_orb::{Located, ObjectAdapter, Replied, Servant, ServerCall, SystemException};
 use spandrel_sync::{Arc, Mutex, Weak, thread_local};
 
 use crate::{
@@ -174,6 +174,31 @@ impl Drop for InMain {
 impl ObjectAdapter for Root {
     fn dispatch(&self, object_key: &[u8], _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         self.serve(object_key, call, None)
+    }
+
+    fn enter(
+        &self,
+        object_key: &[u8],
+        _operation: &str,
+        upcall: &mut dyn FnMut(&Arc<dyn Servant>),
+    ) -> Result<bool, SystemException> {
+        let entered = Entered::new();
+        let frame = entered.frame();
+        if !self.is_at(frame, object_key) {
+            frame.adapter.take();
+            let Search::Found(adapter) = self.search(object_key)? else { return Ok(false) };
+            *frame.adapter.borrow_mut() = Some(adapter);
+        }
+        let adapter = frame.adapter.borrow();
+        let adapter = adapter.as_ref().expect("it was found");
+        let id = &object_key[adapter.prefix.len()..];
+        let Some(in_use) = adapter.enter_active(id) else { return Ok(false) };
+        frame.set_object_id(id);
+        *frame.in_use.borrow_mut() = Some(in_use);
+        let in_use = frame.in_use.borrow();
+        let Some(servant) = in_use.as_ref().and_then(InUse::servant) else { return Ok(false) };
+        upcall(servant);
+        Ok(true)
     }
 
     fn locate(&self, object_key: &[u8]) -> Located {

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use spandrel_idl::rust::{Options, Sides, generate, generate_files};
+use spandrel_idl::rust::{Collocation, Options, Sides, generate, generate_files};
 use spandrel_idl::{Diagnostics, FrontEndOptions, Model, json};
 
 use crate::common;
@@ -94,6 +94,9 @@ pub(crate) struct Args {
     /// Write ties: servants made of several objects, for interfaces with bases
     #[arg(long)]
     ties: bool,
+    /// How stubs call objects of the same ORB: through-poa, or direct where that is the same
+    #[arg(long, value_name = "STRATEGY", value_parser = ["direct", "through-poa"], default_value = "through-poa")]
+    collocation: String,
     /// The Rust type that a native type is
     #[arg(long, value_name = "NAME=TYPE")]
     native: Vec<String>,
@@ -169,6 +172,9 @@ impl Args {
         }
         if self.ties {
             options = options.ties();
+        }
+        if self.collocation == "direct" {
+            options = options.collocation(Collocation::Direct);
         }
         Ok(match (self.client_only, self.server_only) {
             (true, _) => options.sides(Sides::Client),

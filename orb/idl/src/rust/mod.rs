@@ -12,6 +12,7 @@ mod arguments;
 mod asynchronous;
 mod attributes;
 mod bad_option;
+mod collocation;
 mod consts;
 mod contents;
 mod docs;
@@ -60,7 +61,7 @@ use quote::quote;
 use crate::model::{Definition, DefinitionKind, Interface, Model};
 pub use bad_option::BadOption;
 pub use engines::Engine;
-pub use options::{Options, Sides};
+pub use options::{Collocation, Options, Sides};
 pub use split::SourceFile;
 use types::Scope;
 

@@ -23,6 +23,7 @@ pub struct Options {
     /// Modules around everything, outermost first.
     pub(super) prefix: Vec<String>,
     pub(super) ties: bool,
+    pub(super) collocation: Collocation,
 }
 
 /// Which asynchronous forms are written.
@@ -51,6 +52,16 @@ pub enum Sides {
     Server,
 }
 
+/// How stubs call objects of the same ORB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collocation {
+    /// By requests, which the object adapter dispatches in the calling thread: that needs no code.
+    #[default]
+    ThroughPoa,
+    /// The servant's method where that is the same, if the ORB is set to direct collocation, too.
+    Direct,
+}
+
 impl Default for Options {
     /// For applications: the runtime is `::spandrel::generated`.
     fn default() -> Self {
@@ -65,6 +76,7 @@ impl Default for Options {
             externals: Vec::new(),
             prefix: Vec::new(),
             ties: false,
+            collocation: Collocation::ThroughPoa,
         }
     }
 }
@@ -169,6 +181,13 @@ impl Options {
         modules.split("::").try_for_each(|name| parse::<syn::Ident>(name, expected).map(drop))?;
         self.prefix = modules.split("::").map(str::to_owned).collect();
         Ok(self)
+    }
+
+    /// Says what stubs do that call objects of the same ORB. Direct calls need both sides of interfaces.
+    #[must_use]
+    pub fn collocation(mut self, strategy: Collocation) -> Self {
+        self.collocation = strategy;
+        self
     }
 
     /// Writes a tie for each interface with bases: a servant made of several objects, each of which serves a base.

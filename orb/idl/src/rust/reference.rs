@@ -8,7 +8,7 @@ use super::interpreted::operations;
 use super::method::{self, Method, tuple};
 use super::scope;
 use super::types::Scope;
-use super::{Sides, ami, asynchronous, docs, typed};
+use super::{Sides, ami, asynchronous, collocation, docs, typed};
 use crate::model::{Definition, Interface, ParameterMode};
 
 /// The reference type of an interface.
@@ -98,8 +98,8 @@ fn methods(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let named: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
     let methods = named.iter().map(|(ident, method)| {
         let (doc, signature) = (method.docs(), method.signature(scope, ident));
-        let body = invocation(scope, method);
-        quote! { #doc pub #signature { #body } }
+        let (attempt, body) = (collocation::attempt(scope, method), invocation(scope, method));
+        quote! { #doc pub #signature { #attempt #body } }
     });
     let methods: TokenStream = methods.collect();
     let asynchronous = scope.cx.asynchronous.client.then(|| asynchronous::methods(scope, &named, &mut taken));

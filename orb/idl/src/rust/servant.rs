@@ -3,12 +3,12 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::docs;
 use super::interpreted::operations;
 use super::lookup;
 use super::method::{self, Method, Parameter};
 use super::types::Scope;
 use super::upcall::{Locals, OBJECT_ID, pass, read, reply, servant_path};
+use super::{collocation, docs};
 use crate::model::{Definition, Interface};
 
 /// The servant trait, also for servants that the server keeps a share of.
@@ -66,6 +66,8 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
     let bases = body.all_bases.iter().map(|&base| scope.cx.model[base].repository_id.as_str());
     let ids = std::iter::once(repository_id.as_str()).chain(bases).chain([OBJECT_ID]);
     let dispatch = dispatch(scope, definition);
+    let (facets, offer) = (collocation::facets(scope, definition, body), collocation::offer(scope, definition, body));
+    let bound = collocation::bound(scope);
     quote! {
         #[doc = #doc]
         #[derive(Debug)]
@@ -76,13 +78,15 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
                 Self(servant)
             }
         }
-        impl<#implementation: #servant> #rt::Servant for #skeleton<#implementation> {
+        #facets
+        impl<#implementation: #servant #bound> #rt::Servant for #skeleton<#implementation> {
             fn repository_id(&self) -> &'static str {
                 #repository_id
             }
             fn is_a(&self, repository_id: &str) -> bool {
                 matches!(repository_id, #( #ids )|*)
             }
+            #offer
             #dispatch
         }
     }

@@ -15,7 +15,7 @@ use super::padding::PaddingTable;
 use super::sizes::SizeTable;
 use super::traits::TraitTable;
 use super::value_links::ValueTable;
-use super::{Options, Sides, local, supported};
+use super::{Collocation, Options, Sides, local, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// All that writing needs to know.
@@ -35,6 +35,7 @@ pub(super) struct Context<'m> {
     pub(super) externals: Externals,
     pub(super) sides: Sides,
     pub(super) ties: bool,
+    pub(super) collocation: Collocation,
     pub(super) prefix: &'m [String],
     /// What the program says that native types are, by their scoped names.
     pub(super) natives: &'m BTreeMap<String, String>,
@@ -101,6 +102,7 @@ impl<'m> Context<'m> {
             externals: Externals::new(model, &options.externals),
             sides: options.sides,
             ties: options.ties,
+            collocation: options.collocation,
             prefix: &options.prefix,
             left_out: supported::left_out(model),
             handlers: RefCell::default(),

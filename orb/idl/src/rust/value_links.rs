@@ -98,6 +98,11 @@ impl ValueTable {
         self.supported.contains(&interface)
     }
 
+    /// Whether a struct, union or exception holds references to values.
+    pub(super) fn holds(&self, id: DefId) -> bool {
+        self.holders.contains(&id)
+    }
+
     /// Whether a type holds references to values: inside of a value these are links.
     pub(super) fn holds_values(&self, model: &Model, ty: &Type) -> bool {
         match model.resolve(ty) {
