@@ -193,7 +193,7 @@ impl Adapter {
     #[inline]
     pub(crate) fn enter(self: &Arc<Self>, id: &[u8], call: &ServerCall<'_>) -> Result<Entrance, SystemException> {
         if self.policies.retains() {
-            match self.objects.enter(id, call, || self.is_open()) {
+            match self.objects.enter(id, Some(call), || self.is_open()) {
                 Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
                 Found::Shut => return self.refuse(),
                 Found::Busy(over) if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly => {
@@ -212,7 +212,7 @@ impl Adapter {
         if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
             return None;
         }
-        match self.objects.enter(id, || self.is_open()) {
+        match self.objects.enter(id, None, || self.is_open()) {
             Found::Active(active) => Some(InUse::Object(active)),
             _ => None,
         }

@@ -144,9 +144,9 @@ impl Objects {
     }
 
     /// What stands behind an id, in use from now on; `is_open` is asked under the lock, so that whoever has closed and then
-    /// [passed the barrier](Self::barrier) finds all that is in use.
+    /// [passed the barrier](Self::barrier) finds all that is in use. A call without a request has nowhere to be predicted from.
     #[inline]
-    pub(crate) fn enter(&self, id: &[u8], call: &ServerCall<'_>, is_open: impl FnOnce() -> bool) -> Found {
+    pub(crate) fn enter(&self, id: &[u8], call: Option<&ServerCall<'_>>, is_open: impl FnOnce() -> bool) -> Found {
         let map = self.map.read();
         if !is_open() {
             return Found::Shut;
@@ -154,7 +154,7 @@ impl Objects {
         let entry = match self.placed(&map, id) {
             Some(entry) => Some(entry),
             None if map.others.is_empty() => None,
-            None => predicted(&*map.others, id, call),
+            None => call.map_or_else(|| map.others.find(id), |call| predicted(&*map.others, id, call)),
         };
         match entry {
             Some(Entry::Active(active)) => Found::Active(Arc::clone(active)),
