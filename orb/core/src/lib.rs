@@ -25,6 +25,8 @@ mod context;
 mod destination;
 #[cfg(feature = "server")]
 mod endpoint;
+#[cfg(feature = "server")]
+mod establishing;
 mod exceptions;
 #[doc(hidden)]
 pub mod generated;
@@ -75,6 +77,8 @@ pub use command_line::InitError;
 pub use context::Context;
 #[cfg(feature = "server")]
 pub use endpoint::{Endpoint, EndpointError};
+#[cfg(feature = "server")]
+pub use establishing::{AdapterDescription, AdapterState, References};
 pub use exceptions::{UserException, UserExceptions};
 #[cfg(feature = "urls")]
 pub use initial::InvalidName;

@@ -4,6 +4,8 @@ use std::{any::Any, fmt};
 #[cfg(feature = "server")]
 use std::{cell::Cell, io, sync::OnceLock};
 
+#[cfg(feature = "server")]
+use spandrel_cdr::TaggedComponent;
 #[cfg(feature = "values")]
 use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
@@ -307,16 +309,28 @@ impl Orb {
     /// INITIALIZE if an endpoint cannot be listened on; BAD_INV_ORDER after shutdown.
     #[cfg(feature = "server")]
     pub fn make_reference(&self, type_id: &str, object_key: Vec<u8>) -> Result<ObjectRef, SystemException> {
+        self.make_reference_with(type_id, object_key, &[])
+    }
+
+    /// The same with further components.
+    #[cfg(feature = "server")]
+    pub(crate) fn make_reference_with(
+        &self,
+        type_id: &str,
+        object_key: Vec<u8>,
+        added: &[TaggedComponent],
+    ) -> Result<ObjectRef, SystemException> {
         let mut profiles = Vec::new();
-        let components =
+        let own =
             [Component::OrbType(ids::ORB_TYPE).encode()?, code_sets_component(self.0.settings.wire.char_set).encode()?];
+        let components = [&own, added].concat();
         for (host, port) in self.listen()? {
             let profile = IiopProfile {
                 version: self.0.settings.wire.version,
                 host,
                 port,
                 object_key: object_key.clone(),
-                components: components.to_vec(),
+                components: components.clone(),
             };
             profiles.push(profile.encode()?);
         }

@@ -113,6 +113,7 @@ standard! {
         NO_DEFAULT_SERVANT = 3, "the adapter has no default servant";
         NO_SERVANT_MANAGER = 4, "the adapter has no servant manager";
         INCARNATE_VIOLATED_POLICY = 5, "the servant activator violated a policy of the adapter";
+        IOR_INTERCEPTOR_FAILED = 6, "an IOR interceptor keeps the adapter from being made";
         NULL_SERVANT = 7, "the servant manager returned no servant";
     }
     DataConversion {

@@ -16,6 +16,8 @@ mod client;
 mod current;
 mod exception;
 mod flow;
+#[cfg(feature = "server")]
+mod ior;
 mod registry;
 #[cfg(feature = "server")]
 mod server;
@@ -32,6 +34,10 @@ pub use exception::RaisedException;
 #[cfg(feature = "server")]
 pub(crate) use exception::Source;
 pub(crate) use flow::Ending;
+#[cfg(feature = "server")]
+pub(crate) use ior::Custom;
+#[cfg(feature = "server")]
+pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub use registry::DuplicateName;
 pub(crate) use registry::{Interception, Registered};
 #[cfg(feature = "server")]
@@ -42,6 +48,8 @@ pub use status::ReplyStatus;
 pub(crate) use status::sync_scope;
 
 use crate::ObjectRef;
+#[cfg(feature = "server")]
+pub use crate::establishing::AdapterState;
 
 /// What every interceptor is (16.2).
 pub trait Interceptor: Send + Sync {

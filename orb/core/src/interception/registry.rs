@@ -7,12 +7,12 @@ use spandrel_sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-#[cfg(feature = "server")]
-use super::ServerRequestInterceptor;
 use super::{
     ClientRequestInterceptor, Interceptor, Slots,
     current::{self, Token},
 };
+#[cfg(feature = "server")]
+use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::{Orb, OrbBuilder};
 
 /// Another interceptor of the same kind has the same name (16.7.2.1).
@@ -26,6 +26,8 @@ pub(crate) struct Registered {
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     #[cfg(feature = "server")]
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
+    #[cfg(feature = "server")]
+    pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
     /// How many slots were allocated.
     pub(super) slots: u32,
 }
@@ -52,11 +54,25 @@ impl Registered {
         Ok(())
     }
 
+    /// Adds an interceptor that adapters being made pass.
+    ///
+    /// # Errors
+    /// Its name is taken.
+    #[cfg(feature = "server")]
+    pub(super) fn add_ior(&mut self, interceptor: Arc<dyn IorInterceptor>) -> Result<(), DuplicateName> {
+        check_name(self.ior.iter().map(|other| other.name()), interceptor.name())?;
+        self.ior.push(interceptor);
+        Ok(())
+    }
+
     /// All interceptors, of whatever kind.
     fn for_each(&self, mut then: impl FnMut(&dyn Interceptor)) {
         self.client.iter().for_each(|interceptor| then(&**interceptor));
         #[cfg(feature = "server")]
-        self.server.iter().for_each(|interceptor| then(&**interceptor));
+        {
+            self.server.iter().for_each(|interceptor| then(&**interceptor));
+            self.ior.iter().for_each(|interceptor| then(&**interceptor));
+        }
     }
 }
 
@@ -99,6 +115,12 @@ impl Interception {
     #[inline]
     pub(crate) fn server(&self) -> &[Arc<dyn ServerRequestInterceptor>] {
         self.registered.get().map_or(&[], |registered| &registered.server)
+    }
+
+    /// Those that adapters being made pass.
+    #[cfg(feature = "server")]
+    pub(super) fn ior(&self) -> &[Arc<dyn IorInterceptor>] {
+        self.registered.get().map_or(&[], |registered| &registered.ior)
     }
 
     /// True if something is to be done when a request arrives: if only to give its thread slots of its own.
@@ -171,6 +193,16 @@ impl OrbBuilder {
         interceptor: impl ServerRequestInterceptor + 'static,
     ) -> Result<Self, DuplicateName> {
         self.interceptors.add_server(Arc::new(interceptor))?;
+        Ok(self)
+    }
+
+    /// Has an interceptor called for every adapter that is made, after those that were registered before (16.7.2.10).
+    ///
+    /// # Errors
+    /// Another one has its name.
+    #[cfg(feature = "server")]
+    pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
+        self.interceptors.add_ior(Arc::new(interceptor))?;
         Ok(self)
     }
 

@@ -1,0 +1,257 @@
+//! IOR interceptors: what services add to the references that an adapter makes (16.5).
+
+use std::fmt;
+
+use spandrel_cdr::TaggedComponent;
+use spandrel_giop::{CompletionStatus, SystemException, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS, minor};
+use spandrel_sync::Arc;
+
+use super::{Interceptor, flow, not_here};
+use crate::{AdapterDescription, AdapterState, ObjectRef, Orb, Policy, PolicyType, References};
+
+/// An interceptor that is called when an adapter is made (`IORInterceptor` and `IORInterceptor_3_0`, 16.5.4).
+///
+/// Each point does nothing unless it is implemented.
+pub trait IorInterceptor: Interceptor {
+    /// An adapter is being made: components may be added to all its references.
+    fn establish_components(&self, info: &mut IorInfo<'_>) {
+        let _ = info;
+    }
+
+    /// All components have been added; the way in which references are made may be changed.
+    ///
+    /// # Errors
+    /// Whatever keeps the adapter from being made: its maker gets OBJ_ADAPTER.
+    fn components_established(&self, info: &mut IorInfo<'_>) -> Result<(), SystemException> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// An adapter manager has changed its state, and with it all adapters that it manages.
+    fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
+        let _ = (manager_id, state);
+    }
+
+    /// Adapters have changed their state otherwise: they have been destroyed.
+    fn adapter_state_changed(&self, templates: &[ObjectReferenceTemplate], state: AdapterState) {
+        let _ = (templates, state);
+    }
+}
+
+/// Which adapter references are of (`ObjectReferenceTemplate`, 16.5.6).
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct ObjectReferenceTemplate {
+    /// The server's name (`-ORBServerId`).
+    pub server_id: String,
+    /// The ORB's name (`-ORBId`).
+    pub orb_id: String,
+    /// The names of the adapters from the root to this one.
+    pub adapter_name: Vec<String>,
+}
+
+/// Makes the references of an adapter in place of the adapter (`ObjectReferenceFactory`, 16.5.6).
+pub trait ObjectReferenceFactory: Send + Sync {
+    /// A reference to an object. `made` is the one that the adapter would have given away, with all components.
+    ///
+    /// # Errors
+    /// Whatever keeps the reference from being made.
+    fn make_object(
+        &self,
+        template: &ObjectReferenceTemplate,
+        object_id: &[u8],
+        made: ObjectRef,
+    ) -> Result<ObjectRef, SystemException>;
+}
+
+/// An adapter that is being made (16.5.5).
+pub struct IorInfo<'a> {
+    adapter: &'a dyn AdapterDescription,
+    template: ObjectReferenceTemplate,
+    components: Vec<TaggedComponent>,
+    factory: Option<Arc<dyn ObjectReferenceFactory>>,
+    /// All components are there.
+    is_established: bool,
+}
+
+impl IorInfo<'_> {
+    /// The adapter's policy of this type, if it has one.
+    #[must_use]
+    pub fn effective_policy(&self, policy_type: PolicyType) -> Option<Policy> {
+        self.adapter.policy(policy_type)
+    }
+
+    /// Adds a component to all profiles.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER but in `establish_components`.
+    pub fn add_ior_component(&mut self, component: TaggedComponent) -> Result<(), SystemException> {
+        if self.is_established {
+            return Err(not_here());
+        }
+        self.components.push(component);
+        Ok(())
+    }
+
+    /// Adds a component to the profiles of this kind.
+    ///
+    /// # Errors
+    /// BAD_PARAM if references have no such profile: all have `TAG_INTERNET_IOP`, and no other. BAD_INV_ORDER but in
+    /// `establish_components`.
+    pub fn add_ior_component_to_profile(
+        &mut self,
+        component: TaggedComponent,
+        profile_id: u32,
+    ) -> Result<(), SystemException> {
+        match profile_id {
+            // Components that belong to no protocol are part of IIOP profiles, too (CORBA 3.3 Part 2, 9.7.3).
+            TAG_INTERNET_IOP | TAG_MULTIPLE_COMPONENTS => self.add_ior_component(component),
+            other => Err(SystemException::bad_param(minor::NO_SUCH_PROFILE, CompletionStatus::No)
+                .with_detail(|| format!("references have no profile with the tag {other:#x}"))),
+        }
+    }
+
+    /// What the adapter's manager is called.
+    #[must_use]
+    pub fn manager_id(&self) -> &str {
+        self.adapter.manager_id()
+    }
+
+    /// What the adapter does with requests.
+    #[must_use]
+    pub fn state(&self) -> AdapterState {
+        self.adapter.state()
+    }
+
+    /// Which adapter its references are of.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER but in `components_established`.
+    pub fn adapter_template(&self) -> Result<&ObjectReferenceTemplate, SystemException> {
+        if self.is_established { Ok(&self.template) } else { Err(not_here()) }
+    }
+
+    /// Who makes the adapter's references, if not the adapter.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER but in `components_established`.
+    pub fn current_factory(&self) -> Result<Option<Arc<dyn ObjectReferenceFactory>>, SystemException> {
+        if self.is_established { Ok(self.factory.clone()) } else { Err(not_here()) }
+    }
+
+    /// Has somebody else make the adapter's references.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER but in `components_established`.
+    pub fn set_current_factory(&mut self, factory: Arc<dyn ObjectReferenceFactory>) -> Result<(), SystemException> {
+        if !self.is_established {
+            return Err(not_here());
+        }
+        self.factory = Some(factory);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for IorInfo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IorInfo")
+            .field("template", &self.template)
+            .field("components", &self.components)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What interceptors have made of an adapter's references.
+#[derive(Clone)]
+pub(crate) struct Custom(Arc<Made>);
+
+struct Made {
+    template: ObjectReferenceTemplate,
+    components: Vec<TaggedComponent>,
+    factory: Option<Arc<dyn ObjectReferenceFactory>>,
+}
+
+impl Custom {
+    pub(crate) fn make_reference(
+        &self,
+        orb: &Orb,
+        type_id: &str,
+        object_id: &[u8],
+        object_key: Vec<u8>,
+    ) -> Result<ObjectRef, SystemException> {
+        let Made { template, components, factory } = &*self.0;
+        let made = orb.make_reference_with(type_id, object_key, components)?;
+        match factory {
+            Some(factory) => factory.make_object(template, object_id, made),
+            None => Ok(made),
+        }
+    }
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custom").field("components", &self.0.components).finish_non_exhaustive()
+    }
+}
+
+impl Orb {
+    /// An adapter is being made. Called once for each, with no lock held.
+    ///
+    /// # Errors
+    /// OBJ_ADAPTER if an interceptor keeps it from being made (16.5.4.2).
+    pub fn establish_components(&self, adapter: &dyn AdapterDescription) -> Result<References, SystemException> {
+        let interceptors = self.interception().ior();
+        if interceptors.is_empty() {
+            return Ok(References::default());
+        }
+        let template = self.template(adapter.adapter_name());
+        let mut info = IorInfo { adapter, template, components: Vec::new(), factory: None, is_established: false };
+        for interceptor in interceptors {
+            tell(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
+        }
+        info.is_established = true;
+        for interceptor in interceptors {
+            flow::contained(|| interceptor.components_established(&mut info)).map_err(|exception| {
+                SystemException::obj_adapter(minor::IOR_INTERCEPTOR_FAILED, CompletionStatus::No)
+                    .with_detail(|| format!("an interceptor keeps the adapter from being made: {exception}"))
+                    .with_source(exception)
+            })?;
+        }
+        let IorInfo { template, components, factory, .. } = info;
+        Ok(References::new(Some(Custom(Arc::new(Made { template, components, factory })))))
+    }
+
+    /// A manager of adapters has changed its state. Called with no lock held.
+    pub fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
+        for interceptor in self.interception().ior() {
+            tell(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
+        }
+    }
+
+    /// Adapters of these names have changed their state otherwise: they are no more. Called with no lock held.
+    pub fn adapter_state_changed(&self, adapter_names: &[Vec<String>], state: AdapterState) {
+        let interceptors = self.interception().ior();
+        if interceptors.is_empty() {
+            return;
+        }
+        let templates: Vec<_> = adapter_names.iter().map(|name| self.template(name.clone())).collect();
+        for interceptor in interceptors {
+            tell(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
+        }
+    }
+
+    fn template(&self, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
+        let (server_id, orb_id) = (self.server_id().to_owned(), self.id().to_owned());
+        ObjectReferenceTemplate { server_id, orb_id, adapter_name }
+    }
+}
+
+/// Calls a point that raises nothing: what an interceptor raises nevertheless is ignored (16.5.4.1).
+fn tell(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
+    let told = flow::contained(|| -> Result<(), SystemException> {
+        point(interceptor);
+        Ok(())
+    });
+    if let Err(exception) = told {
+        tracing::error!(name = interceptor.name(), %exception, "an IOR interceptor failed");
+    }
+}
