@@ -189,7 +189,8 @@ impl Poa {
     }
 
     pub(crate) fn reference_of(&self, id: &[u8], interface: &str) -> Result<ObjectRef, PoaError> {
-        Ok(self.orb.make_reference(interface, self.adapter.key(id))?)
+        let references = self.adapter.references.get().cloned().unwrap_or_default();
+        Ok(self.orb.make_reference_as(&references, interface, id, self.adapter.key(id))?)
     }
 
     /// The object id in a reference, if the reference is one of this adapter's.

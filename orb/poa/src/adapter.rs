@@ -1,9 +1,9 @@
 //! One adapter: from an object id to what serves the request (CORBA 3.3 Part 1, 15.2.6), and back.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, sync::OnceLock};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{ObjectRef, OperationDemux, Policy, PolicyType, Servant, ServerCall};
+use spandrel_orb::{ObjectRef, OperationDemux, Policy, PolicyType, References, Servant, ServerCall};
 use spandrel_sync::{
     Arc, Mutex, RwLock, Weak,
     atomic::{AtomicBool, AtomicU8, Ordering},
@@ -61,6 +61,8 @@ pub(crate) struct Adapter {
     pub(crate) servant_manager: RwLock<Option<ServantManager>>,
     pub(crate) default_servant: RwLock<Option<Arc<dyn Servant>>>,
     pub(crate) etherealizer: Etherealizer,
+    /// What interceptors have made of its references; set before anybody finds it.
+    pub(crate) references: OnceLock<References>,
     phase: AtomicU8,
     /// Whether objects that end with the adapter are etherealized.
     pub(crate) etherealizes_at_end: AtomicBool,
@@ -120,6 +122,7 @@ impl Adapter {
             servant_manager: RwLock::default(),
             default_servant: RwLock::default(),
             etherealizer: Etherealizer::default(),
+            references: OnceLock::new(),
             phase: AtomicU8::new(Phase::Living as u8),
             etherealizes_at_end: AtomicBool::new(false),
         })

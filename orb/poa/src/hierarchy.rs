@@ -8,13 +8,14 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{Orb, Policy};
+use spandrel_orb::{AdapterState, Orb, Policy};
 use spandrel_sync::{Arc, Mutex, RwLock, Weak, atomic::Ordering, thread};
 
 use crate::{
     AdapterActivator, Poa, PoaError, PoaManager,
     adapter::{Adapter, Entrance, Family, MAX_WAITING, Phase, Plan},
     current, error,
+    establishing::Described,
     key::{self, Home, IdForm, Incarnation},
     manager::{Managers, State},
     objects::Objects,
@@ -133,19 +134,34 @@ impl Root {
             None => Some(PoaManager(self.managers.create(&self.me, None, State::Holding)?)),
         };
         let manager = manager.or(made.as_ref()).expect("there is one or the other");
+        check_may_have(parent, &parent.family.lock(), name)?;
+        let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
+        let described = Described { path: &path, manager, policies: &policies, given: &given };
+        let references = self.orb()?.establish_components(&described)?;
         let mut family = parent.family.lock();
-        check_may_grow(parent)?;
-        if family.children.contains_key(name) {
-            return Err(PoaError::AdapterAlreadyExists);
-        }
-        let path = parent.path.iter().cloned().chain([name.to_owned()]).collect();
+        // Once more: interceptors have run since.
+        check_may_have(parent, &family, name)?;
         let adapter = self.make(Some(Arc::clone(parent)), path, manager, policies, given)?;
+        adapter.references.get_or_init(|| references);
         family.children.insert(name.to_owned(), Arc::clone(&adapter));
         // While an activator sets it up its requests wait (15.3.4.1); they find it afterwards.
         if adapter.policies.is_persistent() && !family.expected.contains_key(name) {
             self.persistent.write().insert(adapter.prefix.clone(), Arc::clone(&adapter));
         }
         Ok(adapter)
+    }
+
+    /// The root adapter's references, once (16.5.4).
+    pub(crate) fn establish_top(&self) -> Result<(), SystemException> {
+        let top = self.top();
+        if top.references.get().is_none() {
+            let manager = PoaManager(Arc::clone(&top.manager));
+            let described =
+                Described { path: &top.path, manager: &manager, policies: &top.policies, given: &top.given };
+            let references = self.orb()?.establish_components(&described)?;
+            top.references.get_or_init(|| references);
+        }
+        Ok(())
     }
 
     /// A child that is there or can be made (15.3.9.3).
@@ -275,9 +291,14 @@ impl Root {
         if wait && current::is_inside(&self.me) {
             return Err(error::would_deadlock().into());
         }
+        let is_first = adapter.phase() == Phase::Living;
         let mut all = Vec::new();
         Self::all_below(adapter, &mut all);
         self.make_disappear(adapter, etherealize);
+        if let (true, Ok(orb)) = (is_first, self.orb()) {
+            let names: Vec<_> = all.iter().map(|adapter| adapter.full_name()).collect();
+            orb.adapter_state_changed(&names, AdapterState::NonExistent);
+        }
         if wait {
             all.iter().for_each(Adapter::await_end);
         }
@@ -313,6 +334,12 @@ impl Root {
         children.iter().for_each(|child| Self::all_below(child, all));
         all.push(Arc::clone(adapter));
     }
+}
+
+/// Whether a parent may have one more child, of this name.
+fn check_may_have(parent: &Arc<Adapter>, family: &Family, name: &str) -> Result<(), PoaError> {
+    check_may_grow(parent)?;
+    if family.children.contains_key(name) { Err(PoaError::AdapterAlreadyExists) } else { Ok(()) }
 }
 
 /// The time in which an activator is asked; whatever it does, the others must not wait for ever.

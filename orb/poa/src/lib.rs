@@ -16,6 +16,7 @@ mod current;
 pub mod demux;
 mod dispatch;
 mod error;
+mod establishing;
 mod etherealizer;
 mod hierarchy;
 mod invocation;

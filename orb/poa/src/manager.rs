@@ -128,6 +128,11 @@ impl Manager {
         if let Some(freed) = freed {
             freed.give();
         }
+        if old != new
+            && let Some(orb) = self.root.upgrade().and_then(|root| root.orb().ok())
+        {
+            orb.adapter_manager_state_changed(&self.id, new.into());
+        }
         Ok(adapters)
     }
 

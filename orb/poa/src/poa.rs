@@ -35,6 +35,7 @@ impl Poa {
         })?;
         let adapter = Arc::clone(root.top());
         adapter.check_exists()?;
+        root.establish_top()?;
         Ok(Self { orb: orb.clone(), root, adapter })
     }
 

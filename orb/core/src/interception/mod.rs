@@ -23,6 +23,7 @@ mod registry;
 mod server;
 mod status;
 
+pub use spandrel_cdr::{TaggedComponent, TaggedProfile};
 pub use spandrel_giop::ServiceContext;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 

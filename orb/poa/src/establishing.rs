@@ -1,0 +1,44 @@
+//! What IOR interceptors are told of adapters that are made and destroyed (CORBA 3.3 Part 1, 16.5).
+
+use spandrel_orb::{AdapterDescription, AdapterState, Policy, PolicyType};
+
+use crate::{PoaManager, State, hierarchy::ROOT_NAME, policies::Policies};
+
+/// An adapter that is about to be made.
+pub(crate) struct Described<'a> {
+    /// From the root adapter's child on.
+    pub(crate) path: &'a [String],
+    pub(crate) manager: &'a PoaManager,
+    pub(crate) policies: &'a Policies,
+    pub(crate) given: &'a [Policy],
+}
+
+impl AdapterDescription for Described<'_> {
+    fn adapter_name(&self) -> Vec<String> {
+        std::iter::once(ROOT_NAME.to_owned()).chain(self.path.iter().cloned()).collect()
+    }
+
+    fn manager_id(&self) -> &str {
+        self.manager.id()
+    }
+
+    fn state(&self) -> AdapterState {
+        self.manager.state().into()
+    }
+
+    fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
+        let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
+        given.or_else(|| self.policies.policy(policy_type))
+    }
+}
+
+impl From<State> for AdapterState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Holding => Self::Holding,
+            State::Active => Self::Active,
+            State::Discarding => Self::Discarding,
+            State::Inactive => Self::Inactive,
+        }
+    }
+}
