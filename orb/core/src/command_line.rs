@@ -46,7 +46,7 @@ impl OrbBuilder {
     /// | `-ORBListenEndpoints`, `-ORBendPoint` | endpoints, separated by `;` (see [`Endpoint`]) |
     /// | `-ORBInitRef` | `Name=URL` |
     /// | `-ORBDefaultInitRef` | `URL` |
-    /// | `-ORBRequestTimeout`, `-ORBConnectTimeout` | milliseconds |
+    /// | `-ORBRequestTimeout`, `-ORBConnectTimeout`, `-ORBSendTimeout` | milliseconds |
     /// | `-ORBGiopVersion` | `1.0`, `1.1` or `1.2` |
     /// | `-ORBByteOrder` | `big`, `little` or `native` |
     /// | `-ORBNativeCharCodeSet` | `ISO-8859-1` or `UTF-8` |
@@ -130,6 +130,8 @@ impl OrbBuilder {
             "-ORBPendingRequests" => self.pending_requests(value.parse().map_err(|_| bad("a number"))?),
             #[cfg(feature = "server")]
             "-ORBThreadedConnections" => self.threaded_connections(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "server")]
+            "-ORBSendTimeout" => self.send_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
             #[cfg(feature = "server")]
             "-ORBPoolThreads" => self.pool_threads(value.parse().map_err(|_| bad("a number"))?),
             #[cfg(feature = "asynchronous")]

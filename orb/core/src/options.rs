@@ -80,6 +80,7 @@ impl Default for OrbBuilder {
                 max_connections: 16_384,
                 max_threaded: 64,
                 is_adaptive: true,
+                send_timeout: Some(Duration::from_secs(30)),
                 pool_threads: None,
                 nests: false,
                 send_queue: None,
@@ -259,6 +260,15 @@ impl OrbBuilder {
     #[cfg(feature = "asynchronous")]
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.wait = strategy;
+        self
+    }
+
+    /// How long a client may take nothing of an answer that is being written to it before its connection is cut off (default 30 s;
+    /// `None` waits for ever). For one whole answer it may take twenty times as long. So a client that does not read keeps no thread.
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn send_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.server.send_timeout = timeout;
         self
     }
 

@@ -30,7 +30,6 @@ pub(crate) trait Transport: Send + Sync {
     /// How long `send` may wait.
     fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
     /// Tells the peer that nothing more will be written.
-    #[cfg(feature = "server")]
     fn close_writer(&self);
     /// Ends both directions; a blocked `recv` returns.
     fn close(&self);
@@ -82,7 +81,6 @@ impl<S: Transfer> Transport for S {
         Transmit::set_send_timeout(self, timeout)
     }
 
-    #[cfg(feature = "server")]
     fn close_writer(&self) {
         // A peer that is gone already needs no telling.
         let _ = self.shutdown(Shutdown::Write);

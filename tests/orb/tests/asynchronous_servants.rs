@@ -546,3 +546,21 @@ fn a_connection_defers_a_bounded_number() {
     held.into_iter().for_each(|held| block_on(held).unwrap());
     target.ping().unwrap();
 }
+
+#[test]
+fn a_connection_defers_a_bounded_number_of_octets() {
+    const OCTETS: usize = 30 << 20;
+    let server = Server::with(Orb::builder());
+    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    let data = vec![7; OCTETS];
+    let held: Vec<_> = (0..2).map(|_| target.echo_octets_async(&data)).collect();
+    server.gates.await_that(|state| state.held == 2);
+    let error = block_on(target.echo_octets_async(&data)).unwrap_err();
+    assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
+    let small = target.echo_octets_async(&data[..10]);
+    server.gates.await_that(|state| state.held == 3);
+    server.gates.open(100);
+    assert_eq!(block_on(small).unwrap(), data[..10]);
+    held.into_iter().for_each(|held| assert!(block_on(held).unwrap() == data));
+    assert!(block_on(target.echo_octets_async(&data)).unwrap() == data, "those that were answered count no longer");
+}

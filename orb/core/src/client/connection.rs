@@ -10,7 +10,10 @@ mod task;
 #[path = "connection/no_task.rs"]
 mod task;
 
-use std::io;
+use std::{
+    cell::{Cell, RefCell},
+    io,
+};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{
@@ -73,6 +76,10 @@ struct Writer {
 thread_local! {
     /// What this thread waits on while another leads.
     static WAKE: Arc<Condition> = Arc::new(Condition::new());
+    /// Where the connections lie that this thread reads, and whose calls it is telling.
+    static TELLING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// Whether there are any.
+    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl ClientConnection {
@@ -391,8 +398,16 @@ impl ClientConnection {
     fn deliver(&self, reply: Reply) {
         let told = self.mux.lock().deliver(reply);
         if let Some((told, reply)) = told {
+            let _telling = Telling::begin(self);
             told.done(Ok(Some(reply)));
         }
+    }
+
+    /// True if this thread reads here, and is telling somebody what came: it would wait for itself.
+    #[inline]
+    pub(crate) fn is_read_here(&self) -> bool {
+        IS_TELLING.with(Cell::get)
+            && TELLING.with(|telling| telling.borrow().contains(&std::ptr::from_ref(self).addr()))
     }
 
     /// Nothing more will come: all who wait learn why.
@@ -445,15 +460,32 @@ impl ClientConnection {
             let mut out = Encoder::new(wire);
             let encoded = CancelRequest { request_id }.encode(&mut out);
             // omniORB 4.2 reads a CancelRequest of an older version for ever, at full load.
-            if encoded.is_ok()
-                && wire.version >= GiopVersion::V1_2
-                && let Some(mut writer) = self.writer.try_lock()
-            {
+            match self.writer.try_lock() {
                 // A hint: if it cannot be sent, the server merely works in vain.
-                let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
+                Some(mut writer) if encoded.is_ok() && wire.version >= GiopVersion::V1_2 => {
+                    let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
+                }
+                Some(_) => {}
+                None => self.free_writer(),
             }
         }
         failure
+    }
+
+    /// Another writes, and this thread, whose time is up, may have been the last to read. A server that answers one request after the
+    /// other, and is busy with the late reply, would read no further, and the writer would wait for ever. Its request goes
+    /// elsewhere then; if the transport has just taken the last of it, the reply can still be read.
+    fn free_writer(&self) {
+        if self.writer.try_lock_for(HINT).is_some() {
+            return;
+        }
+        let mux = self.mux.lock();
+        let is_read = mux.reader.is_none() || mux.has_tasks() || mux.threads().next().is_some();
+        drop(mux);
+        if !is_read {
+            tracing::debug!(peer = %self.peer, "a connection is written to no more after a time-out");
+            self.transport.close_writer();
+        }
     }
 }
 
@@ -465,6 +497,28 @@ fn is_reply_timeout(exception: &SystemException) -> bool {
 /// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
 fn has_no_last_words(error: &io::Error) -> bool {
     is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
+}
+
+/// The time in which a thread that reads tells somebody what came for him. That is anybody's code, and may make calls.
+struct Telling(());
+
+impl Telling {
+    fn begin(connection: &ClientConnection) -> Self {
+        TELLING.with(|telling| telling.borrow_mut().push(std::ptr::from_ref(connection).addr()));
+        IS_TELLING.with(|is_telling| is_telling.set(true));
+        Self(())
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        let still = TELLING.with(|telling| {
+            let mut telling = telling.borrow_mut();
+            telling.pop();
+            !telling.is_empty()
+        });
+        IS_TELLING.with(|is_telling| is_telling.set(still));
+    }
 }
 
 /// Whoever panics while it reads for others must not leave them waiting.

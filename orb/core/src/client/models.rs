@@ -196,3 +196,23 @@ fn messages_larger_than_the_connection_pass_in_both_directions() {
         verify(&outcomes, &record);
     });
 }
+
+#[test]
+fn a_late_reply_that_nobody_reads_keeps_nobody_writing() {
+    check(6000, || {
+        let manners = Manners { octets: 100, is_serial: true, ..Manners::default() };
+        let (stage, server) = Stage::new(48, 100, manners);
+        stage.callers(3, |stage, caller| {
+            let deadline = if caller == 0 { an_hour() } else { None };
+            let _ = stage.two_way(caller * 10, deadline) && stage.two_way(caller * 10 + 1, deadline);
+        });
+        for (question, outcome) in stage.outcomes.lock().iter() {
+            if let Err(failure) = outcome {
+                let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
+                assert!(question.is_limited && is_timeout || failure.stale, "{question:?}: {}", failure.exception);
+            }
+        }
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+    });
+}

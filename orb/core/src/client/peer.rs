@@ -163,12 +163,12 @@ impl Peer {
     /// # Errors
     /// REBIND if there is none.
     pub(crate) fn lease_open(&self) -> Result<Lease<&Self>, CallFailure> {
-        Ok(Lease { peer: self, connection: self.open_now()?, fresh: false })
+        Ok(Lease { peer: self, connection: self.open_now(is_free)?, fresh: false })
     }
 
-    fn open_now(&self) -> Result<Arc<ClientConnection>, CallFailure> {
+    fn open_now(&self, suits: impl Fn(&ClientConnection) -> bool) -> Result<Arc<ClientConnection>, CallFailure> {
         let mut pool = self.pool.lock();
-        let connection = pool.idle().or_else(|| pool.least_used());
+        let connection = pool.idle(&suits).or_else(|| pool.least_used(&suits));
         connection.ok_or_else(|| CallFailure::new(no_reconnecting()))
     }
 
@@ -231,7 +231,7 @@ impl Peer {
     /// As [`lease_open`](Self::lease_open), for asynchronous calls.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn lease_open_soon(self: &Arc<Self>) -> Result<Leasing, CallFailure> {
-        let connection = self.open_now()?;
+        let connection = self.open_now(|_| true)?;
         Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
     }
 
@@ -244,12 +244,12 @@ impl Peer {
         connect: impl FnOnce(&Self) -> Result<ClientConnection, CallFailure> + Send + 'static,
     ) -> Result<Leasing, CallFailure> {
         let mut pool = self.pool.lock();
-        if let Some(connection) = pool.idle() {
+        if let Some(connection) = pool.idle(|_| true) {
             return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
         }
         let limit = self.settings.connections_per_peer;
         if pool.open() + pool.opening >= limit
-            && let Some(connection) = pool.least_used()
+            && let Some(connection) = pool.least_used(|_| true)
         {
             return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
         }
@@ -299,12 +299,13 @@ impl Peer {
         let mut waiting = None;
         let mut pool = self.pool.lock();
         loop {
-            if let Some(connection) = pool.idle() {
+            // Rather is one more opened than there should be.
+            if let Some(connection) = pool.idle(is_free) {
                 return Ok(Some(connection));
             }
             let open = pool.open();
             if open + pool.opening >= limit
-                && let Some(connection) = pool.least_used()
+                && let Some(connection) = pool.least_used(is_free)
             {
                 return Ok(Some(connection));
             }
@@ -393,9 +394,9 @@ impl Peer {
 }
 
 impl Pool {
-    fn idle(&mut self) -> Option<Arc<ClientConnection>> {
+    fn idle(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
         loop {
-            let at = self.connections.iter().position(|pooled| pooled.users == 0)?;
+            let at = self.connections.iter().position(|pooled| pooled.users == 0 && suits(&pooled.connection))?;
             let pooled = &mut self.connections[at];
             if !pooled.connection.is_retired() {
                 pooled.users = 1;
@@ -415,8 +416,9 @@ impl Pool {
         self.refused.as_ref().map_or(0, |(count, _)| *count)
     }
 
-    fn least_used(&mut self) -> Option<Arc<ClientConnection>> {
-        let open = self.connections.iter_mut().filter(|pooled| !pooled.connection.is_retired());
+    fn least_used(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
+        let suits = |pooled: &&mut Pooled| !pooled.connection.is_retired() && suits(&pooled.connection);
+        let open = self.connections.iter_mut().filter(suits);
         let pooled = open.min_by_key(|pooled| pooled.users)?;
         pooled.users += 1;
         Some(Arc::clone(&pooled.connection))
@@ -432,6 +434,11 @@ impl Pool {
             self.connections.swap_remove(at);
         }
     }
+}
+
+/// Whether a thread may wait for a reply there: not if it reads there itself, for it would wait for itself.
+fn is_free(connection: &ClientConnection) -> bool {
+    !connection.is_read_here()
 }
 
 fn is_timeout(failure: &CallFailure) -> bool {

@@ -5,7 +5,10 @@
 mod parting;
 mod seat;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+};
 
 use spandrel_cdr::{ByteOrder, Decoder, GiopVersion, Limits, Wire};
 use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, Reaction, RequestHeader, ResponseFlags};
@@ -55,6 +58,8 @@ pub(crate) struct ServerSettings {
     pub(crate) max_threaded: usize,
     /// Requests are looked up first where the last one of their connection was found.
     pub(crate) is_adaptive: bool,
+    /// How long a client may take nothing of what it is sent.
+    pub(crate) send_timeout: Option<Duration>,
     /// The reactor has so many threads and no more; otherwise as many as are needed.
     pub(crate) pool_threads: Option<usize>,
     /// The reactor's threads serve others while they wait for replies.
@@ -124,7 +129,7 @@ impl ServerConnection {
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
         Arc::new_cyclic(|me| Self {
             orb,
-            link: Link::new(peer, transport, wire),
+            link: Link::new(peer, transport, wire, settings.send_timeout),
             me: Weak::clone(me),
             settings,
             reader: Mutex::new(reader),

@@ -30,17 +30,22 @@ use crate::{Replied, Spawn, Target, orb::UpcallScope};
 
 /// Deferred calls of one connection. A client that sends more has them refused.
 const MAX_DEFERRED: usize = 1024;
+/// The octets of their messages; one message is always taken.
+const MAX_DEFERRED_OCTETS: usize = 64 << 20;
 
 /// The deferred calls of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     calls: HashMap<u64, Entry>,
+    /// Of all their messages.
+    octets: usize,
     next: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     request_id: u32,
+    octets: usize,
     /// Nobody ever waits for the answer to a one-way: that its client left says nothing.
     is_one_way: bool,
     cancellation: Arc<Cancellation>,
@@ -116,7 +121,8 @@ impl ServerCall<'_> {
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
         let origin = self.origin().shared();
         let cancellation = Arc::<Cancellation>::default();
-        let key = origin.enter_deferred(self.request_id(), !self.is_response_expected(), &cancellation)?;
+        let octets = self.message().header.total_len();
+        let key = origin.enter_deferred(self.request_id(), !self.is_response_expected(), octets, &cancellation)?;
         self.note_deferred();
         let detained = self.target().map(Target::detain);
         let (message, body, response) = (self.message().clone(), self.body(), self.response());
@@ -307,16 +313,22 @@ impl ServerConnection {
         &self,
         request_id: u32,
         is_one_way: bool,
+        octets: usize,
         cancellation: &Arc<Cancellation>,
     ) -> Result<u64, SystemException> {
         let mut deferred = self.deferred.lock();
-        if deferred.calls.len() >= MAX_DEFERRED {
-            return Err(SystemException::transient(0, CompletionStatus::No)
-                .with_detail(|| format!("{MAX_DEFERRED} requests of this connection wait for their answers")));
+        let count = deferred.calls.len();
+        if count >= MAX_DEFERRED || count > 0 && octets > MAX_DEFERRED_OCTETS.saturating_sub(deferred.octets) {
+            let octets = deferred.octets;
+            drop(deferred);
+            let detail = || format!("{count} requests of this connection, of {octets} octets, wait for their answers");
+            return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(detail));
         }
         let key = deferred.next;
         deferred.next += 1;
-        deferred.calls.insert(key, Entry { request_id, is_one_way, cancellation: Arc::clone(cancellation) });
+        deferred.octets += octets;
+        let cancellation = Arc::clone(cancellation);
+        deferred.calls.insert(key, Entry { request_id, is_one_way, octets, cancellation: Arc::clone(&cancellation) });
         drop(deferred);
         // Looked at afterwards: who reads to the end cancels what it finds there after that.
         if !is_one_way && self.is_read_out() {
@@ -327,7 +339,10 @@ impl ServerConnection {
 
     /// A deferred call has ended: what waited for it goes on.
     pub(super) fn leave_deferred(&self, key: u64) {
-        let left = self.deferred.lock().calls.remove(&key);
+        let mut deferred = self.deferred.lock();
+        let left = deferred.calls.remove(&key);
+        deferred.octets -= left.as_ref().map_or(0, |entry| entry.octets);
+        drop(deferred);
         drop(left);
         self.after_deferred();
     }

@@ -12,6 +12,7 @@ use spandrel_giop::{
 use spandrel_sync::{
     Mutex,
     atomic::{AtomicU8, AtomicUsize, Ordering},
+    time::Instant,
 };
 
 use crate::{
@@ -26,6 +27,9 @@ const LINGER_OCTETS: usize = 1 << 20;
 /// Reads of it in one visit of a thread that has others to serve.
 const LINGER_READS: usize = 16;
 
+/// How many times as long as it may take nothing a client may take for a whole message.
+const PORTIONS: u32 = 20;
+
 /// A client's transport, and how it is written to.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -35,6 +39,8 @@ pub(super) struct Link {
     /// Order and limits; the version is that of each message, the code sets are the client's choice.
     wire: Wire,
     writer: Mutex<()>,
+    /// How long the client may take nothing of an answer.
+    patience: Option<Duration>,
     /// Minor version of the last message read: what the peer speaks.
     spoken: AtomicU8,
     /// What the client said of text, once it has.
@@ -44,10 +50,23 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(peer: String, transport: Box<dyn Transport>, wire: Wire) -> Self {
+    /// `patience`: how long the client may take nothing of what it is sent, before it is given up.
+    pub(super) fn new(peer: String, transport: Box<dyn Transport>, wire: Wire, patience: Option<Duration>) -> Self {
+        if let Err(error) = transport.set_send_timeout(patience) {
+            tracing::warn!(%peer, %error, "a client that reads nothing will be waited for");
+        }
         let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
         let code_sets = OnceLock::new();
-        Self { peer, transport, wire, writer: Mutex::new(()), spoken, code_sets, dropped: AtomicUsize::new(0) }
+        Self {
+            peer,
+            transport,
+            wire,
+            writer: Mutex::new(()),
+            patience,
+            spoken,
+            code_sets,
+            dropped: AtomicUsize::new(0),
+        }
     }
 
     pub(super) fn peer(&self) -> &str {
@@ -88,14 +107,32 @@ impl Link {
         self.spoken.store(version.minor, Ordering::Relaxed);
     }
 
-    /// Writes a message. A peer that is gone is noticed by whoever reads.
+    /// Writes a message. A peer that is gone is noticed by whoever reads; one that does not read what it is sent is cut off.
     pub(super) fn send(&self, message: &Encoder<'_>) {
         let _writer = self.writer.lock();
-        if let Err(error) = send_message(&*self.transport, message, || Ok(())) {
+        let mut since = None;
+        // The clock is read only for messages that are not taken at once.
+        let mut calls = 0;
+        let sent = send_message(&*self.transport, message, || {
+            calls += 1;
+            match self.patience {
+                Some(patience) if calls > 1 => Self::go_on(patience, *since.get_or_insert_with(Instant::now)),
+                _ => Ok(()),
+            }
+        });
+        if let Err(error) = sent {
             tracing::debug!(peer = %self.peer, %error, "a reply could not be written");
             // Cut inside a message, nothing further would be understood.
             self.transport.close();
         }
+    }
+
+    /// A client that takes a little now and then may not keep a thread for ever either.
+    fn go_on(patience: Duration, since: Instant) -> io::Result<()> {
+        if Instant::now().saturating_duration_since(since) > patience.saturating_mul(PORTIONS) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
     }
 
     /// Writes a message that is only a header, and that tells of the connection's end: a peer that reads nothing is waited for so

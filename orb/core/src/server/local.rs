@@ -201,8 +201,14 @@ impl Origin for Caller<'_> {
         }))
     }
 
-    fn enter_deferred(&self, id: u32, is_one_way: bool, how: &Arc<Cancellation>) -> Result<u64, SystemException> {
-        self.shared().enter_deferred(id, is_one_way, how)
+    fn enter_deferred(
+        &self,
+        id: u32,
+        is_one_way: bool,
+        octets: usize,
+        how: &Arc<Cancellation>,
+    ) -> Result<u64, SystemException> {
+        self.shared().enter_deferred(id, is_one_way, octets, how)
     }
 
     fn leave_deferred(&self, key: u64) {
@@ -310,7 +316,13 @@ impl Origin for Awaited {
         self.me.upgrade().expect("it is shared from its beginning, and used now")
     }
 
-    fn enter_deferred(&self, _id: u32, _is_one_way: bool, how: &Arc<Cancellation>) -> Result<u64, SystemException> {
+    fn enter_deferred(
+        &self,
+        _id: u32,
+        _is_one_way: bool,
+        _octets: usize,
+        how: &Arc<Cancellation>,
+    ) -> Result<u64, SystemException> {
         let mut state = self.state.lock();
         let key = state.next;
         state.next += 1;

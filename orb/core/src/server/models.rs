@@ -253,6 +253,7 @@ impl Stage {
             max_connections: 1,
             max_threaded: 1,
             is_adaptive: false,
+            send_timeout: None,
             pool_threads: None,
             nests: false,
             send_queue: None,

@@ -42,6 +42,7 @@ pub(crate) trait Origin: Send + Sync + fmt::Debug {
         &self,
         request_id: u32,
         is_one_way: bool,
+        octets: usize,
         cancellation: &Arc<Cancellation>,
     ) -> Result<u64, SystemException>;
 
@@ -85,9 +86,10 @@ impl Origin for ServerConnection {
         &self,
         request_id: u32,
         is_one_way: bool,
+        octets: usize,
         cancellation: &Arc<Cancellation>,
     ) -> Result<u64, SystemException> {
-        Self::enter_deferred(self, request_id, is_one_way, cancellation)
+        Self::enter_deferred(self, request_id, is_one_way, octets, cancellation)
     }
 
     fn leave_deferred(&self, key: u64) {

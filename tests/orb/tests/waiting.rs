@@ -1,0 +1,159 @@
+//! Nobody waits for ever: not for a client that does not read, not for itself, not for a reply that comes too late.
+
+use std::{
+    io::Write,
+    net::TcpStream,
+    sync::{Arc, Mutex, mpsc},
+    task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
+};
+
+use spandrel::{ByteOrder, CompletionStatus, GiopVersion, IiopProfile, Orb, SystemException, SystemExceptionKind};
+use spandrel_cdr::{Encoder, Wire};
+use spandrel_giop::{RequestTemplate, ResponseFlags};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{PATIENCE, in_background, pretend, read_message},
+};
+
+/// Far more than a connection holds on its way.
+const HUGE: usize = 16 << 20;
+
+/// A client that sends a request whose reply it never reads.
+fn one_that_never_reads(server: &Server) -> TcpStream {
+    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
+    let template = RequestTemplate::new(wire, &profile.object_key);
+    let (mut out, data) = (Encoder::new(wire), vec![7; HUGE]);
+    let body = template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "echo_octets", &[]);
+    out.octet_sequence(&data).unwrap();
+    body.end(&mut out).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&out.to_vec()).unwrap();
+    stream
+}
+
+#[test]
+fn a_client_that_never_reads_is_cut_off() {
+    for threaded in [0, 64] {
+        let builder = Orb::builder().threaded_connections(threaded).pool_threads(1);
+        let server = Server::with(builder.send_timeout(Some(Duration::from_millis(200))));
+        let stalled: Vec<TcpStream> = (0..3).map(|_| one_that_never_reads(&server)).collect();
+        // Where one thread serves all connections, it is free again in time.
+        let target = server.client();
+        let called = in_background(move || target.add(1, 2));
+        assert_eq!(called.recv_timeout(PATIENCE).expect("the thread is free again").unwrap(), 3);
+        stalled.into_iter().for_each(await_cut_off);
+    }
+}
+
+/// Waits until the server has closed the connection, though nothing was read from it.
+fn await_cut_off(mut stream: TcpStream) {
+    let start = Instant::now();
+    while stream.write_all(b"x").is_ok() {
+        assert!(start.elapsed() < PATIENCE, "the server waits for a client that does not read");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_that_reads_slowly_gets_all_of_its_reply() {
+    let server = Server::with(Orb::builder().send_timeout(Some(Duration::from_millis(500))));
+    let mut stream = one_that_never_reads(&server);
+    assert!(read_message(&mut stream).unwrap().len() > HUGE);
+}
+
+/// Does something when it is woken.
+struct Waking(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        let act = self.0.lock().unwrap().take();
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+#[test]
+fn a_waker_may_make_a_call_on_the_connection_that_woke_it() {
+    for connections in [1, 2] {
+        let server = Server::start();
+        let target = server.client_with(Orb::builder().connections_per_peer(connections));
+        let (send, receive) = mpsc::channel();
+        let again = target.clone();
+        let call = move || {
+            // Twice, and from inside of another waker's call.
+            let nested = again.clone();
+            let sums = (again.add(1, 2), nested.add(3, 4));
+            send.send(sums).unwrap();
+        };
+        let waker = Waker::from(Arc::new(Waking(Mutex::new(Some(Box::new(call))))));
+        let mut held = Box::pin(target.hold_async(1));
+        let polled = held.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(matches!(polled, Poll::Pending));
+        server.probe.await_held(1);
+        server.probe.open(1);
+        let (first, second) = receive.recv_timeout(PATIENCE).expect("the waker does not wait for itself");
+        assert_eq!((first.unwrap(), second.unwrap()), (3, 7));
+    }
+}
+
+#[test]
+fn a_thread_that_leads_may_wake_somebody_who_calls() {
+    let server = Server::start();
+    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    let (send, receive) = mpsc::channel();
+    let again = target.clone();
+    let waker = Waker::from(Arc::new(Waking(Mutex::new(Some(Box::new(move || send.send(again.add(1, 2)).unwrap()))))));
+    let mut held = Box::pin(target.hold_async(1));
+    assert!(matches!(held.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending));
+    server.probe.await_held(1);
+    // It reads for both while it waits.
+    let leading = target.clone();
+    let leading = in_background(move || leading.hold(2));
+    server.probe.await_held(2);
+    server.probe.open(1);
+    assert_eq!(receive.recv_timeout(PATIENCE).expect("it does not wait for itself").unwrap(), 3);
+    server.probe.open(2);
+    leading.recv_timeout(PATIENCE).unwrap().unwrap();
+}
+
+/// The target, behind this port.
+fn target_behind(server: &Server, port: u16, orb: &Orb) -> Target {
+    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let mut ior = server.object.ior().clone();
+    ior.profiles = vec![IiopProfile { port, ..profile }.encode().unwrap()];
+    Target::unchecked_narrow(&orb.reference(ior))
+}
+
+#[test]
+fn a_caller_whose_time_is_up_leaves_nobody_writing_to_a_server_that_does_not_read() {
+    let server = Server::start();
+    let (real, (send, first)) = (server.port(), mpsc::channel());
+    let port = pretend(move |count, mut stream| {
+        let request = read_message(&mut stream);
+        if count == 0 {
+            // Busy with the first request for ever, it reads no further.
+            send.send(stream).unwrap();
+            return;
+        }
+        let mut upstream = TcpStream::connect(("127.0.0.1", real)).unwrap();
+        upstream.write_all(&request.unwrap()).unwrap();
+        stream.write_all(&read_message(&mut upstream).unwrap()).unwrap();
+    });
+    let orb = Orb::builder().connections_per_peer(1).build();
+    let target = target_behind(&server, port, &orb);
+    let impatient: Target =
+        Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(500))));
+    let timed_out = in_background(move || impatient.add(1, 2));
+    let _busy = first.recv_timeout(PATIENCE).unwrap();
+    // On the same connection, while the other reads for both.
+    let writing = in_background(move || target.echo_octets(&vec![7; HUGE]).map(|echoed| echoed.len()));
+    let error: SystemException = timed_out.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
+    let echoed = writing.recv_timeout(PATIENCE).expect("it does not write for ever");
+    assert_eq!(echoed.expect("it was sent again on another connection"), HUGE);
+}
