@@ -12,7 +12,8 @@ fn main() {
 }
 
 fn compile() -> Result<(), spandrel_build::Error> {
-    spandrel_build::configure().asynchronous_server(true).ami(true).compile(&["idl/probe.idl", "idl/naming.idl"])?;
+    let probe = spandrel_build::configure().asynchronous_server(true).ami(true).collocation(Collocation::Direct);
+    probe.compile(&["idl/probe.idl", "idl/naming.idl"])?;
     for (name, engine, strategy) in [
         ("compiled", "compiled", Collocation::ThroughPoa),
         ("interpretive", "interpretive", Collocation::ThroughPoa),

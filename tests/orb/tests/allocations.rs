@@ -2,6 +2,7 @@
 
 use std::alloc::System;
 
+use spandrel::{Collocation, Orb};
 use spandrel_orb_tests::{Server, probe::Target};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -35,4 +36,13 @@ fn calls_allocate_nothing_but_what_they_return() {
     assert_eq!(allocations(one_way), 0, "a long one-way sequence, lent on both sides");
     // The servant's answer and the caller's copy of it are the application's.
     assert_eq!(allocations(|| drop(target.echo("text").unwrap())), 2 * 300, "a string");
+    drop(server);
+    for strategy in [Collocation::Direct, Collocation::ThroughPoa] {
+        let server = Server::with(Orb::builder().collocation(strategy));
+        let target: Target = server.object.unchecked_narrow();
+        assert_eq!(allocations(|| target.ping().unwrap()), 0, "void, {strategy:?}");
+        assert_eq!(allocations(|| assert_eq!(target.add(1, 2).unwrap(), 3)), 0, "numbers, {strategy:?}");
+        let copies = if strategy == Collocation::Direct { 1 } else { 2 };
+        assert_eq!(allocations(|| drop(target.echo("text").unwrap())), copies * 300, "a string, {strategy:?}");
+    }
 }

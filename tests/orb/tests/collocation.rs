@@ -11,12 +11,13 @@ use std::{
 };
 
 use spandrel::{
-    Collocation, CompletionStatus, DeferredCall, Located, ObjectRef, Orb, Poa, Replied, Servant, ServerCall,
+    Collocation, CompletionStatus, DeferredCall, Located, ObjectRef, Orb, Poa, Policy, Replied, Servant, ServerCall,
     SystemException, SystemExceptionKind, minor,
+    poa::{Current, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager, ThreadPolicy},
 };
 use spandrel_orb_tests::{
     Server,
-    probe::{Target, target::RefuseError},
+    probe::{Target, TargetServant, TargetSkeleton, target::RefuseError},
     support::{PATIENCE, block_on, in_background, kind_and_completion},
 };
 
@@ -71,7 +72,14 @@ fn every_kind_of_call_ends_as_it_does_from_elsewhere() {
 }
 
 #[test]
-fn text_that_cannot_be_said_is_refused_all_the_same() {
+fn direct_calls_marshal_nothing() {
+    let (_server, target) = server(Collocation::Direct);
+    // No request could say it.
+    assert_eq!(target.echo("nul\0").unwrap(), "nul\0");
+}
+
+#[test]
+fn text_that_cannot_be_said_is_refused_where_it_is_marshaled() {
     for strategy in [Collocation::ThroughPoa, Collocation::No] {
         let (_server, target) = server(strategy);
         assert_eq!(target.echo("nul\0").unwrap_err().kind(), SystemExceptionKind::BadParam);
@@ -330,7 +338,7 @@ fn shutdown_gives_up_what_is_never_answered() {
         let object = Poa::root(&orb).unwrap().activate(Deferring(send)).unwrap();
         let called = in_background(move || echo(&object, ""));
         let deferred = requests.recv_timeout(PATIENCE).unwrap();
-        orb.shutdown(true).unwrap();
+        orb.shutdown(false).unwrap();
         let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
         assert_eq!(
             kind_and_completion(&error),
@@ -338,6 +346,8 @@ fn shutdown_gives_up_what_is_never_answered() {
             "{strategy:?}"
         );
         assert!(deferred.is_cancelled());
+        drop(deferred);
+        orb.shutdown(true).unwrap();
     }
 }
 
@@ -391,5 +401,224 @@ fn calls_may_recur() {
         assert_eq!(deepest.load(Ordering::Relaxed), 21);
         *recursive.own.lock().unwrap() = None;
         orb.shutdown(true).unwrap();
+    }
+}
+
+/// Does as the test says inside of an upcall.
+struct Doing<F>(F);
+
+impl<F: Fn() -> Result<i32, SystemException> + Send + Sync> TargetServant for Doing<F> {
+    fn add(&self, _a: i32, _b: i32) -> Result<i32, SystemException> {
+        (self.0)()
+    }
+
+    fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn echo(&self, text: &str) -> Result<String, SystemException> {
+        Ok(text.to_owned())
+    }
+
+    fn echo_octets(&self, data: &[u8]) -> Result<Vec<u8>, SystemException> {
+        Ok(data.to_vec())
+    }
+
+    fn echo_doubles(&self, data: &[f64]) -> Result<Vec<f64>, SystemException> {
+        Ok(data.to_vec())
+    }
+
+    fn refuse(&self, _code: i32) -> Result<(), RefuseError> {
+        Ok(())
+    }
+
+    fn fail(&self, _minor: u32) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn panic(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn note(&self, _data: &[u8]) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn count(&self) -> Result<u32, SystemException> {
+        Ok(0)
+    }
+
+    fn hold(&self, _gate: u32) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn release(&self, _gate: u32) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn same(&self, other: Option<&Target>) -> Result<Option<Target>, SystemException> {
+        Ok(other.cloned())
+    }
+
+    fn call_back(&self, _other: Option<&Target>) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<bool, SystemException> {
+        Ok(false)
+    }
+}
+
+type Deed = Box<dyn Fn() -> Result<i32, SystemException> + Send + Sync>;
+
+/// An adapter with a manager of its own, and an object in it that does as it is told.
+struct Stage {
+    orb: Orb,
+    poa: Poa,
+    target: Target,
+    deed: Arc<Mutex<Option<Deed>>>,
+}
+
+impl Stage {
+    fn new(strategy: Collocation, policies: Vec<Policy>) -> Self {
+        let orb = Orb::builder().collocation(strategy).build();
+        let poa = Poa::root(&orb).unwrap().create_poa("stage", None, policies).unwrap();
+        poa.the_poa_manager().activate().unwrap();
+        let deed = Arc::<Mutex<Option<Deed>>>::default();
+        let does = Arc::clone(&deed);
+        let doing = Doing(move || {
+            let deed = does.lock().unwrap().take();
+            deed.map_or(Ok(0), |deed| deed())
+        });
+        let target = Target::unchecked_narrow(&poa.activate(TargetSkeleton::new(doing)).unwrap());
+        Self { orb, poa, target, deed }
+    }
+
+    /// Calls the object, which does this.
+    fn inside(
+        &self,
+        deed: impl Fn() -> Result<i32, SystemException> + Send + Sync + 'static,
+    ) -> Result<i32, SystemException> {
+        *self.deed.lock().unwrap() = Some(Box::new(deed));
+        self.target.add(1, 1)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn current_says_which_object_is_called() {
+    for strategy in STRATEGIES {
+        let stage = Stage::new(strategy, Vec::new());
+        let object = stage.target.as_object().clone();
+        let id = stage.poa.reference_to_id(&object).unwrap();
+        let other = Stage::new(strategy, Vec::new());
+        let (inner, own) = (other.target.clone(), id.clone());
+        let same = stage.inside(move || {
+            let seen = || Current::new().object_id().unwrap() == own && Current::new().reference().unwrap() == object;
+            let before = seen();
+            inner.add(1, 1)?;
+            Ok(i32::from(before && seen()))
+        });
+        assert_eq!(same.unwrap(), 1, "{strategy:?}");
+        assert!(Current::new().poa().is_err());
+    }
+}
+
+#[test]
+fn an_object_that_is_deactivated_while_it_is_called_stays_until_it_has_returned() {
+    for strategy in STRATEGIES {
+        let policies = vec![RequestProcessingPolicy::UseServantManager.into()];
+        let stage = Stage::with_activator(strategy, policies);
+        let (poa, target, gone) = (stage.0.poa.clone(), stage.0.target.clone(), Arc::clone(&stage.1));
+        let seen = stage.0.inside(move || {
+            let id = poa.reference_to_id(target.as_object()).unwrap();
+            poa.deactivate_object(&id).map_err(SystemException::from)?;
+            Ok(i32::try_from(gone.load(Ordering::SeqCst)).unwrap())
+        });
+        assert_eq!(seen.unwrap(), 0, "{strategy:?}: it was etherealized while it ran");
+        let end = Instant::now() + PATIENCE;
+        while stage.1.load(Ordering::SeqCst) == 0 {
+            assert!(Instant::now() < end, "it was never etherealized");
+            thread::yield_now();
+        }
+    }
+}
+
+/// Counts what is let go of.
+struct Letting(Arc<AtomicU32>);
+
+impl ServantActivator for Letting {
+    fn incarnate(&self, _oid: &ObjectId, _adapter: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
+        Err(Incarnation::System(SystemException::object_not_exist(0, CompletionStatus::No)))
+    }
+
+    fn etherealize(&self, _: &ObjectId, _: &Poa, _servant: Arc<dyn Servant>, _: bool, _: bool) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Stage {
+    fn with_activator(strategy: Collocation, policies: Vec<Policy>) -> (Self, Arc<AtomicU32>) {
+        let stage = Self::new(strategy, policies);
+        let gone = Arc::<AtomicU32>::default();
+        stage.poa.set_servant_manager(ServantManager::Activator(Arc::new(Letting(Arc::clone(&gone))))).unwrap();
+        (stage, gone)
+    }
+}
+
+#[test]
+fn a_holding_manager_keeps_calls_and_a_discarding_one_refuses_them() {
+    for strategy in STRATEGIES {
+        let stage = Stage::new(strategy, Vec::new());
+        let manager = stage.poa.the_poa_manager();
+        stage.target.ping().unwrap();
+        manager.discard_requests(false).unwrap();
+        let refused = stage.target.ping().unwrap_err();
+        assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::Transient, CompletionStatus::No));
+        manager.hold_requests(false).unwrap();
+        let impatient =
+            Target::unchecked_narrow(&stage.target.as_object().with_timeout(Some(Duration::from_millis(30))));
+        assert_eq!(impatient.ping().unwrap_err().kind(), SystemExceptionKind::Timeout, "{strategy:?}");
+        let target = stage.target.clone();
+        let held = in_background(move || target.add(1, 2));
+        assert!(held.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: it was not held");
+        manager.activate().unwrap();
+        held.recv_timeout(PATIENCE).unwrap().unwrap();
+        manager.deactivate(false, false).unwrap();
+        assert_eq!(stage.target.ping().unwrap_err().kind(), SystemExceptionKind::ObjAdapter);
+    }
+}
+
+#[test]
+fn a_single_thread_adapter_runs_one_call_at_a_time() {
+    for strategy in STRATEGIES {
+        let stage = Stage::new(strategy, vec![ThreadPolicy::SingleThreadModel.into()]);
+        let inside = Arc::<AtomicU32>::default();
+        let (send, entered) = mpsc::channel();
+        let (gate, opened) = mpsc::channel::<()>();
+        let (count, opened) = (Arc::clone(&inside), Mutex::new(opened));
+        *stage.deed.lock().unwrap() = Some(Box::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            send.send(()).unwrap();
+            opened.lock().unwrap().recv().unwrap();
+            count.fetch_sub(1, Ordering::SeqCst);
+            Ok(0)
+        }));
+        let target = stage.target.clone();
+        let first = in_background(move || target.add(1, 1));
+        entered.recv_timeout(PATIENCE).unwrap();
+        let count = Arc::clone(&inside);
+        *stage.deed.lock().unwrap() = Some(Box::new(move || Ok(i32::try_from(count.load(Ordering::SeqCst)).unwrap())));
+        let target = stage.target.clone();
+        let second = in_background(move || target.add(1, 1));
+        assert!(second.recv_timeout(Duration::from_millis(20)).is_err(), "{strategy:?}: two at once");
+        gate.send(()).unwrap();
+        first.recv_timeout(PATIENCE).unwrap().unwrap();
+        assert_eq!(second.recv_timeout(PATIENCE).unwrap().unwrap(), 0, "{strategy:?}");
     }
 }
