@@ -1,0 +1,8 @@
+//! Compiles the interface that the tests call.
+
+fn main() {
+    if let Err(error) = spandrel_build::configure().asynchronous_server(true).compile(&["idl/subject.idl"]) {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,169 @@
+//! A server and a client in one process, joined by a socket, and servants whose upcalls can be held.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, Servant, SystemException, SystemExceptionKind};
+
+use crate::idl::conformance::{Subject, SubjectServant, SubjectSkeleton};
+
+/// Far more than anything here takes; a test that would hang fails instead.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server with its root adapter, and a client that reaches it by a socket only.
+#[derive(Debug)]
+pub struct Pair {
+    /// The server.
+    pub server: Orb,
+    /// Its root adapter.
+    pub root: Poa,
+    /// The client.
+    pub client: Orb,
+}
+
+impl Pair {
+    /// Both, with the defaults.
+    ///
+    /// # Panics
+    /// If there can be none.
+    #[must_use]
+    pub fn new() -> Self {
+        let server = Orb::builder().build();
+        let root = Poa::root(&server).expect("there is a root adapter");
+        Self { server, root, client: Orb::builder().build() }
+    }
+
+    /// The server's reference as the client has it.
+    #[must_use]
+    pub fn seen(&self, object: &ObjectRef) -> Subject {
+        Subject::unchecked_narrow(&self.client.reference(object.ior().clone()))
+    }
+}
+
+impl Default for Pair {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        _ = self.client.shutdown(false);
+        _ = self.server.shutdown(false);
+    }
+}
+
+/// A servant with a name.
+#[must_use]
+pub fn named(name: &str) -> Arc<dyn Servant> {
+    Arc::new(SubjectSkeleton::new(Named { name: name.to_owned(), gate: Gate::open() }))
+}
+
+/// A servant whose `wait` ends when the gate is opened.
+#[must_use]
+pub fn gated(name: &str, gate: &Gate) -> Arc<dyn Servant> {
+    Arc::new(SubjectSkeleton::new(Named { name: name.to_owned(), gate: gate.clone() }))
+}
+
+struct Named {
+    name: String,
+    gate: Gate,
+}
+
+impl SubjectServant for Named {
+    fn name(&self) -> Result<String, SystemException> {
+        Ok(self.name.clone())
+    }
+
+    fn wait(&self) -> Result<String, SystemException> {
+        self.gate.pass();
+        Ok(self.name.clone())
+    }
+
+    fn note(&self) -> Result<(), SystemException> {
+        self.gate.pass();
+        Ok(())
+    }
+}
+
+/// Holds whoever comes until it is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(Arc<(Mutex<Passing>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Passing {
+    is_open: bool,
+    arrived: usize,
+}
+
+impl Gate {
+    /// One that holds nobody.
+    #[must_use]
+    pub fn open() -> Self {
+        let gate = Self::default();
+        gate.release();
+        gate
+    }
+
+    /// Lets all through, now and later.
+    ///
+    /// # Panics
+    /// If a holder panicked.
+    pub fn release(&self) {
+        self.0.0.lock().unwrap().is_open = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until it is open.
+    ///
+    /// # Panics
+    /// If it is not opened in time.
+    pub fn pass(&self) {
+        let mut passing = self.0.0.lock().unwrap();
+        passing.arrived += 1;
+        self.0.1.notify_all();
+        self.until(passing, |passing| passing.is_open);
+    }
+
+    /// Waits until so many have come, whether or not they went through.
+    ///
+    /// # Panics
+    /// If they do not come in time.
+    pub fn await_arrivals(&self, count: usize) {
+        self.until(self.0.0.lock().unwrap(), |passing| passing.arrived >= count);
+    }
+
+    fn until(&self, passing: std::sync::MutexGuard<'_, Passing>, is_so: impl Fn(&Passing) -> bool) {
+        let waited = self.0.1.wait_timeout_while(passing, PATIENCE, |passing| !is_so(passing)).unwrap();
+        assert!(!waited.1.timed_out(), "nothing happened at the gate");
+    }
+}
+
+/// Runs `call` on a thread of its own; the receiver gets its result.
+pub fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || send.send(call()));
+    receive
+}
+
+/// Waits until this is so.
+///
+/// # Panics
+/// If it never is.
+#[track_caller]
+pub fn until(is_so: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "it never came to be");
+        thread::yield_now();
+    }
+}
+
+/// What an exception is judged by.
+#[must_use]
+pub fn judged(error: &SystemException) -> (SystemExceptionKind, u32, CompletionStatus) {
+    (error.kind(), error.minor(), error.completed())
+}
