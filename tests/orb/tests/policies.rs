@@ -158,10 +158,9 @@ fn a_reply_may_come_after_the_time_for_its_request() {
 }
 
 /// A one-way that fails in the servant, and one to an object that is not there.
-fn one_way_outcomes(server: &Server, scope: SyncScopePolicy) -> [Result<(), SystemExceptionKind>; 2] {
+fn one_way_outcomes(server: &Server, client: &Target, scope: SyncScopePolicy) -> [Result<(), SystemExceptionKind>; 2] {
     let nobody = server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
     server.poa.deactivate(&nobody).unwrap();
-    let client = server.client();
     let nobody = Target::unchecked_narrow(&client.as_object().orb().reference(nobody.ior().clone()));
     let kind = |outcome: Result<(), SystemException>| outcome.map_err(|error| error.kind());
     let outcome = |target: &Target| {
@@ -170,7 +169,7 @@ fn one_way_outcomes(server: &Server, scope: SyncScopePolicy) -> [Result<(), Syst
         assert_eq!(waited, awaited);
         waited
     };
-    [outcome(&client), outcome(&nobody)]
+    [outcome(client), outcome(&nobody)]
 }
 
 // 17.2.2.1: what a client of each scope learns.
@@ -178,10 +177,15 @@ fn one_way_outcomes(server: &Server, scope: SyncScopePolicy) -> [Result<(), Syst
 fn a_one_way_returns_when_its_sync_scope_says() {
     let server = Server::start();
     let (unknown, nobody) = (Err(SystemExceptionKind::Unknown), Err(SystemExceptionKind::ObjectNotExist));
-    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::None), [Ok(()), Ok(())]);
-    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::WithTransport), [Ok(()), Ok(())]);
-    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::WithServer), [Ok(()), nobody]);
-    assert_eq!(one_way_outcomes(&server, SyncScopePolicy::WithTarget), [unknown, nobody]);
+    // From another ORB, and from the server's own.
+    for client in [server.client(), Target::unchecked_narrow(&server.object)] {
+        let outcomes = |scope| one_way_outcomes(&server, &client, scope);
+        assert_eq!(outcomes(SyncScopePolicy::WithServer), [Ok(()), nobody]);
+        assert_eq!(outcomes(SyncScopePolicy::WithTarget), [unknown, nobody]);
+    }
+    let client = server.client();
+    assert_eq!(one_way_outcomes(&server, &client, SyncScopePolicy::None), [Ok(()), Ok(())]);
+    assert_eq!(one_way_outcomes(&server, &client, SyncScopePolicy::WithTransport), [Ok(()), Ok(())]);
     let target = server.client();
     for count in 1..=3 {
         with(&target, SyncScopePolicy::WithTarget).note(&[7]).unwrap();

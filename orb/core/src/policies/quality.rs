@@ -21,7 +21,7 @@ pub(crate) struct Quality {
 }
 
 /// The sync scope in the lowest octet, the rebind policy in the next, each one more than its number so that zero is none; above
-/// them [`Modes::LIMITED`].
+/// them [`Modes::LIMITED`] and [`Modes::SAID`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Modes(u32);
 
@@ -30,11 +30,13 @@ impl Modes {
     const REBIND: u32 = 0xff00;
     /// Some policy limits the call's time in another way than the round trip; rare enough to be looked up then.
     const LIMITED: u32 = 0x1_0000;
+    /// Some policy is set, so that a level with none is told by one comparison with zero.
+    const SAID: u32 = 0x2_0000;
 
     /// What is set here, and there what is not.
     fn or(self, other: Self) -> Self {
         let field = |mask| if self.0 & mask == 0 { other.0 & mask } else { self.0 & mask };
-        Self(field(Self::SYNC_SCOPE) | field(Self::REBIND) | (self.0 | other.0) & Self::LIMITED)
+        Self(field(Self::SYNC_SCOPE) | field(Self::REBIND) | (self.0 | other.0) & (Self::LIMITED | Self::SAID))
     }
 }
 
@@ -45,30 +47,29 @@ impl Quality {
     pub(crate) fn set_round_trip(&mut self, limit: Option<Duration>) {
         let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(FOR_EVER).min(FOR_EVER);
         self.round_trip = limit.map_or(FOR_EVER, nanos);
+        self.modes.0 |= Modes::SAID;
     }
 
     #[cfg(feature = "policies")]
     pub(super) fn set_sync_scope(&mut self, scope: SyncScopePolicy) {
-        self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1);
+        self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SAID;
     }
 
     #[cfg(feature = "policies")]
     pub(super) fn set_rebind(&mut self, rebind: RebindPolicy) {
-        self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8;
+        self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SAID;
     }
 
     #[cfg(feature = "policies")]
     pub(super) fn set_limited(&mut self) {
-        self.modes.0 |= Modes::LIMITED;
+        self.modes.0 |= Modes::LIMITED | Modes::SAID;
     }
 
     /// What this says, and `other` where this says nothing.
     #[inline]
     pub(super) fn or(self, other: Self) -> Self {
         let round_trip = if self.round_trip == UNSET { other.round_trip } else { self.round_trip };
-        // Usually one of them says nothing at all.
-        let modes = if self.modes.0 == 0 { other.modes } else { self.modes.or(other.modes) };
-        Self { round_trip, modes }
+        Self { round_trip, modes: self.modes.or(other.modes) }
     }
 
     #[inline]
@@ -110,6 +111,12 @@ impl OrbQuality {
         Self::new(quality)
     }
 
+    /// True if there are any.
+    #[inline]
+    fn is_said(&self) -> bool {
+        self.modes.load(Ordering::Relaxed) != 0
+    }
+
     #[inline]
     fn get(&self) -> Quality {
         let modes = Modes(self.modes.load(Ordering::Relaxed));
@@ -142,6 +149,19 @@ impl ObjectRef {
 
     #[inline]
     pub(crate) fn terms(&self) -> Terms {
+        #[cfg(feature = "policies")]
+        let others = super::current::is_used() || self.orb().quality().is_said();
+        #[cfg(not(feature = "policies"))]
+        let others = self.orb().quality().is_said();
+        if others || self.own_quality().modes.0 != 0 {
+            return self.terms_set();
+        }
+        Terms { deadline: None, rebind: RebindPolicy::default() }
+    }
+
+    /// Where there are policies.
+    #[inline(never)]
+    fn terms_set(&self) -> Terms {
         let quality = self.quality();
         #[cfg(feature = "policies")]
         if quality.modes.0 & Modes::LIMITED != 0 {
