@@ -42,6 +42,9 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     /// Says where the object is, without running anything on it (LocateRequest).
     fn locate(&self, object_key: &[u8]) -> Located;
 
+    /// The ORB begins to end: what waits for its turn here never has one, and is to be answered now. Requests that run go on.
+    fn begin_close(&self) {}
+
     /// Lets all servants go: the ORB has ended. Called without any lock held.
     fn close(&self);
 

@@ -456,6 +456,9 @@ impl Orb {
         self.0.main.begin_close();
         #[cfg(feature = "server")]
         {
+            if let Some(adapter) = self.adapter() {
+                adapter.begin_close();
+            }
             let patience = Deadline::after(self.0.settings.serving.shutdown_timeout);
             self.0.serving.server.shutdown(patience.span);
             self.0.serving.watcher.stop();

@@ -214,8 +214,11 @@ impl ObjectAdapter for Root {
         }
     }
 
-    fn close(&self) {
+    fn begin_close(&self) {
         self.managers.close();
+    }
+
+    fn close(&self) {
         let mut all = Vec::new();
         Self::all_below(self.top(), &mut all);
         let destroyed = self.destroy(self.top(), true, false);

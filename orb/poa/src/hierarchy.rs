@@ -168,16 +168,18 @@ impl Root {
     pub(crate) fn find(&self, parent: &Arc<Adapter>, name: &str, activate: bool) -> Result<Arc<Adapter>, PoaError> {
         loop {
             parent.check_exists()?;
-            match child(&parent.family.lock(), name) {
+            // Looked at first: nothing is done under the lock.
+            let known = child(&parent.family.lock(), name);
+            match known {
                 Child::Found(adapter) => return Ok(adapter),
-                Child::Expected(signal) => signal,
-                Child::None if activate => match self.activate(parent, name)? {
-                    Search::Found(adapter) => return Ok(adapter),
-                    Search::Wait(_) | Search::Again => continue,
-                },
+                Child::Expected(signal) => signal.wait(),
+                Child::None if activate => {
+                    if let Search::Found(adapter) = self.activate(parent, name)? {
+                        return Ok(adapter);
+                    }
+                }
                 Child::None => return Err(PoaError::AdapterNonExistent),
             }
-            .wait();
         }
     }
 

@@ -1,0 +1,190 @@
+//! Adapters that are made when they are needed, that end, and that come again; default servants and `Current`.
+
+use super::*;
+
+/// Makes persistent adapters with a default servant.
+#[derive(Default)]
+struct Growing {
+    state: Board<(usize, bool)>,
+}
+
+fn persistent() -> Vec<Policy> {
+    vec![
+        LifespanPolicy::Persistent.into(),
+        USER_ID.into(),
+        RequestProcessingPolicy::UseDefaultServant.into(),
+        IdUniquenessPolicy::MultipleId.into(),
+    ]
+}
+
+impl AdapterActivator for Growing {
+    fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
+        self.state.change(|(asked, _)| *asked += 1);
+        self.state.await_that(|(_, is_closed)| !is_closed);
+        if name == "panic" {
+            panic!("as asked");
+        }
+        if name == "no" {
+            return false;
+        }
+        let poa = parent.create_poa(name, Some(&parent.the_poa_manager()), persistent()).unwrap();
+        poa.set_servant(probe(parent.orb()).1).unwrap();
+        poa.set_the_activator(parent.the_activator());
+        true
+    }
+}
+
+/// A server at a port of its own choice or a given one, with a tree of adapters that grows.
+fn server(port: u16) -> (Orb, Poa, Arc<Growing>) {
+    let orb = Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port)).build();
+    let root = Poa::root(&orb).unwrap();
+    let growing = Arc::<Growing>::default();
+    root.set_the_activator(Some(Arc::clone(&growing) as _));
+    (orb, root, growing)
+}
+
+#[test]
+fn persistent_references_survive_a_restart_at_the_same_place_and_have_their_adapters_made_once() {
+    let (orb, root, growing) = server(0);
+    let bank = root.find_poa("bank", true).unwrap();
+    let accounts = bank.find_poa("accounts", true).unwrap();
+    let object = accounts.create_reference_with_id(&"a".into(), "IDL:Probe/Target:1.0").unwrap();
+    let target = client(&object);
+    assert_eq!(target.add(1, 2).unwrap(), 3);
+    assert_eq!(growing.state.see(|(asked, _)| *asked), 2);
+    let port = orb.listen().unwrap()[0].1;
+    let transient = root.activate_shared(probe(&orb).1).unwrap();
+    orb.shutdown(true).unwrap();
+
+    let (orb, root, growing) = server(port);
+    orb.listen().unwrap();
+    growing.state.change(|(_, is_closed)| *is_closed = true);
+    let calls: Vec<_> = (0..5)
+        .map(|number| {
+            let target = client(&object);
+            in_background(move || target.add(number, 1))
+        })
+        .collect();
+    growing.state.await_that(|(asked, _)| *asked == 1);
+    assert!(calls[0].recv_timeout(Duration::from_millis(20)).is_err(), "the adapter is being made");
+    growing.state.change(|(_, is_closed)| *is_closed = false);
+    for (number, call) in (0..).zip(calls) {
+        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
+    }
+    assert_eq!(growing.state.see(|(asked, _)| *asked), 2);
+    let accounts = root.find_poa("bank", false).unwrap().find_poa("accounts", false).unwrap();
+    assert_eq!(accounts.reference_to_id(&object).unwrap().as_bytes(), b"a");
+    assert_eq!(target.add(2, 2).unwrap(), 4);
+    let stale = client(&transient).ping().unwrap_err();
+    assert_eq!(stale.kind(), SystemExceptionKind::ObjectNotExist);
+    orb.shutdown(true).unwrap();
+}
+
+#[test]
+fn adapters_that_cannot_be_made_do_not_exist() {
+    let (orb, root, _growing) = server(0);
+    assert_eq!(root.find_poa("no", true).unwrap_err(), PoaError::AdapterNonExistent);
+    assert_eq!(root.find_poa("bank", false).unwrap_err(), PoaError::AdapterNonExistent);
+    let PoaError::System(failed) = root.find_poa("panic", true).unwrap_err() else {
+        panic!("it is a system exception")
+    };
+    assert_eq!((failed.kind(), failed.minor()), (SystemExceptionKind::ObjAdapter, minor::UNKNOWN_ADAPTER_FAILED));
+    for (name, kind) in [("no", SystemExceptionKind::ObjectNotExist), ("panic", SystemExceptionKind::ObjAdapter)] {
+        let poa = root.create_poa(name, None, persistent()).unwrap();
+        let object = poa.create_reference_with_id(&"a".into(), "").unwrap();
+        poa.destroy(true, true).unwrap();
+        assert_eq!(client(&object).ping().unwrap_err().kind(), kind);
+    }
+    orb.shutdown(true).unwrap();
+}
+
+#[test]
+fn a_destroyed_adapter_comes_again_for_persistent_references_and_never_for_transient_ones() {
+    let (orb, root, growing) = server(0);
+    let poa = root.find_poa("bank", true).unwrap();
+    let object = poa.create_reference_with_id(&"a".into(), "").unwrap();
+    let child = poa.create_poa("transient", Some(&root.the_poa_manager()), []).unwrap();
+    let transient = child.activate_shared(probe(&orb).1).unwrap();
+    let (first, second) = (client(&object), client(&transient));
+    first.ping().unwrap();
+    second.ping().unwrap();
+    poa.destroy(true, true).unwrap();
+    assert_eq!(growing.state.see(|(asked, _)| *asked), 1);
+    first.ping().unwrap();
+    assert_eq!(growing.state.see(|(asked, _)| *asked), 2);
+    let poa = root.find_poa("bank", false).unwrap();
+    let again = poa.create_poa("transient", Some(&root.the_poa_manager()), []).unwrap();
+    let other = again.activate_shared(probe(&orb).1).unwrap();
+    assert_eq!(second.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
+    client(&other).ping().unwrap();
+    assert_eq!(again.reference_to_id(&transient), Err(PoaError::WrongAdapter));
+    orb.shutdown(true).unwrap();
+}
+
+/// Says which object it is asked to be.
+struct Naming(Board<Vec<(String, ObjectId, ObjectRef)>>);
+
+impl Servant for Naming {
+    fn repository_id(&self) -> &str {
+        "IDL:Naming:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let current = Current::new();
+        let poa = current.poa().unwrap();
+        let running = current.servant().unwrap();
+        assert_eq!(poa.servant_to_id(&running).unwrap(), current.object_id().unwrap());
+        let seen = (poa.the_name(), current.object_id().unwrap(), current.reference().unwrap());
+        self.0.change(|list| list.push(seen));
+        call.reply(|_| Ok(()))
+    }
+}
+
+#[test]
+fn a_default_servant_is_every_object_and_knows_which() {
+    let stage = Stage::active(persistent());
+    let naming = Arc::new(Naming(Board::default()));
+    assert!(matches!(stage.poa.servant(), Err(PoaError::NoServant)));
+    let refused = client(&stage.reference("a")).ping().unwrap_err();
+    assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::ObjAdapter, minor::NO_DEFAULT_SERVANT));
+    stage.poa.set_servant(Arc::clone(&naming) as _).unwrap();
+    for name in ["a", "b"] {
+        client(&stage.reference(name)).ping().unwrap();
+    }
+    naming.0.see(|seen| {
+        let ids: Vec<_> = seen.iter().map(|(poa, id, _)| (&**poa, id.as_bytes())).collect();
+        assert_eq!(ids, [("child", &b"a"[..]), ("child", b"b")]);
+        let ids = seen.iter().map(|(_, id, reference)| (stage.poa.reference_to_id(reference).unwrap(), id));
+        ids.for_each(|(from_reference, id)| assert_eq!(from_reference, *id));
+    });
+    let servant: Arc<dyn Servant> = naming;
+    assert_eq!(stage.poa.servant_to_id(&servant), Err(PoaError::ServantNotActive));
+    assert_eq!(Current::new().object_id(), Err(NoContext));
+}
+
+#[test]
+fn octets_that_are_no_key_of_ours_are_refused_whatever_they_are() {
+    let stage = Stage::active(persistent());
+    stage.poa.set_servant(probe(&stage.orb).1).unwrap();
+    let good = stage.reference("a");
+    let mut random = fastrand::Rng::with_seed(11);
+    let client_orb = Orb::builder().build();
+    for _ in 0..300 {
+        let mut ior = good.ior().clone();
+        let mut profile = spandrel::IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+        let before = profile.object_key.clone();
+        let at = random.usize(..before.len() - 1);
+        profile.object_key[at] ^= 1 << random.u8(..8);
+        if random.bool() {
+            profile.object_key.truncate(random.usize(..before.len() - 1));
+        }
+        ior.profiles = vec![profile.encode().unwrap()];
+        let target: Target = client_orb.reference(ior).unchecked_narrow();
+        assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
+    }
+    client(&good).ping().unwrap();
+}

@@ -1,0 +1,212 @@
+//! Adapters that are served by one thread at a time, or by the main thread.
+
+use super::*;
+
+/// Counts how many threads are inside of it at once, and calls another object from there.
+struct Single {
+    inside: AtomicUsize,
+    runs: AtomicUsize,
+    threads: Mutex<Vec<thread::ThreadId>>,
+    other: Mutex<Option<Target>>,
+    gate: Board<bool>,
+}
+
+impl Single {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inside: AtomicUsize::new(0),
+            runs: AtomicUsize::new(0),
+            threads: Mutex::default(),
+            other: Mutex::default(),
+            gate: Board { value: Mutex::new(true), changed: Condvar::new() },
+        })
+    }
+}
+
+struct SingleServant(Arc<Single>);
+
+impl Servant for SingleServant {
+    fn repository_id(&self) -> &str {
+        "IDL:Probe/Target:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        true
+    }
+
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        self.0.threads.lock().unwrap().push(thread::current().id());
+        if operation == "count" {
+            // From inside of an upcall of the same thread.
+            return call.reply(|out| {
+                out.u32(7);
+                Ok(())
+            });
+        }
+        assert_eq!(self.0.inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
+        self.0.runs.fetch_add(1, Ordering::SeqCst);
+        self.0.gate.changed.notify_all();
+        self.0.gate.await_that(|is_open| *is_open);
+        let other = self.0.other.lock().unwrap().clone();
+        let count = other.map(|other| other.count());
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+        assert!(count.is_none_or(|count| count.unwrap() == 7));
+        call.reply(|_| Ok(()))
+    }
+}
+
+#[test]
+fn one_thread_at_a_time_is_inside_and_others_keep_no_thread() {
+    let stage = Stage::active([ThreadPolicy::SingleThreadModel.into()]);
+    let single = Single::new();
+    single.gate.change(|is_open| *is_open = false);
+    let object = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
+    let second = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
+    let calls: Vec<_> = (0..40)
+        .map(|number| {
+            let target = client(if number % 2 == 0 { &object } else { &second });
+            in_background(move || target.ping())
+        })
+        .collect();
+    single.gate.await_that(|_| single.runs.load(Ordering::SeqCst) == 1);
+    assert!(calls[7].recv_timeout(Duration::from_millis(20)).is_err());
+    assert_eq!(single.runs.load(Ordering::SeqCst), 1);
+    // An adapter beside it is not concerned.
+    client(&stage.root.activate_shared(probe(&stage.orb).1).unwrap()).ping().unwrap();
+    single.gate.change(|is_open| *is_open = true);
+    for call in calls {
+        call.recv_timeout(PATIENCE).unwrap().unwrap();
+    }
+    assert_eq!(single.runs.load(Ordering::SeqCst), 40);
+}
+
+#[test]
+fn a_thread_that_has_the_turn_may_come_again() {
+    let stage = Stage::active([ThreadPolicy::SingleThreadModel.into()]);
+    let single = Single::new();
+    let object = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
+    // By the reference that the server itself has: the call stays in its thread.
+    *single.other.lock().unwrap() = Some(object.unchecked_narrow());
+    let target = client(&object);
+    target.ping().unwrap();
+    target.ping().unwrap();
+    assert_eq!(single.runs.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_gives_its_place_to_the_next() {
+    let stage = Stage::active([ThreadPolicy::SingleThreadModel.into()]);
+    let single = Single::new();
+    single.gate.change(|is_open| *is_open = false);
+    let object = stage.poa.activate(SingleServant(Arc::clone(&single))).unwrap();
+    let first = in_background({
+        let target = client(&object);
+        move || target.ping()
+    });
+    single.gate.await_that(|_| single.runs.load(Ordering::SeqCst) == 1);
+    let impatient = Orb::builder().build().string_to_object(&object.to_string()).unwrap();
+    let impatient: Target = impatient.with_timeout(Some(Duration::from_millis(30))).unchecked_narrow();
+    assert_eq!(impatient.ping().unwrap_err().kind(), SystemExceptionKind::Timeout);
+    let last = in_background({
+        let target = client(&object);
+        move || target.ping()
+    });
+    single.gate.change(|is_open| *is_open = true);
+    first.recv_timeout(PATIENCE).unwrap().unwrap();
+    last.recv_timeout(PATIENCE).unwrap().unwrap();
+}
+
+#[test]
+fn all_adapters_with_the_main_thread_are_served_by_that_and_by_no_other() {
+    let stage = Stage::active([ThreadPolicy::MainThreadModel.into()]);
+    let other = stage.root.create_poa("other", Some(&stage.manager), [ThreadPolicy::MainThreadModel.into()]).unwrap();
+    let single = Single::new();
+    let objects = [&stage.poa, &other].map(|poa| poa.activate(SingleServant(Arc::clone(&single))).unwrap());
+    *single.other.lock().unwrap() = Some(objects[1].unchecked_narrow());
+    let calls: Vec<_> = (0..10)
+        .map(|number| {
+            let target = client(&objects[number % 2]);
+            in_background(move || target.ping())
+        })
+        .collect();
+    let orb = stage.orb.clone();
+    let finished = in_background(move || {
+        let outcomes: Vec<_> = calls.into_iter().map(|call| call.recv_timeout(PATIENCE).unwrap()).collect();
+        orb.shutdown(false).unwrap();
+        outcomes
+    });
+    stage.orb.run();
+    assert!(finished.recv_timeout(PATIENCE).unwrap().iter().all(Result::is_ok));
+    let me = thread::current().id();
+    assert!(single.threads.lock().unwrap().iter().all(|thread| *thread == me));
+    assert_eq!(single.runs.load(Ordering::SeqCst), 10);
+}
+
+/// An asynchronous servant that waits for a gate.
+struct Patient(Arc<Board<bool>>);
+
+impl TargetAsyncServant for Patient {
+    async fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        Ok(a + b)
+    }
+    async fn echo(&self, text: &str) -> Result<String, SystemException> {
+        Ok(text.to_owned())
+    }
+    async fn echo_octets(&self, data: &[u8]) -> Result<Vec<u8>, SystemException> {
+        Ok(data.to_vec())
+    }
+    async fn echo_doubles(&self, data: &[f64]) -> Result<Vec<f64>, SystemException> {
+        Ok(data.to_vec())
+    }
+    async fn refuse(&self, _: i32) -> Result<(), RefuseError> {
+        Ok(())
+    }
+    async fn fail(&self, _: u32) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn panic(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn note(&self, _: &[u8]) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn count(&self) -> Result<u32, SystemException> {
+        Ok(0)
+    }
+    async fn hold(&self, _: u32) -> Result<(), SystemException> {
+        self.0.await_that(|is_open| *is_open);
+        Ok(())
+    }
+    async fn release(&self, _: u32) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn same(&self, other: Option<&Target>) -> Result<Option<Target>, SystemException> {
+        Ok(other.cloned())
+    }
+    async fn call_back(&self, _: Option<&Target>) -> Result<(), SystemException> {
+        Ok(())
+    }
+    async fn stop(&self) -> Result<bool, SystemException> {
+        Ok(true)
+    }
+}
+
+#[test]
+fn destroying_waits_for_asynchronous_servants_too() {
+    let stage = Stage::active([]);
+    let gate = Arc::<Board<bool>>::default();
+    let object = stage.poa.activate(TargetAsyncSkeleton::new(Patient(Arc::clone(&gate)))).unwrap();
+    let target = client(&object);
+    target.ping().unwrap();
+    let running = in_background(move || target.hold(1));
+    assert!(running.recv_timeout(Duration::from_millis(20)).is_err());
+    let poa = stage.poa.clone();
+    let destroying = in_background(move || poa.destroy(true, true));
+    assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
+    gate.change(|is_open| *is_open = true);
+    destroying.recv_timeout(PATIENCE).unwrap().unwrap();
+    running.recv_timeout(PATIENCE).unwrap().unwrap();
+}
