@@ -4,9 +4,11 @@
 
 use std::hint::black_box;
 use std::io::{self, BufRead, Write};
+use std::sync::Arc;
 
 use spandrel::dynamic::{Request, RequestError};
-use spandrel::{CompletionStatus, Interface, ObjectRef, Orb, Poa, SystemException};
+use spandrel::poa::{ObjectId, PoaError};
+use spandrel::{CompletionStatus, Interface, Orb, Poa, SystemException};
 
 use super::job::{Job, Style};
 use crate::LabError;
@@ -27,10 +29,10 @@ pub fn serve(servants: u32, _is_dynamic: bool) -> Result<(), LabError> {
     let orb = Orb::builder().build();
     let directory = || {
         let poa = Poa::root(&orb)?;
-        let objects = (0..servants)
-            .map(|_| poa.activate(LatencySkeleton::new(Answering)))
-            .collect::<Result<_, SystemException>>()?;
-        poa.activate(ServantsSkeleton::new(Directory { objects }))
+        let activate = |_| poa.activate_object(Arc::new(LatencySkeleton::new(Answering)));
+        let ids = (0..servants).map(activate).collect::<Result<_, PoaError>>()?;
+        let directory = ServantsSkeleton::new(Directory { poa: poa.clone(), ids });
+        Ok::<_, SystemException>(poa.activate(directory)?)
     };
     let directory = directory().map_err(LabError::call("activate the servants"))?;
     say(&orb.object_to_string(&directory))?;
@@ -161,16 +163,18 @@ impl LatencyServant for Answering {
 /// Knows all servants.
 #[derive(Debug)]
 struct Directory {
-    objects: Vec<ObjectRef>,
+    poa: Poa,
+    ids: Vec<ObjectId>,
 }
 
 impl ServantsServant for Directory {
     fn count(&self) -> Result<u32, SystemException> {
-        Ok(self.objects.len() as u32)
+        Ok(self.ids.len() as u32)
     }
 
     fn references(&self, first: u32, how_many: u32) -> Result<Vec<Option<Latency>>, SystemException> {
-        let objects = self.objects.iter().skip(first as usize).take(how_many.min(BATCH) as usize);
-        Ok(objects.map(|object| Some(Latency::unchecked_narrow(object))).collect())
+        let ids = self.ids.iter().skip(first as usize).take(how_many.min(BATCH) as usize);
+        let reference = |id| Ok(Some(Latency::unchecked_narrow(&self.poa.id_to_reference(id)?)));
+        ids.map(reference).collect()
     }
 }
