@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Limits};
+use spandrel_giop::SystemException;
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
 
@@ -341,9 +342,23 @@ impl OrbBuilder {
     }
 
     /// Makes the ORB.
+    ///
+    /// # Panics
+    /// If an [initialiser](Self::initializer) refuses; [`try_build`](Self::try_build) does not.
     #[must_use]
+    pub fn build(self) -> Orb {
+        match self.try_build() {
+            Ok(orb) => orb,
+            Err(exception) => panic!("an initialiser keeps the ORB from being made: {exception}"),
+        }
+    }
+
+    /// Makes the ORB, if its initialisers let it.
+    ///
+    /// # Errors
+    /// The exception that an [initialiser](Self::initializer) has raised. Without initialisers there is none.
     #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have more to settle"))]
-    pub fn build(mut self) -> Orb {
+    pub fn try_build(mut self) -> Result<Orb, SystemException> {
         #[cfg(feature = "server")]
         {
             let is_wanted = self.settings.wait == WaitStrategy::OnReactor;
@@ -356,8 +371,8 @@ impl OrbBuilder {
             self.server,
         );
         #[cfg(feature = "interceptors")]
-        orb.interception().begin(self.interceptors);
-        orb
+        crate::interception::initialize(&orb, self.interceptors)?;
+        Ok(orb)
     }
 }
 

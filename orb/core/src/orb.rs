@@ -245,7 +245,7 @@ impl Orb {
     #[inline]
     pub(crate) fn is_intercepting(&self) -> bool {
         #[cfg(feature = "interceptors")]
-        return self.has_client_interceptors();
+        return self.has_client_interceptors() || self.interception().has_server_points();
         #[cfg(not(feature = "interceptors"))]
         false
     }

@@ -13,9 +13,11 @@
 //! Without the feature `interceptors` none of this exists, and the places that would call it are empty.
 
 mod client;
+mod codec;
 mod current;
 mod exception;
 mod flow;
+mod initializer;
 #[cfg(feature = "server")]
 mod ior;
 mod registry;
@@ -29,12 +31,15 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 pub(crate) use client::{ClientFlow, Departure, Wanted};
 pub use client::{ClientRequestInfo, ClientRequestInterceptor};
+pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
 pub(crate) use current::Slots;
 pub use current::{InvalidSlot, PiCurrent, SlotId};
 pub use exception::RaisedException;
 #[cfg(feature = "server")]
 pub(crate) use exception::Source;
 pub(crate) use flow::Ending;
+pub(crate) use initializer::initialize;
+pub use initializer::{OrbInitInfo, OrbInitializer};
 #[cfg(feature = "server")]
 pub(crate) use ior::Custom;
 #[cfg(feature = "server")]

@@ -8,7 +8,7 @@ use spandrel_sync::{
 };
 
 use super::{
-    ClientRequestInterceptor, Interceptor, Slots,
+    ClientRequestInterceptor, Interceptor, OrbInitializer, SlotId, Slots,
     current::{self, Token},
 };
 #[cfg(feature = "server")]
@@ -23,6 +23,7 @@ pub struct DuplicateName(pub String);
 /// The interceptors of an ORB, in the order of their registration, and what they were promised.
 #[derive(Clone, Default)]
 pub(crate) struct Registered {
+    pub(super) initializers: Vec<Arc<dyn OrbInitializer>>,
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     #[cfg(feature = "server")]
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
@@ -63,6 +64,11 @@ impl Registered {
         check_name(self.ior.iter().map(|other| other.name()), interceptor.name())?;
         self.ior.push(interceptor);
         Ok(())
+    }
+
+    pub(super) fn allocate_slot(&mut self) -> SlotId {
+        self.slots += 1;
+        self.slots - 1
     }
 
     /// All interceptors, of whatever kind.
@@ -208,9 +214,8 @@ impl OrbBuilder {
 
     /// Allocates a slot of [`Orb::pi_current`] (16.7.2.11).
     #[must_use]
-    pub fn allocate_slot(mut self) -> (Self, super::SlotId) {
-        let id = self.interceptors.slots;
-        self.interceptors.slots += 1;
+    pub fn allocate_slot(mut self) -> (Self, SlotId) {
+        let id = self.interceptors.allocate_slot();
         (self, id)
     }
 }

@@ -98,7 +98,7 @@ impl ObjectRef {
         }
     }
 
-    /// The exchange on a connection of its own. No failure: the next destination is to be tried.
+    /// The exchange on a connection, or in place. No failure: the next destination is to be tried.
     fn exchange_leased(
         &self,
         destination: &Destination,
@@ -107,6 +107,10 @@ impl ObjectRef {
     ) -> Result<Option<Reply>, Option<CallFailure>> {
         if attempt.deadline.is_some_and(|deadline| deadline.to_send().remaining().is_zero()) {
             return Err(Some(CallFailure::new(not_sent_in_time())));
+        }
+        #[cfg(feature = "server")]
+        if destination.is_here && question.waits() {
+            return super::exchange_here(self.orb(), destination, question, attempt.deadline).map(Some).map_err(Some);
         }
         let tour = &mut attempt.tour;
         let leased = match self.keeps_connections(attempt.attempts) {

@@ -1,0 +1,218 @@
+//! `IOP::Codec`: values as octets, for what goes into service contexts and components (CORBA 3.3 Part 2, 7.8).
+//!
+//! The one encoding that there is is a CDR encapsulation: an octet for the order of octets, and then the value, or its type code and the
+//! value. Text is coded as encapsulations code it: narrow in ISO 8859-1, wide in UTF-16.
+
+use spandrel_cdr::{Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, TypeCode, Wire};
+
+use crate::Orb;
+
+/// How values are encoded (`IOP::Encoding`).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Encoding {
+    /// Which format; [`Encoding::CDR_ENCAPS`] is the only one.
+    pub format: i16,
+    /// The version of GIOP whose rules the values follow.
+    pub major_version: u8,
+    /// Its minor number.
+    pub minor_version: u8,
+}
+
+impl Encoding {
+    /// `ENCODING_CDR_ENCAPS`: CDR encapsulations.
+    pub const CDR_ENCAPS: i16 = 0;
+
+    /// CDR encapsulations by the rules of this version of GIOP.
+    #[must_use]
+    pub const fn cdr_encaps(version: GiopVersion) -> Self {
+        Self { format: Self::CDR_ENCAPS, major_version: version.major, minor_version: version.minor }
+    }
+}
+
+/// No coder has this encoding (`UnknownEncoding`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("there is no encoding {} of version {}.{}", .0.format, .0.major_version, .0.minor_version)]
+pub struct UnknownEncoding(pub Encoding);
+
+/// Why a [`Codec`] gives nothing.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The value's type does not exist in the encoding's version, or the value cannot be said in it.
+    #[error("the value has no form in this encoding")]
+    InvalidTypeForEncoding(#[source] CdrError),
+    /// The octets are no encoded value.
+    #[error("the octets are no encoded value")]
+    FormatMismatch(#[source] CdrError),
+    /// The octets are no value of this type.
+    #[error("the octets are no value of the type `{0}`")]
+    TypeMismatch(TypeCode, #[source] CdrError),
+}
+
+/// Makes coders (`IOP::CodecFactory`).
+#[derive(Clone, Debug)]
+pub struct CodecFactory(Orb);
+
+impl CodecFactory {
+    /// A coder of this encoding.
+    ///
+    /// # Errors
+    /// [`UnknownEncoding`] if there is none: versions 1.0 to 1.2 of CDR encapsulations are known.
+    pub fn create_codec(&self, encoding: Encoding) -> Result<Codec, UnknownEncoding> {
+        let version = GiopVersion { major: encoding.major_version, minor: encoding.minor_version };
+        let known = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2];
+        if encoding.format != Encoding::CDR_ENCAPS || !known.contains(&version) {
+            return Err(UnknownEncoding(encoding));
+        }
+        let limits = self.0.settings().wire.limits;
+        let wire = Wire { limits, ..Wire::new(ByteOrder::NATIVE, version) };
+        Ok(Codec { orb: self.0.clone(), wire })
+    }
+}
+
+/// Encodes values and decodes them (`IOP::Codec`). References that it decodes belong to its ORB.
+#[derive(Clone, Debug)]
+pub struct Codec {
+    orb: Orb,
+    wire: Wire,
+}
+
+impl Codec {
+    /// The value with its type.
+    ///
+    /// # Errors
+    /// `InvalidTypeForEncoding`.
+    pub fn encode(&self, data: &Any) -> Result<Vec<u8>, CodecError> {
+        self.written(|out| data.encode(out))
+    }
+
+    /// The value that [`encode`](Self::encode) made these octets of.
+    ///
+    /// # Errors
+    /// `FormatMismatch`.
+    pub fn decode(&self, data: &[u8]) -> Result<Any, CodecError> {
+        let read = || {
+            let mut input = self.open(data)?;
+            let any = Any::decode(&mut input)?;
+            must_be_all(&input)?;
+            Ok(any)
+        };
+        read().map_err(CodecError::FormatMismatch)
+    }
+
+    /// The value alone.
+    ///
+    /// # Errors
+    /// `InvalidTypeForEncoding`.
+    pub fn encode_value(&self, data: &Any) -> Result<Vec<u8>, CodecError> {
+        self.written(|out| data.write_value(out))
+    }
+
+    /// The value that [`encode_value`](Self::encode_value) made these octets of, which is of this type.
+    ///
+    /// # Errors
+    /// `FormatMismatch` if the octets are no encapsulation, `TypeMismatch` if they hold no value of the type.
+    pub fn decode_value(&self, data: &[u8], type_code: &TypeCode) -> Result<Any, CodecError> {
+        let mut input = self.open(data).map_err(CodecError::FormatMismatch)?;
+        let read = Any::read(type_code.clone(), &mut input).and_then(|any| {
+            must_be_all(&input)?;
+            Ok(any)
+        });
+        read.map_err(|cause| CodecError::TypeMismatch(type_code.clone(), cause))
+    }
+
+    fn written<'a>(&self, write: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>) -> Result<Vec<u8>, CodecError> {
+        let mut out = Encoder::new(self.wire);
+        out.u8(self.wire.order.flag());
+        write(&mut out).map(|()| out.to_vec()).map_err(CodecError::InvalidTypeForEncoding)
+    }
+
+    fn open<'m>(&'m self, data: &'m [u8]) -> Result<Decoder<'m>, CdrError> {
+        Ok(Decoder::of_encapsulation(data, self.wire)?.with_binder(&self.orb))
+    }
+}
+
+fn must_be_all(input: &Decoder<'_>) -> Result<(), CdrError> {
+    if input.remaining() == 0 { Ok(()) } else { Err(CdrError::Malformed("something follows the value")) }
+}
+
+impl Orb {
+    /// Makes coders of values (`resolve_initial_references("CodecFactory")`).
+    #[must_use]
+    pub fn codec_factory(&self) -> CodecFactory {
+        CodecFactory(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel_cdr::WString;
+
+    use super::*;
+
+    fn codec(version: GiopVersion) -> Codec {
+        Orb::builder().build().codec_factory().create_codec(Encoding::cdr_encaps(version)).expect("a known version")
+    }
+
+    fn any(value: i32) -> Any {
+        Any::new(&value).expect("a long has a CDR form")
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
+            let codec = codec(version);
+            for value in [any(-7), Any::new("caf\u{e9}").unwrap(), Any::new(&any(8)).unwrap(), Any::default()] {
+                assert_eq!(codec.decode(&codec.encode(&value).unwrap()), Ok(value.clone()));
+                let alone = codec.encode_value(&value).unwrap();
+                assert_eq!(codec.decode_value(&alone, value.type_code()), Ok(value));
+            }
+        }
+    }
+
+    #[test]
+    fn an_encapsulation_begins_with_its_order() {
+        let codec = codec(GiopVersion::V1_2);
+        let order = ByteOrder::NATIVE.flag();
+        let value = if ByteOrder::NATIVE == ByteOrder::Big { [0, 0, 1, 2] } else { [2, 1, 0, 0] };
+        assert_eq!(codec.encode_value(&any(0x102)).unwrap(), [&[order, 0, 0, 0][..], &value].concat());
+        assert_eq!(codec.decode_value(&[0, 9, 9, 9, 0, 0, 1, 2], &TypeCode::LONG), Ok(any(0x102)), "of either order");
+        assert_eq!(codec.decode_value(&[1, 9, 9, 9, 2, 1, 0, 0], &TypeCode::LONG), Ok(any(0x102)));
+    }
+
+    #[test]
+    fn wide_text_does_not_exist_in_version_1_0() {
+        let wide = Any::new(&WString::from("w")).unwrap();
+        assert!(matches!(codec(GiopVersion::V1_0).encode(&wide), Err(CodecError::InvalidTypeForEncoding(_))));
+        assert!(matches!(codec(GiopVersion::V1_0).encode_value(&wide), Err(CodecError::InvalidTypeForEncoding(_))));
+        let codec = codec(GiopVersion::V1_2);
+        assert_eq!(codec.decode(&codec.encode(&wide).unwrap()), Ok(wide));
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused() {
+        let codec = codec(GiopVersion::V1_2);
+        let whole = codec.encode(&any(1)).unwrap();
+        for len in 0..whole.len() {
+            assert!(matches!(codec.decode(&whole[..len]), Err(CodecError::FormatMismatch(_))), "{len} octets");
+        }
+        let more = [&whole[..], &[0]].concat();
+        assert!(matches!(codec.decode(&more), Err(CodecError::FormatMismatch(_))));
+        let alone = codec.encode_value(&any(1)).unwrap();
+        assert!(matches!(codec.decode_value(&alone, &TypeCode::DOUBLE), Err(CodecError::TypeMismatch(_, _))));
+        assert!(matches!(codec.decode_value(&[], &TypeCode::LONG), Err(CodecError::FormatMismatch(_))));
+    }
+
+    #[test]
+    fn encodings_that_nobody_knows_are_refused() {
+        let factory = Orb::builder().build().codec_factory();
+        let known = Encoding::cdr_encaps(GiopVersion::V1_2);
+        for unknown in [
+            Encoding { format: 1, ..known },
+            Encoding { major_version: 2, ..known },
+            Encoding { minor_version: 9, ..known },
+        ] {
+            assert_eq!(factory.create_codec(unknown).unwrap_err(), UnknownEncoding(unknown));
+        }
+    }
+}

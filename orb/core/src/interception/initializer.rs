@@ -1,0 +1,169 @@
+//! Initialisers: how services register their interceptors with an ORB that they do not make themselves (16.7).
+
+use spandrel_giop::SystemException;
+#[cfg(feature = "urls")]
+use spandrel_giop::{CompletionStatus, minor};
+use spandrel_sync::Arc;
+
+use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, Registered, SlotId};
+#[cfg(feature = "server")]
+use super::{IorInterceptor, ServerRequestInterceptor};
+#[cfg(feature = "urls")]
+use crate::{InvalidName, ObjectRef};
+use crate::{Orb, OrbBuilder};
+#[cfg(feature = "policies")]
+use crate::{PolicyType, policies::PolicyFactory};
+
+/// A service's part in the making of an ORB (`ORBInitializer`, 16.7.1).
+pub trait OrbInitializer: Send + Sync {
+    /// The ORB is about to be made: what others need of this service is registered here.
+    ///
+    /// # Errors
+    /// Whatever keeps the ORB from being made.
+    fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// All services have registered what others need.
+    ///
+    /// # Errors
+    /// Whatever keeps the ORB from being made.
+    fn post_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        let _ = info;
+        Ok(())
+    }
+}
+
+/// What an initialiser may do (`ORBInitInfo`, 16.7.2). It exists no longer than the ORB's making.
+#[derive(Debug)]
+pub struct OrbInitInfo<'i> {
+    registered: &'i mut Registered,
+    orb: &'i Orb,
+    /// What others need is registered.
+    #[cfg(feature = "urls")]
+    is_post: bool,
+}
+
+impl OrbInitInfo<'_> {
+    /// The ORB's name (`-ORBId`).
+    #[must_use]
+    pub fn orb_id(&self) -> &str {
+        self.orb.id()
+    }
+
+    /// Makes coders of values, for service contexts and components.
+    #[must_use]
+    pub fn codec_factory(&self) -> CodecFactory {
+        self.orb.codec_factory()
+    }
+
+    /// Makes an object known by a name (16.7.2.6).
+    ///
+    /// # Errors
+    /// [`InvalidName`] for a name that is empty or taken.
+    #[cfg(feature = "urls")]
+    pub fn register_initial_reference(&mut self, name: &str, object: &ObjectRef) -> Result<(), InvalidName> {
+        self.orb.register_initial_reference(name, object)
+    }
+
+    /// The object that is known by a name (16.7.2.7): in `post_init` only. Calls on it pass no interceptors yet.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER in `pre_init`; as `Orb::resolve_initial_references`.
+    #[cfg(feature = "urls")]
+    pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        if !self.is_post {
+            return Err(SystemException::bad_inv_order(minor::INVALID_PI_CALL, CompletionStatus::No)
+                .with_detail("initial references are resolved in `post_init`"));
+        }
+        self.orb.resolve_initial_references(name)
+    }
+
+    /// As [`OrbBuilder::client_request_interceptor`].
+    ///
+    /// # Errors
+    /// Another interceptor of the kind has its name.
+    pub fn add_client_request_interceptor(
+        &mut self,
+        interceptor: impl ClientRequestInterceptor + 'static,
+    ) -> Result<(), DuplicateName> {
+        self.registered.add_client(Arc::new(interceptor))
+    }
+
+    /// As [`OrbBuilder::server_request_interceptor`].
+    ///
+    /// # Errors
+    /// Another interceptor of the kind has its name.
+    #[cfg(feature = "server")]
+    pub fn add_server_request_interceptor(
+        &mut self,
+        interceptor: impl ServerRequestInterceptor + 'static,
+    ) -> Result<(), DuplicateName> {
+        self.registered.add_server(Arc::new(interceptor))
+    }
+
+    /// As [`OrbBuilder::ior_interceptor`].
+    ///
+    /// # Errors
+    /// Another interceptor of the kind has its name.
+    #[cfg(feature = "server")]
+    pub fn add_ior_interceptor(&mut self, interceptor: impl IorInterceptor + 'static) -> Result<(), DuplicateName> {
+        self.registered.add_ior(Arc::new(interceptor))
+    }
+
+    /// Allocates a slot of [`Orb::pi_current`] (16.7.2.11).
+    pub fn allocate_slot_id(&mut self) -> SlotId {
+        self.registered.allocate_slot()
+    }
+
+    /// Registers who makes policies of a type (16.7.2.12).
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if somebody is registered for the type.
+    #[cfg(feature = "policies")]
+    pub fn register_policy_factory(
+        &mut self,
+        policy_type: PolicyType,
+        factory: Arc<dyn PolicyFactory>,
+    ) -> Result<(), SystemException> {
+        self.orb.register_policy_factory(policy_type, factory)
+    }
+}
+
+/// What initialisers need to make of an ORB before it is anybody's.
+///
+/// # Errors
+/// The first exception that one of them raises; the others are not asked then (16.7.1).
+pub(crate) fn initialize(orb: &Orb, mut registered: Registered) -> Result<(), SystemException> {
+    let initializers = std::mem::take(&mut registered.initializers);
+    for is_post in [false, true] {
+        for initializer in &initializers {
+            let info = &mut OrbInitInfo {
+                registered: &mut registered,
+                orb,
+                #[cfg(feature = "urls")]
+                is_post,
+            };
+            if is_post { initializer.post_init(info) } else { initializer.pre_init(info) }?;
+        }
+    }
+    orb.interception().begin(registered);
+    Ok(())
+}
+
+impl OrbBuilder {
+    /// Has a service take part in the making of the ORB, after those that were given before (`register_orb_initializer`, 16.7.3).
+    #[must_use]
+    pub fn initializer(mut self, initializer: impl OrbInitializer + 'static) -> Self {
+        self.interceptors.initializers.push(Arc::new(initializer));
+        self
+    }
+}
+
+impl From<DuplicateName> for SystemException {
+    /// INITIALIZE, for initialisers that let it pass.
+    fn from(duplicate: DuplicateName) -> Self {
+        Self::initialize(0, spandrel_giop::CompletionStatus::No).with_detail(|| duplicate.to_string())
+    }
+}

@@ -1,0 +1,456 @@
+//! What interceptors hand over to each other: service contexts between client and server, slots within one; and what they may know at
+//! each point (CORBA 3.3 Part 1, 16.3.12 to 16.3.14, 16.4, 16.7).
+
+use std::sync::{Arc, Mutex};
+
+use spandrel::{
+    Any, CompletionStatus, GiopVersion, IiopProfile, InvalidName, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
+    SystemExceptionKind,
+    interception::{
+        ClientRequestInfo, ClientRequestInterceptor, Encoding, Interceptor, Interruption, InvalidSlot, OrbInitInfo,
+        OrbInitializer, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
+    },
+    minor,
+    policies::{RebindPolicy, SyncScopePolicy},
+};
+use spandrel_orb_tests::{
+    Probe, Server,
+    probe::{Refused, Target, TargetSkeleton},
+    support::block_on,
+};
+
+const ID: u32 = 0x5350_7777;
+
+fn any(value: i32) -> Any {
+    Any::new(&value).unwrap()
+}
+
+fn value(any: &Any) -> Option<i32> {
+    any.extract().ok()
+}
+
+/// The BAD_INV_ORDER of what is not available at a point (16.3.13, 16.3.14).
+#[track_caller]
+fn unavailable<T: std::fmt::Debug>(asked: Result<T, SystemException>) {
+    let refused = asked.unwrap_err();
+    assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::BadInvOrder, minor::INVALID_PI_CALL));
+}
+
+/// The NO_RESOURCES of what compiled stubs and skeletons do not keep.
+#[track_caller]
+fn not_kept<T: std::fmt::Debug>(asked: Result<T, SystemException>) {
+    let refused = asked.unwrap_err();
+    let expected = (SystemExceptionKind::NoResources, minor::PORTABLE_INTERCEPTOR_UNSUPPORTED);
+    assert_eq!((refused.kind(), refused.minor()), expected);
+}
+
+/// Sends what the client's thread has in a slot, and notes what comes back.
+struct Sender {
+    slot: SlotId,
+    came_back: Arc<Mutex<Vec<i32>>>,
+}
+
+impl Interceptor for Sender {}
+
+impl ClientRequestInterceptor for Sender {
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        let codec = info.target().orb().codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2)).unwrap();
+        let Some(number) = value(&info.slot(self.slot).unwrap()) else { return Ok(()) };
+        let data = codec.encode_value(&any(number)).unwrap();
+        let context = ServiceContext { id: ID, data };
+        info.add_request_service_context(context.clone(), false)?;
+        // 16.3.13.11: BAD_INV_ORDER if there is one already and it is not to be replaced.
+        let again = info.add_request_service_context(context.clone(), false).unwrap_err();
+        assert_eq!(again.minor(), minor::SERVICE_CONTEXT_EXISTS);
+        info.add_request_service_context(context.clone(), true)?;
+        assert_eq!(info.request_service_context(ID)?, context);
+        assert_eq!(info.request_service_context(ID + 1).unwrap_err().minor(), minor::UNKNOWN_SERVICE_CONTEXT);
+        unavailable(info.reply_service_context(ID));
+        unavailable(info.reply_status());
+        unavailable(info.received_exception());
+        unavailable(info.result());
+        not_kept(info.arguments());
+        not_kept(info.exceptions());
+        Ok(())
+    }
+
+    fn receive_reply(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
+        assert_eq!(info.reply_status()?, ReplyStatus::Successful);
+        unavailable(info.add_request_service_context(ServiceContext { id: 1, data: Vec::new() }, true));
+        unavailable(info.received_exception_id());
+        unavailable(info.forward_reference());
+        not_kept(info.result());
+        if let Ok(context) = info.reply_service_context(ID) {
+            let codec = info.target().orb().codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2));
+            let read = codec.unwrap().decode_value(&context.data, &spandrel::TypeCode::LONG).unwrap();
+            self.came_back.lock().unwrap().push(value(&read).unwrap());
+        }
+        Ok(())
+    }
+
+    fn receive_exception(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        if info.reply_status()? == ReplyStatus::UserException {
+            let raised = info.received_exception()?;
+            // 16.3.13.4: an exception whose type the ORB does not know is UNKNOWN with minor code 1.
+            let any = raised.to_any(None).unwrap();
+            assert_eq!(any.type_code().id(), Ok("IDL:omg.org/CORBA/UNKNOWN:1.0"));
+            let refused: Refused = raised.extract().unwrap().unwrap();
+            self.came_back.lock().unwrap().push(refused.code);
+        }
+        Ok(())
+    }
+}
+
+/// Puts what a client sends into a slot of the request, and sends back what the servant's thread has there at its end.
+struct Receiver {
+    slot: SlotId,
+}
+
+impl Interceptor for Receiver {}
+
+impl ServerRequestInterceptor for Receiver {
+    fn receive_request_service_contexts(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        assert_eq!(info.slot(self.slot).unwrap(), Any::default(), "each request begins with empty slots");
+        assert_eq!(info.set_slot(self.slot + 1, any(0)), Err(InvalidSlot(self.slot + 1)));
+        if let Ok(context) = info.request_service_context(ID) {
+            let order = context.data[0];
+            let octets: [u8; 4] = context.data[4..8].try_into().unwrap();
+            let number = if order == 1 { i32::from_le_bytes(octets) } else { i32::from_be_bytes(octets) };
+            info.set_slot(self.slot, any(number)).unwrap();
+        }
+        // 16.3.14: the adapter has not been asked yet.
+        unavailable(info.object_id());
+        unavailable(info.adapter_name());
+        unavailable(info.orb_id());
+        unavailable(info.target_is_a(""));
+        unavailable(info.arguments());
+        unavailable(info.reply_status());
+        Ok(())
+    }
+
+    fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        assert_eq!(info.adapter_name()?, ["RootPOA"]);
+        assert!(!info.object_id()?.is_empty() && !info.adapter_id()?.is_empty());
+        assert_eq!((info.orb_id()?, info.server_id()?), ("the-orb", "the-server"));
+        assert_eq!(info.target_most_derived_interface()?, "IDL:Probe/Target:1.0");
+        assert!(info.target_is_a("IDL:Probe/Target:1.0")? && info.target_is_a("IDL:omg.org/CORBA/Object:1.0")?);
+        assert!(!info.target_is_a("IDL:Other:1.0")?);
+        // The lifespan policy, which every adapter has, and one that none has.
+        assert_eq!(info.server_policy(17)?.policy_type(), 17);
+        assert_eq!(info.server_policy(4711).unwrap_err().kind(), SystemExceptionKind::InvPolicy);
+        not_kept(info.arguments());
+        unavailable(info.sending_exception());
+        Ok(())
+    }
+
+    fn send_reply(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
+        assert_eq!(info.reply_status()?, ReplyStatus::Successful);
+        unavailable(info.target_most_derived_interface());
+        unavailable(info.forward_reference());
+        assert_eq!(info.adapter_name()?, ["RootPOA"]);
+        if let Some(number) = value(&info.slot(self.slot)?) {
+            let data = [vec![1, 0, 0, 0], number.to_le_bytes().to_vec()].concat();
+            info.add_reply_service_context(ServiceContext { id: ID, data }, false)?;
+            assert_eq!(info.reply_service_context(ID)?.id, ID);
+        }
+        Ok(())
+    }
+}
+
+/// A client and a server that hand numbers over.
+struct Pair {
+    server: Server,
+    client: Orb,
+    target: Target,
+    slot: SlotId,
+    came_back: Arc<Mutex<Vec<i32>>>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self::with(Orb::builder())
+    }
+
+    fn with(builder: OrbBuilder) -> Self {
+        let (serving, slot) = Orb::builder().orb_id("the-orb").server_id("the-server").allocate_slot();
+        let server = Server::with(serving.server_request_interceptor(Receiver { slot }).unwrap());
+        let came_back = Arc::<Mutex<Vec<i32>>>::default();
+        let (calling, slot) = builder.allocate_slot();
+        let sender = Sender { slot, came_back: Arc::clone(&came_back) };
+        let client = calling.client_request_interceptor(sender).unwrap().build();
+        let target = client.string_to_object(&server.ior()).unwrap().unchecked_narrow();
+        Self { server, client, target, slot, came_back }
+    }
+
+    fn came_back(&self) -> Vec<i32> {
+        std::mem::take(&mut self.came_back.lock().unwrap())
+    }
+}
+
+// 16.4.4: from the client's thread to its request, by a service context to the server, there to the request, and back.
+#[test]
+fn what_a_thread_has_in_a_slot_reaches_the_server_and_comes_back() {
+    for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
+        let pair = Pair::with(Orb::builder().giop_version(version));
+        pair.target.ping().unwrap();
+        assert_eq!(pair.came_back(), [0; 0], "nothing is set");
+        pair.client.pi_current().set_slot(pair.slot, any(41)).unwrap();
+        assert_eq!(pair.target.add(1, 2).unwrap(), 3);
+        assert_eq!(pair.target.echo("text").unwrap(), "text");
+        assert_eq!(pair.came_back(), [41, 41]);
+        std::thread::scope(|scope| scope.spawn(|| pair.target.ping().unwrap()).join().unwrap());
+        assert_eq!(pair.came_back(), [0; 0], "another thread has other slots");
+        pair.target.refuse(9).unwrap_err();
+        assert_eq!(pair.came_back(), [9], "the exception, extracted");
+        pair.server.orb.pi_current().slot(0).unwrap();
+    }
+}
+
+// The slots are copied when the request is made (16.4.4.1), whoever brings its reply.
+#[test]
+fn asynchronous_requests_have_the_slots_of_whoever_made_them() {
+    let pair = Pair::new();
+    let current = pair.client.pi_current();
+    current.set_slot(pair.slot, any(1)).unwrap();
+    let first = pair.target.add_async(1, 1);
+    current.set_slot(pair.slot, any(2)).unwrap();
+    let second = pair.target.add_async(2, 2);
+    current.set_slot(pair.slot, Any::default()).unwrap();
+    assert_eq!((block_on(first).unwrap(), block_on(second).unwrap()), (2, 4));
+    let mut came_back = pair.came_back();
+    came_back.sort_unstable();
+    assert_eq!(came_back, [1, 2]);
+}
+
+// 16.7.2.11.
+#[test]
+fn a_slot_that_was_not_allocated_is_refused() {
+    let current = Orb::builder().build().pi_current();
+    assert_eq!(current.slot(0), Err(InvalidSlot(0)));
+    assert_eq!(current.set_slot(0, any(1)), Err(InvalidSlot(0)));
+}
+
+/// Notes what a servant's thread has in the slot, calls somebody, and leaves something else behind.
+struct Minded {
+    orb: Orb,
+    slot: SlotId,
+    seen: Arc<Mutex<Vec<Option<i32>>>>,
+}
+
+impl spandrel::Servant for Minded {
+    fn repository_id(&self) -> &str {
+        "IDL:Probe/Target:1.0"
+    }
+
+    fn is_a(&self, id: &str) -> bool {
+        id == self.repository_id()
+    }
+
+    fn dispatch(&self, _: &str, call: spandrel::ServerCall<'_>) -> Result<spandrel::Replied, SystemException> {
+        let current = self.orb.pi_current();
+        self.seen.lock().unwrap().push(value(&current.slot(self.slot).unwrap()));
+        current.set_slot(self.slot, any(99)).unwrap();
+        call.reply(|_| Ok(()))
+    }
+}
+
+// 16.4.4.2: the servant's thread has a copy of the request's slots, and what it makes of them is the request's at its end.
+#[test]
+fn a_servant_sees_the_slots_of_its_request_and_changes_them() {
+    let pair = Pair::new();
+    let orb = &pair.server.orb;
+    let seen = Arc::<Mutex<Vec<Option<i32>>>>::default();
+    let minded = Minded { orb: orb.clone(), slot: 0, seen: Arc::clone(&seen) };
+    let object = pair.server.poa.activate(minded).unwrap();
+    let target: Target = pair.client.string_to_object(&object.to_string()).unwrap().unchecked_narrow();
+    pair.client.pi_current().set_slot(pair.slot, any(5)).unwrap();
+    target.ping().unwrap();
+    pair.client.pi_current().set_slot(pair.slot, Any::default()).unwrap();
+    target.ping().unwrap();
+    assert_eq!(*seen.lock().unwrap(), [Some(5), None], "and nothing is left from request to request");
+    assert_eq!(pair.came_back(), [99, 99]);
+}
+
+/// Calls back for every request but its own, for which it leaves word in its thread's slot (16.4.4.4).
+struct Recursive {
+    slot: SlotId,
+    other: Mutex<Option<Target>>,
+}
+
+impl Interceptor for Recursive {}
+
+impl ClientRequestInterceptor for Recursive {
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        if value(&info.slot(self.slot).unwrap()).is_some() {
+            return Ok(());
+        }
+        let current = info.target().orb().pi_current();
+        current.set_slot(self.slot, any(1)).unwrap();
+        // 16.4.4.4: the request has the slots that its thread had; what the thread has now is not the request's.
+        assert_eq!(info.slot(self.slot), Ok(Any::default()));
+        let other = self.other.lock().unwrap().clone();
+        let counted = other.map(|other| other.note(&[7]));
+        current.set_slot(self.slot, Any::default()).unwrap();
+        counted.transpose()?;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_interceptor_may_call_objects_itself() {
+    let server = Server::start();
+    let (builder, slot) = Orb::builder().allocate_slot();
+    let recursive = Arc::new(Recursive { slot, other: Mutex::default() });
+    let orb = builder.client_request_interceptor(Shared(Arc::clone(&recursive))).unwrap().build();
+    let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
+    *recursive.other.lock().unwrap() = Some(target.clone());
+    target.ping().unwrap();
+    assert_eq!(target.count().unwrap(), 2, "one for the ping, and one for this");
+    block_on(target.ping_async()).unwrap();
+    assert_eq!(server.client().count().unwrap(), 3);
+}
+
+/// An interceptor that its test keeps hold of.
+struct Shared<I>(Arc<I>);
+
+impl<I: Interceptor> Interceptor for Shared<I> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+}
+
+impl<I: ClientRequestInterceptor> ClientRequestInterceptor for Shared<I> {
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        self.0.send_request(info)
+    }
+}
+
+/// Looks at where requests go.
+#[derive(Default)]
+struct Looker(Mutex<Vec<(u16, bool)>>);
+
+impl Interceptor for Looker {}
+
+impl ClientRequestInterceptor for Looker {
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        let profile = IiopProfile::decode(&info.effective_profile()?).unwrap().unwrap();
+        let is_target = info.effective_target() == *info.target();
+        self.0.lock().unwrap().push((profile.port, is_target));
+        assert_eq!(info.effective_component(0)?.tag, 0);
+        assert_eq!(info.effective_components(1)?.len(), 1);
+        assert_eq!(info.effective_component(4711).unwrap_err().minor(), minor::NO_SUCH_COMPONENT);
+        assert_eq!(info.request_policy(23)?.value(), Some(&RebindPolicy::Transparent));
+        assert_eq!(info.request_policy(4711).unwrap_err().kind(), SystemExceptionKind::InvPolicy);
+        assert_eq!(info.response_expected(), info.operation() != "note");
+        assert_eq!(info.sync_scope()? == SyncScopePolicy::WithTransport, info.operation() == "note");
+        Ok(())
+    }
+}
+
+// 16.3.13.1 to 16.3.13.3: the target stays what was invoked; the effective one is where the request goes.
+#[test]
+fn where_a_request_goes_can_be_seen() {
+    let (old, new) = (Server::start(), Server::start());
+    let looker = Arc::new(Looker::default());
+    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&looker))).unwrap().build();
+    let target: Target = orb.string_to_object(&old.ior()).unwrap().unchecked_narrow();
+    target.note(&[7]).unwrap();
+    old.poa.forward(&old.object, old.orb.reference(new.object.ior().clone())).unwrap();
+    target.ping().unwrap();
+    target.ping().unwrap();
+    let (old, new) = (old.port(), new.port());
+    assert_eq!(*looker.0.lock().unwrap(), [(old, true), (old, true), (new, false), (new, false)]);
+}
+
+/// Registers others, in either phase.
+struct Registrar(Arc<Mutex<Vec<String>>>);
+
+impl OrbInitializer for Registrar {
+    fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        assert_eq!((info.allocate_slot_id(), info.allocate_slot_id()), (0, 1));
+        assert_eq!(info.orb_id(), "the-orb");
+        info.add_client_request_interceptor(Named("early"))?;
+        assert_eq!(info.add_client_request_interceptor(Named("early")).unwrap_err().0, "early");
+        let object = Orb::builder().build().string_to_object("corbaloc::localhost:1/key").unwrap();
+        info.register_initial_reference("Something", &object).unwrap();
+        let again = info.register_initial_reference("Something", &object);
+        assert!(matches!(again, Err(InvalidName::Registered(_))));
+        unavailable(info.resolve_initial_references("Something"));
+        info.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2)).unwrap();
+        self.0.lock().unwrap().push("pre".to_owned());
+        Ok(())
+    }
+
+    fn post_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        info.resolve_initial_references("Something")?;
+        info.add_client_request_interceptor(Named("late"))?;
+        self.0.lock().unwrap().push("post".to_owned());
+        Ok(())
+    }
+}
+
+struct Named(&'static str);
+
+impl Interceptor for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+}
+
+impl ClientRequestInterceptor for Named {
+    fn send_request(&self, _: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        Err(SystemException::no_permission(u32::try_from(self.0.len()).unwrap(), CompletionStatus::No).into())
+    }
+}
+
+/// Refuses.
+struct Refuser;
+
+impl OrbInitializer for Refuser {
+    fn post_init(&self, _: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        Err(SystemException::no_permission(3, CompletionStatus::No))
+    }
+}
+
+// 16.7.1: pre_init of all, then post_init of all; exceptions keep the ORB from being made.
+#[test]
+fn initialisers_take_part_in_the_making_of_an_orb() {
+    let phases = Arc::<Mutex<Vec<String>>>::default();
+    let builder = || Orb::builder().orb_id("the-orb").initializer(Registrar(Arc::clone(&phases)));
+    let orb = builder().initializer(CountPhases(Arc::clone(&phases))).try_build().unwrap();
+    assert_eq!(*phases.lock().unwrap(), ["pre", "1", "post"]);
+    orb.pi_current().set_slot(1, any(1)).unwrap();
+    let target: Target = orb.resolve_initial_references("Something").unwrap().unchecked_narrow();
+    assert_eq!(target.ping().unwrap_err().minor(), 5, "`early` comes first");
+    assert_eq!(builder().initializer(Refuser).try_build().unwrap_err().minor(), 3);
+}
+
+/// Notes how many phases came before its own.
+struct CountPhases(Arc<Mutex<Vec<String>>>);
+
+impl OrbInitializer for CountPhases {
+    fn pre_init(&self, _: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        let mut phases = self.0.lock().unwrap();
+        let count = phases.len();
+        phases.push(count.to_string());
+        Ok(())
+    }
+}
+
+// Objects of the same ORB are called past the interceptors of both sides, whatever short cut there is.
+#[test]
+fn calls_on_objects_of_the_same_orb_are_seen() {
+    let (builder, slot) = Orb::builder().orb_id("the-orb").server_id("the-server").allocate_slot();
+    let came_back = Arc::<Mutex<Vec<i32>>>::default();
+    let sender = Sender { slot, came_back: Arc::clone(&came_back) };
+    let builder = builder.client_request_interceptor(sender).unwrap();
+    let orb = builder.server_request_interceptor(Receiver { slot }).unwrap().build();
+    let poa = Poa::root(&orb).unwrap();
+    let object: ObjectRef = poa.activate(TargetSkeleton::new(Arc::new(Probe::new(&orb)))).unwrap();
+    let target: Target = object.unchecked_narrow();
+    orb.pi_current().set_slot(slot, any(6)).unwrap();
+    assert_eq!(target.add(2, 3).unwrap(), 5);
+    assert_eq!(*came_back.lock().unwrap(), [6]);
+    assert_eq!(value(&orb.pi_current().slot(slot).unwrap()), Some(6), "the caller's slots are its own again");
+    orb.shutdown(true).unwrap();
+}
