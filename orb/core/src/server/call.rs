@@ -143,7 +143,7 @@ impl<'m> ServerCall<'m> {
 
     /// The name of the operation.
     #[must_use]
-    pub fn operation(&self) -> &str {
+    pub fn operation(&self) -> &'m str {
         &self.asked.header.operation
     }
 

@@ -76,10 +76,16 @@ impl Body {
         Ok(())
     }
 
-    /// Adds the value of an [`Any`] as an argument that is sent.
-    pub(super) fn push_any(&mut self, name: Cow<'static, str>, mode: ArgMode, value: &Any) -> Result<(), CdrError> {
+    /// Adds the value of an [`Any`] as an argument that is sent, and is of this type.
+    pub(super) fn push_any(
+        &mut self,
+        name: Cow<'static, str>,
+        mode: ArgMode,
+        value: &Any,
+        of: TypeCode,
+    ) -> Result<(), CdrError> {
         let octets = self.append(|out| value.write_value(out))?;
-        self.enter(name, mode, octets, None, || value.type_code().clone());
+        self.enter(name, mode, octets, None, || of);
         Ok(())
     }
 
@@ -339,7 +345,7 @@ mod tests {
     fn body(values: &[Any]) -> Body {
         let mut body = Body::new();
         for value in values {
-            body.push_any(Cow::Borrowed(""), ArgMode::InOut, value).unwrap();
+            body.push_any(Cow::Borrowed(""), ArgMode::InOut, value, value.type_code().clone()).unwrap();
         }
         body
     }

@@ -205,7 +205,9 @@ impl Request {
     pub fn add_arg(&mut self, argument: &NamedValue) -> Result<&mut Self, SystemException> {
         let name = argument.name.clone();
         match &argument.value {
-            Some(value) if argument.mode.is_sent() => self.body.push_any(name, argument.mode, value)?,
+            Some(value) if argument.mode.is_sent() => {
+                self.body.push_any(name, argument.mode, value, argument.type_code.clone())?
+            }
             None if argument.mode.is_sent() => {
                 let label = argument.label(self.body.arguments().len());
                 return Err(
@@ -214,6 +216,18 @@ impl Request {
             }
             _ => self.body.push_out(name, argument.type_code.clone()),
         }
+        Ok(self)
+    }
+
+    /// Adds an argument of a type whose values this is one of.
+    pub(crate) fn add_arg_of(
+        &mut self,
+        name: Cow<'static, str>,
+        mode: ArgMode,
+        value: &Any,
+        of: TypeCode,
+    ) -> Result<&mut Self, SystemException> {
+        self.body.push_any(name, mode, value, of)?;
         Ok(self)
     }
 

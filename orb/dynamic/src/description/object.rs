@@ -1,0 +1,168 @@
+//! Calling objects by descriptions of their interfaces.
+
+use std::borrow::Cow;
+
+use spandrel_cdr::{Any, Decode, TypeCode, Typed};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::ObjectRef;
+use spandrel_sync::Arc;
+
+use super::{InterfaceDescription, OperationDescription, ParameterDescription, fit::fitted};
+use crate::{ArgMode, NamedValue, Request, RequestError, named::bad_param};
+
+/// An object whose interface is known by its description: a stub that nobody has generated.
+#[derive(Clone, Debug)]
+pub struct DynamicObject {
+    object: ObjectRef,
+    interface: Arc<InterfaceDescription>,
+}
+
+/// What a call has given back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The return value; of type `void` if there is none.
+    pub result: Any,
+    /// The `inout` and `out` parameters, in their order.
+    pub outs: Vec<NamedValue>,
+}
+
+impl DynamicObject {
+    /// The object as one of this interface, which it is not asked for.
+    pub fn new(object: ObjectRef, interface: impl Into<Arc<InterfaceDescription>>) -> Self {
+        Self { object, interface: interface.into() }
+    }
+
+    /// The reference.
+    #[must_use]
+    pub fn object(&self) -> &ObjectRef {
+        &self.object
+    }
+
+    /// What is known of it.
+    #[must_use]
+    pub fn interface(&self) -> &InterfaceDescription {
+        &self.interface
+    }
+
+    /// Invokes an operation: `arguments` are the values of its `in` and `inout` parameters, in order. A one-way is sent, and not
+    /// awaited.
+    ///
+    /// # Errors
+    /// What the operation raises, and the system exception that ended the call. BAD_OPERATION, before anything is sent, for an
+    /// operation that the interface does not have; BAD_PARAM for arguments that it does not take, which the detail names.
+    pub fn call(&self, operation: &str, arguments: &[Any]) -> Result<Outcome, RequestError> {
+        let mut request = self.prepare(operation, arguments)?;
+        if self.operation(operation)?.is_oneway {
+            request.send_oneway()?;
+            return Ok(Outcome { result: void()?, outs: Vec::new() });
+        }
+        request.invoke()?;
+        self.outcome(&request)
+    }
+
+    /// The value of an attribute.
+    ///
+    /// # Errors
+    /// As [`DynamicObject::call`].
+    pub fn get(&self, attribute: &str) -> Result<Any, RequestError> {
+        self.call(&format!("_get_{attribute}"), &[]).map(|outcome| outcome.result)
+    }
+
+    /// Sets an attribute.
+    ///
+    /// # Errors
+    /// As [`DynamicObject::call`].
+    pub fn set(&self, attribute: &str, value: &Any) -> Result<(), RequestError> {
+        self.call(&format!("_set_{attribute}"), std::slice::from_ref(value)).map(drop)
+    }
+
+    /// A request for an operation with these arguments, to be sent in whatever way; [`outcome`](Self::outcome) reads what it got back.
+    ///
+    /// # Errors
+    /// BAD_OPERATION and BAD_PARAM, as [`DynamicObject::call`].
+    pub fn prepare(&self, operation: &str, arguments: &[Any]) -> Result<Request, SystemException> {
+        let operation = self.operation(operation)?;
+        let wanted = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).count();
+        if arguments.len() != wanted {
+            let detail = || format!("`{operation}` takes {wanted} arguments, not {}", arguments.len());
+            return Err(bad_param().with_detail(detail));
+        }
+        let mut request = Request::new(&self.object, operation.name.clone());
+        let mut arguments = arguments.iter();
+        for parameter in &operation.parameters {
+            let ParameterDescription { name, mode, type_code } = parameter;
+            let name: Cow<'static, str> = name.clone().into();
+            match mode {
+                ArgMode::Out => request.add_out_arg_named(name, type_code.clone()),
+                _ => {
+                    let given = arguments.next().expect("they were counted");
+                    let value = fitted(given, type_code).ok_or_else(|| refused(operation, parameter, given))?;
+                    request.add_arg_of(name, *mode, &value, type_code.clone())?
+                }
+            };
+        }
+        request.set_return_type(operation.result.clone());
+        for exception in &operation.exceptions {
+            request.add_exception(exception.clone());
+        }
+        Ok(request)
+    }
+
+    /// Reads what a request that was [prepared](Self::prepare) for an operation of this interface has got back.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if nothing came back; MARSHAL if what came is not what the operation gives back.
+    pub fn outcome(&self, request: &Request) -> Result<Outcome, RequestError> {
+        let operation = self.operation(request.operation())?;
+        let mut results = request.results()?;
+        let result = match operation.result.kind() {
+            spandrel_cdr::TcKind::Void => void()?,
+            _ => results.take_any()?,
+        };
+        let returned = operation.parameters.iter().filter(|parameter| parameter.mode.is_returned());
+        let outs = returned.map(|ParameterDescription { name, mode, .. }| {
+            results.take_any().map(|value| NamedValue::new(name.clone(), *mode, value))
+        });
+        Ok(Outcome { result, outs: outs.collect::<Result<_, _>>()? })
+    }
+
+    fn operation(&self, name: &str) -> Result<&OperationDescription, SystemException> {
+        self.interface.find(name).ok_or_else(|| {
+            SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
+                .with_detail(|| format!("`{}` has no operation `{name}`", self.interface.id()))
+        })
+    }
+}
+
+fn refused(operation: &OperationDescription, parameter: &ParameterDescription, given: &Any) -> SystemException {
+    let ParameterDescription { name, type_code, .. } = parameter;
+    bad_param().with_detail(|| {
+        format!("parameter `{name}` of `{}` is of type `{type_code}`, not `{}`", operation.name, given.type_code())
+    })
+}
+
+fn void() -> Result<Any, spandrel_cdr::CdrError> {
+    Any::write(TypeCode::VOID, |_| Ok(()))
+}
+
+impl Outcome {
+    /// The return value as a Rust value.
+    ///
+    /// # Errors
+    /// BAD_PARAM if it is of another type.
+    pub fn result<T: Decode + Typed>(&self) -> Result<T, SystemException> {
+        self.result.extract().map_err(|error| bad_param().with_completed(CompletionStatus::Yes).with_source(error))
+    }
+
+    /// The value of an `inout` or `out` parameter as a Rust value.
+    ///
+    /// # Errors
+    /// BAD_PARAM if there is no such parameter, or if it is of another type.
+    pub fn out<T: Decode + Typed>(&self, name: &str) -> Result<T, SystemException> {
+        let refused = || bad_param().with_completed(CompletionStatus::Yes);
+        let Some(value) = self.outs.iter().find(|out| out.name == name).and_then(|out| out.value.as_ref()) else {
+            return Err(refused().with_detail(|| format!("no parameter `{name}` came back")));
+        };
+        value.extract().map_err(|error| refused().with_source(error))
+    }
+}

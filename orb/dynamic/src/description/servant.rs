@@ -1,0 +1,107 @@
+//! Serving requests by descriptions of interfaces: a skeleton that nobody has generated.
+
+use spandrel_cdr::{Any, TcKind};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::Arc;
+
+use super::{InterfaceDescription, OperationDescription, fit::fitted};
+use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestError, ServerRequest};
+
+/// What runs the operations of a described interface. Closures of this form are one.
+pub trait DescribedOperations: Send + Sync {
+    /// Runs an operation: the list has the values that came, and is to be given those that go back. Returns the return value, which is
+    /// not looked at if that is `void`.
+    ///
+    /// # Errors
+    /// An exception that the operation may raise, or a system exception.
+    fn call(&self, operation: &OperationDescription, arguments: &mut NvList) -> Result<Any, RequestError>;
+}
+
+impl<F> DescribedOperations for F
+where
+    F: Fn(&OperationDescription, &mut NvList) -> Result<Any, RequestError> + Send + Sync,
+{
+    fn call(&self, operation: &OperationDescription, arguments: &mut NvList) -> Result<Any, RequestError> {
+        self(operation, arguments)
+    }
+}
+
+/// A servant of a described interface.
+pub type DescribedServant<S> = DynamicServant<Described<S>>;
+
+/// Checks and reads what comes in, and checks what goes out, by the interface's description.
+#[derive(Debug)]
+pub struct Described<S> {
+    interface: Arc<InterfaceDescription>,
+    operations: S,
+}
+
+impl<S: DescribedOperations> DescribedServant<S> {
+    /// A servant of this interface.
+    pub fn described(interface: impl Into<Arc<InterfaceDescription>>, operations: S) -> Self {
+        Self::new(Described { interface: interface.into(), operations })
+    }
+}
+
+impl<S: DescribedOperations> DynamicImplementation for Described<S> {
+    fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let operation = self.interface.find(request.operation()).ok_or_else(|| request.unknown_operation())?;
+        let list = request.arguments(list_of(operation))?;
+        match self.operations.call(operation, list) {
+            Ok(result) => {
+                let fits = list.iter().enumerate().find_map(|(index, item)| misfit(index, item));
+                fits.map_or(Ok(()), Err)?;
+                if operation.result.kind() != TcKind::Void {
+                    request.set_result_any(fitting_result(operation, &result)?)?;
+                }
+                Ok(())
+            }
+            Err(RequestError::Raised(raised)) => {
+                check_listed(operation, &raised.exception)?;
+                request.set_exception(raised.exception)
+            }
+            Err(RequestError::System(exception)) => Err(exception),
+        }
+    }
+
+    fn primary_interface(&self, _object_id: &[u8]) -> String {
+        self.interface.id().to_owned()
+    }
+
+    fn is_a(&self, _object_id: &[u8], repository_id: &str) -> bool {
+        self.interface.is_a(repository_id)
+    }
+}
+
+fn list_of(operation: &OperationDescription) -> NvList {
+    let parameters = operation.parameters.iter();
+    parameters.map(|it| NamedValue::of_type(it.name.clone(), it.mode, it.type_code.clone())).collect()
+}
+
+/// What is wrong with a value that goes back: the list lets any be put into it.
+fn misfit(index: usize, item: &NamedValue) -> Option<SystemException> {
+    let value = item.value.as_ref().filter(|_| item.mode.is_returned())?;
+    let fits = item.type_code.equivalent(value.type_code());
+    (!fits).then(|| {
+        wrong(|| format!("{} is of type `{}`, not `{}`", item.label(index), item.type_code, value.type_code()))
+    })
+}
+
+fn fitting_result(operation: &OperationDescription, result: &Any) -> Result<Any, SystemException> {
+    fitted(result, &operation.result).map(std::borrow::Cow::into_owned).ok_or_else(|| {
+        wrong(|| format!("`{}` returns `{}`, not `{}`", operation.name, operation.result, result.type_code()))
+    })
+}
+
+fn check_listed(operation: &OperationDescription, exception: &Any) -> Result<(), SystemException> {
+    if operation.exceptions.iter().any(|of| of.equivalent(exception.type_code())) {
+        return Ok(());
+    }
+    let detail = || format!("`{}` does not raise `{}`", operation.name, exception.type_code());
+    Err(SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes).with_detail(detail))
+}
+
+/// The servant is to blame: it ran, and its values cannot be sent.
+fn wrong(detail: impl FnOnce() -> String) -> SystemException {
+    SystemException::marshal(0, CompletionStatus::Yes).with_detail(detail)
+}

@@ -1,0 +1,7 @@
+//! The dynamic skeleton interface: servants that learn at run time what they are asked (CORBA 3.3 Part 1, clause 12).
+
+mod request;
+mod servant;
+
+pub use request::{DeferredRequest, ServerRequest};
+pub use servant::{DynamicImplementation, DynamicServant};

@@ -1,0 +1,299 @@
+//! A request as a dynamic servant sees it.
+
+use spandrel_cdr::{Any, CdrError, Decode, Decoder, Encode, Encoder, TcKind, Typed};
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::{Context, DeferredCall, ObjectRef, Replied, ServerCall};
+
+use crate::NvList;
+
+/// A request that a dynamic servant runs: IDL `CORBA::ServerRequest`.
+///
+/// The servant says once of what types its arguments are ([`arguments`](Self::arguments)), and gets their values; it changes those
+/// that are returned, and sets the result or an exception. The ORB answers with that when the servant returns.
+#[derive(Debug)]
+pub struct ServerRequest<'m> {
+    /// None once it was taken out.
+    call: Option<ServerCall<'m>>,
+    taken: Option<Replied>,
+    operation: &'m str,
+    progress: Progress,
+}
+
+/// A request that is answered after the servant has returned, by whatever thread. Dropped without [`finish`](Self::finish), it is
+/// answered with NO_RESPONSE.
+#[derive(Debug)]
+pub struct DeferredRequest {
+    call: DeferredCall,
+    operation: String,
+    progress: Progress,
+}
+
+/// What has been asked of it, and is to be answered.
+#[derive(Debug, Default)]
+struct Progress {
+    arguments: Option<NvList>,
+    /// Where the arguments end: in octets from the request's start.
+    end: Option<usize>,
+    has_given_context: bool,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Result(Any),
+    Raised(Any),
+    System(SystemException),
+    Forward(ObjectRef),
+}
+
+/// What requests come from.
+trait Source {
+    /// The arguments, from the first on.
+    fn input(&mut self) -> Result<Decoder<'_>, SystemException>;
+}
+
+impl Source for Option<ServerCall<'_>> {
+    fn input(&mut self) -> Result<Decoder<'_>, SystemException> {
+        self.as_mut().ok_or_else(taken_out)?.arguments()
+    }
+}
+
+impl Source for DeferredCall {
+    fn input(&mut self) -> Result<Decoder<'_>, SystemException> {
+        self.arguments()
+    }
+}
+
+#[cold]
+fn taken_out() -> SystemException {
+    SystemException::bad_inv_order(0, CompletionStatus::No)
+        .with_detail("the request was taken out, to be answered later")
+}
+
+fn bad_inv_order(minor: u32) -> SystemException {
+    SystemException::bad_inv_order(minor, CompletionStatus::No)
+}
+
+impl Progress {
+    fn arguments(&mut self, mut input: Decoder<'_>, mut list: NvList) -> Result<&mut NvList, SystemException> {
+        if self.arguments.is_some() || self.outcome.is_some() {
+            return Err(bad_inv_order(minor::ARGUMENTS_OUT_OF_ORDER));
+        }
+        for (index, item) in list.iter_mut().enumerate().filter(|(_, item)| item.mode.is_sent()) {
+            let read = Any::read(item.type_code.clone(), &mut input);
+            item.value = Some(read.map_err(|error| unreadable(error, &item.label(index)))?);
+        }
+        self.end = Some(input.position());
+        Ok(self.arguments.insert(list))
+    }
+
+    fn context(&mut self, input: Decoder<'_>) -> Result<Context, SystemException> {
+        let end = self.end.filter(|_| !self.has_given_context && self.outcome.is_none());
+        let end = end.ok_or_else(|| bad_inv_order(minor::CTX_OUT_OF_ORDER))?;
+        self.has_given_context = true;
+        Context::decode(&mut input.at(end)).map_err(|error| unreadable(error, "the context"))
+    }
+
+    fn set_result(&mut self, value: Any) -> Result<(), SystemException> {
+        if self.arguments.is_none() || self.outcome.is_some() {
+            return Err(bad_inv_order(minor::RESULT_OUT_OF_ORDER));
+        }
+        self.outcome = Some(Outcome::Result(value));
+        Ok(())
+    }
+
+    fn set_exception(&mut self, exception: Any) -> Result<(), SystemException> {
+        let of = exception.type_code().without_aliases();
+        if of.kind() != TcKind::Except {
+            return Err(SystemException::bad_param(minor::NOT_AN_EXCEPTION, CompletionStatus::No)
+                .with_detail(|| format!("`{}` is no exception", exception.type_code())));
+        }
+        let id = of.id().unwrap_or_default();
+        self.outcome = Some(match is_system_exception(id) {
+            true => Outcome::System(SystemException::decode(id, &mut exception.members())?),
+            false => Outcome::Raised(exception),
+        });
+        Ok(())
+    }
+
+    /// Answers.
+    fn answer(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        match &self.outcome {
+            Some(Outcome::System(exception)) => Err(exception.clone()),
+            Some(Outcome::Forward(target)) => call.forward(target),
+            Some(Outcome::Raised(exception)) => {
+                let of = exception.type_code().without_aliases();
+                call.raise_encoded(of.id().unwrap_or_default(), &|out| exception.write_members(out))
+            }
+            Some(Outcome::Result(result)) => self.reply(call, Some(result)),
+            None => self.reply(call, None),
+        }
+    }
+
+    fn reply(&self, call: ServerCall<'_>, result: Option<&Any>) -> Result<Replied, SystemException> {
+        if !call.is_response_expected() {
+            return Ok(call.finish_oneway());
+        }
+        let returned = || self.arguments.iter().flatten().enumerate().filter(|(_, item)| item.mode.is_returned());
+        if let Some((index, item)) = returned().find(|(_, item)| item.value.is_none()) {
+            return Err(SystemException::marshal(0, CompletionStatus::Yes)
+                .with_detail(|| format!("the servant gave {} no value", item.label(index))));
+        }
+        call.reply(|out: &mut Encoder<'_>| {
+            result.map_or(Ok(()), |result| result.write_value(out))?;
+            let mut values = returned().filter_map(|(_, item)| item.value.as_ref());
+            values.try_for_each(|value| value.write_value(out))
+        })
+    }
+}
+
+fn is_system_exception(id: &str) -> bool {
+    id.strip_prefix("IDL:omg.org/CORBA/").is_some_and(|rest| rest.ends_with(":1.0"))
+}
+
+fn unreadable(error: CdrError, what: &str) -> SystemException {
+    SystemException::from(error).with_detail(|| format!("{what} cannot be read"))
+}
+
+macro_rules! operations {
+    ($($request:ty)*) => {$(
+        impl $request {
+            /// The arguments: of `in` and `inout` ones the values that came. Those that are returned are to be changed in the list that
+            /// this returns, which stays with the request. To be called once, also where there are none.
+            ///
+            /// # Errors
+            /// BAD_INV_ORDER the second time, and after an outcome was set; MARSHAL for what is no such value.
+            pub fn arguments(&mut self, list: NvList) -> Result<&mut NvList, SystemException> {
+                let input = self.call.input()?;
+                self.progress.arguments(input, list)
+            }
+
+            /// The list that [`arguments`](Self::arguments) has filled.
+            #[must_use]
+            pub fn list(&mut self) -> Option<&mut NvList> {
+                self.progress.arguments.as_mut()
+            }
+
+            /// The context that came behind the arguments of an operation with a `context` clause (`ctx`). To be called once at most.
+            ///
+            /// # Errors
+            /// BAD_INV_ORDER before the arguments, the second time, and after an outcome was set; MARSHAL if there is none.
+            pub fn context(&mut self) -> Result<Context, SystemException> {
+                let input = self.call.input()?;
+                self.progress.context(input)
+            }
+
+            /// Sets the return value; `void` needs none.
+            ///
+            /// # Errors
+            /// BAD_INV_ORDER before the arguments, and after another outcome was set; a value that has no CDR form.
+            pub fn set_result<T: Encode + Typed + ?Sized>(&mut self, value: &T) -> Result<(), SystemException> {
+                self.progress.set_result(Any::new(value)?)
+            }
+
+            /// Sets the return value, which is of the type that the `Any` says.
+            ///
+            /// # Errors
+            /// BAD_INV_ORDER before the arguments, and after another outcome was set.
+            pub fn set_result_any(&mut self, value: Any) -> Result<(), SystemException> {
+                self.progress.set_result(value)
+            }
+
+            /// Answers with this exception, whatever was set before: one that the operation raises, or a system exception.
+            ///
+            /// # Errors
+            /// BAD_PARAM if it is no exception; MARSHAL if it is a malformed system exception.
+            pub fn set_exception(&mut self, exception: Any) -> Result<(), SystemException> {
+                self.progress.set_exception(exception)
+            }
+
+            /// Answers with an exception that is a Rust value.
+            ///
+            /// # Errors
+            /// BAD_PARAM if it is no exception; a value that has no CDR form.
+            pub fn raise<X: Encode + Typed>(&mut self, exception: &X) -> Result<(), SystemException> {
+                self.progress.set_exception(Any::new(exception)?)
+            }
+
+            /// Tells the client to ask another object instead, now and from now on.
+            pub fn forward(&mut self, target: &ObjectRef) {
+                self.progress.outcome = Some(Outcome::Forward(target.clone()));
+            }
+
+            /// BAD_OPERATION: nobody knows this operation.
+            #[must_use]
+            pub fn unknown_operation(&self) -> SystemException {
+                SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
+                    .with_detail(|| format!("there is no operation `{}`", self.operation()))
+            }
+        }
+    )*};
+}
+
+operations!(ServerRequest<'_> DeferredRequest);
+
+impl<'m> ServerRequest<'m> {
+    pub(super) fn new(call: ServerCall<'m>) -> Self {
+        Self { operation: call.operation(), call: Some(call), taken: None, progress: Progress::default() }
+    }
+
+    /// The operation's name; that of an attribute is `_get_` or `_set_` and its name.
+    #[must_use]
+    pub fn operation(&self) -> &'m str {
+        self.operation
+    }
+
+    /// The object's id within its adapter; empty if no adapter says.
+    #[must_use]
+    pub fn object_id(&self) -> &'m [u8] {
+        self.call.as_ref().and_then(ServerCall::target).map_or(&[], |target| target.object_id())
+    }
+
+    /// True if the client waits for the answer.
+    #[must_use]
+    pub fn is_response_expected(&self) -> bool {
+        self.call.as_ref().is_some_and(ServerCall::is_response_expected)
+    }
+
+    /// Takes the request out of its upcall, with all that was asked of it and set, to be answered later. The servant then returns.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if it was taken out; TRANSIENT if too many requests are.
+    pub fn defer(&mut self) -> Result<DeferredRequest, SystemException> {
+        let call = self.call.take().ok_or_else(taken_out)?;
+        let (call, replied) = call.defer()?;
+        self.taken = Some(replied);
+        Ok(DeferredRequest { call, operation: self.operation.to_owned(), progress: std::mem::take(&mut self.progress) })
+    }
+
+    /// Answers, unless that is somebody else's matter by now.
+    pub(super) fn finish(self) -> Result<Replied, SystemException> {
+        let Self { call, taken, progress, .. } = self;
+        match (call, taken) {
+            (Some(call), _) => progress.answer(call),
+            (None, Some(replied)) => Ok(replied),
+            (None, None) => Err(SystemException::no_response(0, CompletionStatus::Maybe)),
+        }
+    }
+}
+
+impl DeferredRequest {
+    /// The operation's name.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.operation
+    }
+
+    /// True once nobody waits for the answer any more.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.call.is_cancelled()
+    }
+
+    /// Answers with what was set, or with the exception that `outcome` says.
+    pub fn finish(self, outcome: Result<(), SystemException>) {
+        let Self { call, progress, .. } = self;
+        let replied = outcome.and_then(|()| call.answer(|call| progress.answer(call)));
+        call.end(replied);
+    }
+}
