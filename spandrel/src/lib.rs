@@ -4,7 +4,7 @@
 //! code names [`generated`] and nothing else.
 //!
 //! # Features
-//! All are on unless a program says `default-features = false`, which makes the smallest client; then it names those that it needs.
+//! All but `parse` are on unless a program says `default-features = false`, which makes the smallest client; then it names those that it needs.
 //!
 //! | feature | what is there with it |
 //! | --- | --- |
@@ -14,19 +14,20 @@
 //! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
 //! | `policies` | what calls go by besides a time-out, at the levels of ORB, thread and reference |
 //! | `values` | factories of valuetypes |
+//! | `parse` | descriptions of interfaces from IDL that is read when the program runs ([`dynamic`]); off unless named |
 //! | `urls` | references as people write them (`corbaloc:`), and initial references; without it there is `IOR:` |
 //!
 //! Without `server` and `asynchronous` there is nothing that generated skeletons and asynchronous methods could name: the build script
 //! leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
 #![forbid(unsafe_code)]
 
+pub mod dynamic;
+
 pub use spandrel_cdr::switch_after;
 pub use spandrel_cdr::{
     Any, BoundedString, BoundedVec, BoundedWString, Char, CharSet, Decimal, ExtractError, Fixed, FixedError,
     LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, WString,
 };
-/// Values whose types are known only at run time.
-pub use spandrel_dynamic as dynamic;
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
 #[cfg(feature = "urls")]
 pub use spandrel_orb::InvalidName;

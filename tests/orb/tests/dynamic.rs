@@ -244,7 +244,6 @@ fn many_requests_are_answered_in_any_order() {
     let mut responses = target.as_object().orb().send_multiple_requests_deferred(requests).unwrap();
     assert_eq!(responses.left(), 20);
     assert!(!responses.poll_next_response());
-    // Only two at a time are known to be held: the server runs those of one connection elsewhere when they take long.
     for gate in (0..20).rev() {
         server.probe.open(gate);
     }

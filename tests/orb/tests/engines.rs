@@ -3,7 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use spandrel::{ByteOrder, Collocation, ObjectRef, Orb, Poa};
+use spandrel::{
+    ByteOrder, Collocation, ObjectRef, Orb, Poa, Typed as _,
+    dynamic::{DescribedServant, DynamicObject, describe},
+};
 
 /// The servant and the calls, once for each engine.
 macro_rules! engine {
@@ -228,5 +231,48 @@ fn calls_within_an_orb_are_the_same_by_every_strategy() {
     }
     for said in &all {
         assert_eq!(said, &all[0]);
+    }
+}
+
+/// Stub, dynamic servant, dynamic request, skeleton: the two in the middle know of the types what the IDL says.
+#[test]
+fn a_bridge_that_has_read_the_idl_changes_nothing() {
+    let notes = Arc::new(Notes::default());
+    let idl = describe(include_str!("../idl/engines.idl")).unwrap();
+    let interface = Arc::new(idl.interface("Engines::Shop").unwrap());
+    let ends =
+        [Orb::builder().byte_order(ByteOrder::Big).build(), Orb::builder().byte_order(ByteOrder::Little).build()];
+    let (server, bridge) = (&ends[0], &ends[1]);
+    let object = compiled::serve(&Poa::root(server).unwrap(), &notes);
+    let expected = compiled::call(&object);
+    let beyond = DynamicObject::new(bridge.string_to_object(&object.to_string()).unwrap(), Arc::clone(&interface));
+    let between = Poa::root(bridge).unwrap().activate(DescribedServant::described(interface, beyond)).unwrap();
+    for call in CLIENTS {
+        let client = Orb::builder().build();
+        assert_eq!(call(&client.string_to_object(&between.to_string()).unwrap()), expected);
+    }
+    assert_eq!(notes.0.lock().unwrap().len(), 1 + CLIENTS.len());
+    ends.iter().for_each(|orb| orb.shutdown(true).unwrap());
+}
+
+#[test]
+fn type_codes_from_idl_are_those_of_generated_code() {
+    use compiled::engines;
+    let idl = describe(include_str!("../idl/engines.idl")).unwrap();
+    let generated = [
+        ("Colour", engines::Colour::type_code()),
+        ("Point", engines::Point::type_code()),
+        ("Entry", engines::Entry::type_code()),
+        ("Node", engines::Node::type_code()),
+        ("Choice", engines::Choice::type_code()),
+        ("Refused", engines::Refused::type_code()),
+        ("Empty", engines::Empty::type_code()),
+        ("Shop", engines::Shop::type_code()),
+        ("Few", engines::few_tc()),
+        ("Nodes", engines::nodes_tc()),
+    ];
+    for (name, expected) in generated {
+        let made = idl.type_code(&format!("Engines::{name}")).unwrap();
+        assert!(made.equal(&expected), "{made:?} {expected:?}");
     }
 }

@@ -4,7 +4,7 @@ use spandrel_cdr::{Any, TcKind};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
 
-use super::{InterfaceDescription, OperationDescription, fit::fitted};
+use super::{DynamicObject, InterfaceDescription, OperationDescription, fit::fitted};
 use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestError, ServerRequest};
 
 /// What runs the operations of a described interface. Closures of this form are one.
@@ -23,6 +23,20 @@ where
 {
     fn call(&self, operation: &OperationDescription, arguments: &mut NvList) -> Result<Any, RequestError> {
         self(operation, arguments)
+    }
+}
+
+/// A bridge: hands every request on to the object, and back what comes back. What the object's interface says of its own operations is
+/// what is sent, whatever the bridge's says.
+impl DescribedOperations for DynamicObject {
+    fn call(&self, operation: &OperationDescription, arguments: &mut NvList) -> Result<Any, RequestError> {
+        let sent: Vec<Any> = arguments.iter().filter_map(|item| item.value.clone()).collect();
+        let outcome = DynamicObject::call(self, &operation.name, &sent)?;
+        let mut outs = outcome.outs.into_iter();
+        for item in arguments.iter_mut().filter(|item| item.mode.is_returned()) {
+            item.value = outs.next().and_then(|out| out.value);
+        }
+        Ok(outcome.result)
     }
 }
 

@@ -1,0 +1,197 @@
+//! Descriptions of what IDL declares: how the parser's model becomes what dynamic calls go by.
+
+use std::path::{Path, PathBuf};
+
+use spandrel_cdr::{TypeCode, TypeCodeError};
+use spandrel_dynamic::{
+    ArgMode, AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
+};
+use spandrel_idl::{
+    Diagnostics, FrontEndOptions, MemoryFiles, Model,
+    model::{Attribute, DefId, Definition, DefinitionKind, Operation, ParameterMode},
+};
+use spandrel_sync::Mutex;
+
+use super::types::Types;
+
+/// Why there is no description of something.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DescribeError {
+    /// The text is no IDL; the explanation shows where.
+    #[error("{0}")]
+    Idl(Diagnostics),
+    /// Nothing has this name or id.
+    #[error("the IDL declares no {what} `{name}`")]
+    Unknown {
+        /// What was looked for.
+        what: &'static str,
+        /// The name or id.
+        name: String,
+    },
+    /// There are no dynamic values of it.
+    #[error("`{name}` has no dynamic form: {why}")]
+    Unsupported {
+        /// Its full name.
+        name: String,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// What IDL declares. Types and interfaces are described when they are asked for.
+#[derive(Debug)]
+pub struct Descriptions {
+    model: Model,
+    types: Mutex<Types>,
+}
+
+/// Reads IDL from a text. It includes nothing.
+///
+/// ```
+/// use spandrel::dynamic::describe;
+///
+/// let idl = describe("module Bank { interface Account { long long deposit(in long long amount); }; };")?;
+/// let account = idl.interface("Bank::Account")?;
+/// assert_eq!(account.id(), "IDL:Bank/Account:1.0");
+/// assert_eq!(account.find("deposit").unwrap().to_string(), "long long deposit(in long long amount)");
+/// # Ok::<(), spandrel::dynamic::DescribeError>(())
+/// ```
+///
+/// # Errors
+/// [`DescribeError::Idl`].
+pub fn describe(idl: &str) -> Result<Descriptions, DescribeError> {
+    let file = Path::new("text.idl");
+    let files = MemoryFiles::new().with(file, idl);
+    let model = spandrel_idl::compile_with(&FrontEndOptions::default(), &files, file);
+    model.map(Descriptions::new).map_err(DescribeError::Idl)
+}
+
+/// Reads IDL from a file; what it includes is looked for in these folders.
+///
+/// # Errors
+/// [`DescribeError::Idl`], also if a file cannot be read.
+pub fn describe_file(
+    file: impl AsRef<Path>,
+    include_paths: impl IntoIterator<Item = PathBuf>,
+) -> Result<Descriptions, DescribeError> {
+    let options = FrontEndOptions { include_paths: include_paths.into_iter().collect(), ..FrontEndOptions::default() };
+    spandrel_idl::compile(&options, file.as_ref()).map(Descriptions::new).map_err(DescribeError::Idl)
+}
+
+impl Descriptions {
+    fn new(model: Model) -> Self {
+        Self { model, types: Mutex::default() }
+    }
+
+    /// The names of all interfaces, in the order in which they are declared, such as `Bank::Account`.
+    pub fn interfaces(&self) -> impl Iterator<Item = &str> {
+        let interfaces = self.model.definitions().filter(|it| it.as_interface().is_some());
+        interfaces.map(|it| &*it.scoped_name)
+    }
+
+    /// The interface with this full name or repository id.
+    ///
+    /// # Errors
+    /// [`DescribeError::Unknown`]; [`DescribeError::Unsupported`] for what is only declared forward, is local, or mentions types
+    /// without values.
+    pub fn interface(&self, name: &str) -> Result<InterfaceDescription, DescribeError> {
+        let definition = self.find(name).filter(|it| it.as_interface().is_some());
+        let definition =
+            definition.ok_or_else(|| DescribeError::Unknown { what: "interface", name: name.to_owned() })?;
+        self.describe(definition.id)
+    }
+
+    /// The type with this full name or repository id: a struct, an exception, a typedef, …
+    ///
+    /// # Errors
+    /// [`DescribeError::Unknown`]; [`DescribeError::Unsupported`] for types without values.
+    pub fn type_code(&self, name: &str) -> Result<TypeCode, DescribeError> {
+        let definition =
+            self.find(name).ok_or_else(|| DescribeError::Unknown { what: "type", name: name.to_owned() })?;
+        self.types.lock().of_definition(&self.model, definition.id)
+    }
+
+    fn find(&self, name: &str) -> Option<&Definition> {
+        let by_id = || self.model.definitions().find(|it| it.repository_id == name);
+        self.model.lookup(name).or_else(by_id)
+    }
+
+    fn describe(&self, id: DefId) -> Result<InterfaceDescription, DescribeError> {
+        let definition = &self.model[id];
+        let unsupported = |why: &str| unsupported(definition, why);
+        let body = definition.as_interface().ok_or_else(|| unsupported("it is no interface"))?;
+        if body.is_local {
+            return Err(unsupported("its objects never leave their process"));
+        }
+        if body.forward_only {
+            return Err(unsupported("it is only declared forward"));
+        }
+        let mut made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
+        for base in &body.bases {
+            made = made.inherit(&self.describe(*base)?).map_err(|error| unsupported(&error.to_string()))?;
+        }
+        let impossible = |error: DescriptionError| unsupported(&error.to_string());
+        for content in &body.contents {
+            let content = &self.model[*content];
+            made = match &content.kind {
+                DefinitionKind::Operation(body) => {
+                    made.operation(self.operation(content, body)?).map_err(impossible)?
+                }
+                DefinitionKind::Attribute(body) => {
+                    made.attribute(self.attribute(content, body)?).map_err(impossible)?
+                }
+                _ => made,
+            };
+        }
+        Ok(made)
+    }
+
+    fn operation(&self, definition: &Definition, body: &Operation) -> Result<OperationDescription, DescribeError> {
+        let mut types = self.types.lock();
+        let mut of = |ty| types.of(&self.model, ty);
+        let parameters = body.parameters.iter().map(|parameter| {
+            let mode = match parameter.mode {
+                ParameterMode::In => ArgMode::In,
+                ParameterMode::Out => ArgMode::Out,
+                ParameterMode::InOut => ArgMode::InOut,
+            };
+            Ok(ParameterDescription { name: parameter.name.clone(), mode, type_code: of(&parameter.ty)? })
+        });
+        let parameters = parameters.collect::<Result<_, DescribeError>>()?;
+        let result = body.result.as_ref().map(&mut of).transpose()?.unwrap_or(TypeCode::VOID);
+        drop(types);
+        Ok(OperationDescription {
+            name: definition.name.clone(),
+            result,
+            parameters,
+            exceptions: self.exceptions(&body.raises)?,
+            contexts: body.context.clone(),
+            is_oneway: body.oneway,
+        })
+    }
+
+    fn attribute(&self, definition: &Definition, body: &Attribute) -> Result<AttributeDescription, DescribeError> {
+        let type_code = self.types.lock().of(&self.model, &body.ty)?;
+        Ok(AttributeDescription {
+            name: definition.name.clone(),
+            type_code,
+            is_readonly: body.readonly,
+            get_exceptions: self.exceptions(&body.get_raises)?,
+            set_exceptions: self.exceptions(&body.set_raises)?,
+        })
+    }
+
+    fn exceptions(&self, raised: &[DefId]) -> Result<Vec<TypeCode>, DescribeError> {
+        let mut types = self.types.lock();
+        raised.iter().map(|id| types.of_definition(&self.model, *id)).collect()
+    }
+}
+
+pub(super) fn unsupported(definition: &Definition, why: &str) -> DescribeError {
+    DescribeError::Unsupported { name: definition.scoped_name.clone(), why: why.to_owned() }
+}
+
+pub(super) fn impossible(name: &str, error: &TypeCodeError) -> DescribeError {
+    DescribeError::Unsupported { name: name.to_owned(), why: error.to_string() }
+}
