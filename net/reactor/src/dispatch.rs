@@ -143,7 +143,8 @@ impl Registry {
     ) -> usize {
         let mut calls = 0;
         let cx = Context::new(self, HandlerId(key), turn);
-        let mut body = slot.handler.lock();
+        // Claimed, so that nobody waits for it; the handler may be called for long.
+        let mut body = slot.handler.lock_claimed();
         let outcome = match body.as_mut() {
             Some(Owned(handler)) if !word.has(REMOVED) => {
                 let handler = handler.as_mut();

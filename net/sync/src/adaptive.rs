@@ -39,26 +39,29 @@ impl<T> AdaptiveMutex<T> {
 impl<T: ?Sized> AdaptiveMutex<T> {
     /// Waits until the value is free and takes it.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         match self.lock.try_lock() {
-            Some(guard) => MutexGuard(guard),
-            None => MutexGuard(self.watch().unwrap_or_else(|| self.lock.lock())),
+            Some(guard) => MutexGuard::new(guard),
+            None => MutexGuard::new(self.watch().unwrap_or_else(|| self.lock.lock())),
         }
     }
 
     /// Takes the value if it is free now.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.lock.try_lock().map(MutexGuard)
+        self.lock.try_lock().map(|guard| MutexGuard::new(guard))
     }
 
     /// Waits until the value is free and takes it, unless that takes longer than `timeout`.
     ///
     /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
         let guard = self.lock.try_lock().or_else(|| self.watch()).or_else(|| self.lock.try_lock_for(timeout));
-        guard.map(MutexGuard)
+        guard.map(|guard| MutexGuard::new(guard))
     }
 
     /// The value, without locking: `&mut self` shows that no one else has it.

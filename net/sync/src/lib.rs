@@ -14,6 +14,7 @@
 //! | one at a time | [`Mutex`]; [`AdaptiveMutex`], which spins before it sleeps; [`RecursiveMutex`]; [`Token`], in the order of asking |
 //! | many readers or one writer | [`RwLock`] |
 //! | waiting | [`Condition`], [`Semaphore`], [`Barrier`] |
+//! | showing that no lock is held | [`held`] |
 //! | groups of threads | [`ThreadManager`], [`ThreadGroup`], [`ThreadContext`] |
 //! | child processes | [`ProcessManager`], [`Process`] |
 //! | single threads, atomics, the clock | [`thread`], [`atomic`], [`time`] |
@@ -50,6 +51,7 @@ mod backend;
 mod barrier;
 mod condition;
 mod deadline;
+pub mod held;
 #[cfg(shuttle)]
 pub mod models;
 mod mutex;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use crate::backend;
+use crate::{backend, held::Held};
 
 /// A value that one thread at a time may use.
 ///
@@ -15,7 +15,18 @@ pub struct Mutex<T: ?Sized = ()>(backend::Mutex<T>);
 
 /// The right to use a [`Mutex`]'s value; given back when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
-pub struct MutexGuard<'a, T: ?Sized>(pub(crate) backend::MutexGuard<'a, T>);
+pub struct MutexGuard<'a, T: ?Sized>(
+    pub(crate) backend::MutexGuard<'a, T>,
+    #[allow(dead_code, reason = "only its end matters")] Held,
+);
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn new(guard: backend::MutexGuard<'a, T>) -> Self {
+        Self(guard, Held::new())
+    }
+}
 
 impl<T> Mutex<T> {
     /// An unlocked mutex; usable in a `static`.
@@ -32,22 +43,32 @@ impl<T> Mutex<T> {
 impl<T: ?Sized> Mutex<T> {
     /// Waits until the value is free and takes it.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(self.0.lock())
+        MutexGuard::new(self.0.lock())
+    }
+
+    /// As [`lock`](Self::lock), where something else has made sure that nobody has the value or wants it meanwhile: others are called
+    /// while it is held, and it does not count as a [lock that is held](crate::held).
+    #[inline]
+    pub fn lock_claimed(&self) -> MutexGuard<'_, T> {
+        MutexGuard(self.0.lock(), Held::uncounted())
     }
 
     /// Takes the value if it is free now.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.0.try_lock().map(MutexGuard)
+        self.0.try_lock().map(|guard| MutexGuard::new(guard))
     }
 
     /// Waits until the value is free and takes it, unless that takes longer than `timeout`.
     ///
     /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
-        self.0.try_lock_for(timeout).map(MutexGuard)
+        self.0.try_lock_for(timeout).map(|guard| MutexGuard::new(guard))
     }
 
     /// The value, without locking: `&mut self` shows that no one else has it.

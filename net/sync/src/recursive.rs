@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::backend;
+use crate::{backend, held::Held};
 
 /// A value that one thread at a time may see, and that this thread may take again while it has it.
 ///
@@ -27,7 +27,10 @@ pub struct RecursiveMutex<T: ?Sized = ()>(backend::RecursiveMutex<T>);
 /// The right to see a [`RecursiveMutex`]'s value; given back when the thread's last one is dropped. It stays in its
 /// thread.
 #[must_use = "the lock is released when the guard is dropped"]
-pub struct RecursiveMutexGuard<'a, T: ?Sized>(backend::RecursiveMutexGuard<'a, T>);
+pub struct RecursiveMutexGuard<'a, T: ?Sized>(
+    backend::RecursiveMutexGuard<'a, T>,
+    #[allow(dead_code, reason = "only its end matters")] Held,
+);
 
 impl<T> RecursiveMutex<T> {
     /// An unlocked mutex; usable in a `static`.
@@ -44,20 +47,23 @@ impl<T> RecursiveMutex<T> {
 impl<T: ?Sized> RecursiveMutex<T> {
     /// Waits until no other thread has the value and takes it, once more if the caller has it already.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> RecursiveMutexGuard<'_, T> {
-        RecursiveMutexGuard(self.0.lock())
+        RecursiveMutexGuard(self.0.lock(), Held::new())
     }
 
     /// Takes the value if no other thread has it now.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<RecursiveMutexGuard<'_, T>> {
-        self.0.try_lock().map(RecursiveMutexGuard)
+        self.0.try_lock().map(|guard| RecursiveMutexGuard(guard, Held::new()))
     }
 
     /// Waits until no other thread has the value and takes it, unless that takes longer than `timeout`.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock_for(&self, timeout: Duration) -> Option<RecursiveMutexGuard<'_, T>> {
-        self.0.try_lock_for(timeout).map(RecursiveMutexGuard)
+        self.0.try_lock_for(timeout).map(|guard| RecursiveMutexGuard(guard, Held::new()))
     }
 
     /// The value, without locking: `&mut self` shows that no one else has it.

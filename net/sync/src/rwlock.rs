@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use crate::backend;
+use crate::{backend, held::Held};
 
 /// A value that many threads may read at once, or one may write.
 ///
@@ -14,11 +14,17 @@ pub struct RwLock<T: ?Sized = ()>(backend::RwLock<T>);
 
 /// The right to read a [`RwLock`]'s value; given back when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
-pub struct RwLockReadGuard<'a, T: ?Sized>(backend::RwLockReadGuard<'a, T>);
+pub struct RwLockReadGuard<'a, T: ?Sized>(
+    backend::RwLockReadGuard<'a, T>,
+    #[allow(dead_code, reason = "only its end matters")] Held,
+);
 
 /// The right to write a [`RwLock`]'s value; given back when dropped.
 #[must_use = "the lock is released when the guard is dropped"]
-pub struct RwLockWriteGuard<'a, T: ?Sized>(backend::RwLockWriteGuard<'a, T>);
+pub struct RwLockWriteGuard<'a, T: ?Sized>(
+    backend::RwLockWriteGuard<'a, T>,
+    #[allow(dead_code, reason = "only its end matters")] Held,
+);
 
 impl<T> RwLock<T> {
     /// An unlocked lock; usable in a `static`.
@@ -35,42 +41,48 @@ impl<T> RwLock<T> {
 impl<T: ?Sized> RwLock<T> {
     /// Waits until no one writes, then reads.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        RwLockReadGuard(self.0.read())
+        RwLockReadGuard(self.0.read(), Held::new())
     }
 
     /// Waits until no one reads or writes, then writes.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        RwLockWriteGuard(self.0.write())
+        RwLockWriteGuard(self.0.write(), Held::new())
     }
 
     /// Reads if no one writes now.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
-        self.0.try_read().map(RwLockReadGuard)
+        self.0.try_read().map(|guard| RwLockReadGuard(guard, Held::new()))
     }
 
     /// Writes if no one reads or writes now.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-        self.0.try_write().map(RwLockWriteGuard)
+        self.0.try_write().map(|guard| RwLockWriteGuard(guard, Held::new()))
     }
 
     /// Waits until no one writes, then reads, unless that takes longer than `timeout`.
     ///
     /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_read_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
-        self.0.try_read_for(timeout).map(RwLockReadGuard)
+        self.0.try_read_for(timeout).map(|guard| RwLockReadGuard(guard, Held::new()))
     }
 
     /// Waits until no one reads or writes, then writes, unless that takes longer than `timeout`.
     ///
     /// Under the model checker the time may run out at any moment at which the value is taken; a day and more never does.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_write_for(&self, timeout: Duration) -> Option<RwLockWriteGuard<'_, T>> {
-        self.0.try_write_for(timeout).map(RwLockWriteGuard)
+        self.0.try_write_for(timeout).map(|guard| RwLockWriteGuard(guard, Held::new()))
     }
 
     /// The value, without locking: `&mut self` shows that no one else has it.

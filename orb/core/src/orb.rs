@@ -21,7 +21,7 @@ use spandrel_sync::{
     thread,
 };
 #[cfg(feature = "server")]
-use spandrel_sync::{Mutex, thread_local};
+use spandrel_sync::{Mutex, held, thread_local};
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
@@ -469,6 +469,7 @@ impl Orb {
         self.0.peers.clear();
         #[cfg(feature = "server")]
         if let Some(adapter) = self.adapter() {
+            held::assert_none("an adapter");
             adapter.close();
         }
         #[cfg(feature = "interceptors")]
@@ -528,6 +529,7 @@ pub(crate) struct UpcallScope(());
 impl UpcallScope {
     #[inline]
     pub(crate) fn enter() -> Self {
+        held::assert_none("a servant");
         UPCALLS.with(|upcalls| upcalls.set(upcalls.get() + 1));
         Self(())
     }

@@ -266,6 +266,7 @@ impl Adapter {
             Found::Shut => return self.refuse(),
         }
         let incarnating = Incarnating { adapter: self, id, is_over: false };
+        spandrel_sync::held::assert_none("a servant activator");
         let answer = activator.incarnate(&id.into(), &Poa::of(self)?);
         match answer {
             Ok(servant) => incarnating.end(servant).map(|active| Entrance::Serve(InUse::Object(active))),
@@ -278,6 +279,7 @@ impl Adapter {
         let Some(ServantManager::Locator(locator)) = self.servant_manager.read().clone() else {
             return Err(no_servant_manager());
         };
+        spandrel_sync::held::assert_none("a servant locator");
         match locator.preinvoke(&id.into(), &Poa::of(self)?, operation) {
             Ok(found) => Ok(Entrance::Serve(InUse::Located(Arc::new(Located::new(locator, operation, found))))),
             Err(why) => not_incarnated(why),

@@ -137,6 +137,7 @@ impl Adapter {
         let manager = self.servant_manager.read().clone();
         if let (Some(ServantManager::Activator(activator)), Ok(poa)) = (manager, Poa::of(self)) {
             let remaining = self.objects.serves(&servant);
+            spandrel_sync::held::assert_none("a servant activator");
             let told = catch_unwind(AssertUnwindSafe(|| {
                 activator.etherealize(&id, &poa, servant, ending.is_cleanup, remaining);
             }));

@@ -369,6 +369,7 @@ impl Drop for Expecting<'_> {
 
 /// A system exception from an activator is a panic here, and OBJ_ADAPTER for whoever wanted the adapter (15.3.4.1).
 fn ask(activator: &dyn AdapterActivator, parent: &Poa, name: &str) -> Result<bool, PoaError> {
+    spandrel_sync::held::assert_none("an adapter activator");
     catch_unwind(AssertUnwindSafe(|| activator.unknown_adapter(parent, name))).map_err(|_| {
         tracing::error!(%name, "an adapter activator panicked");
         SystemException::obj_adapter(minor::UNKNOWN_ADAPTER_FAILED, CompletionStatus::No)

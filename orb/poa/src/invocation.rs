@@ -105,6 +105,7 @@ impl Located {
     fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
         let Ok(poa) = Poa::of(adapter) else { return };
         let Self { locator, servant, operation, cookie } = self;
+        spandrel_sync::held::assert_none("a servant locator");
         let told = catch_unwind(AssertUnwindSafe(|| {
             locator.postinvoke(&ObjectId::from(id), &poa, &operation, cookie.into_inner(), servant);
         }));

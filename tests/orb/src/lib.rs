@@ -161,6 +161,8 @@ impl Server {
     }
 
     pub fn with(builder: OrbBuilder) -> Self {
+        // No test of ours holds a lock of `spandrel::net::sync` itself.
+        spandrel::net::sync::held::watch();
         let orb = arranged(builder).build();
         let poa = Poa::root(&orb).unwrap();
         let probe = Arc::new(Probe::new(&orb));

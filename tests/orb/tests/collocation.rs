@@ -345,7 +345,12 @@ fn shutdown_gives_up_what_is_never_answered() {
             (SystemExceptionKind::CommFailure, CompletionStatus::Maybe),
             "{strategy:?}"
         );
-        assert!(deferred.is_cancelled());
+        // The client may learn of it a little earlier.
+        let start = std::time::Instant::now();
+        while !deferred.is_cancelled() {
+            assert!(start.elapsed() < PATIENCE, "{strategy:?}");
+            std::thread::yield_now();
+        }
         drop(deferred);
         orb.shutdown(true).unwrap();
     }

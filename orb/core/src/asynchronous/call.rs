@@ -12,7 +12,7 @@ use std::{
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, minor};
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Mutex, held};
 
 use super::{arguments::Arguments, leg::Leg};
 use crate::{
@@ -377,6 +377,7 @@ impl Call {
             self.object.orb().station().leave(ticket);
         }
         if let Some(waker) = waker {
+            held::assert_none("a waker");
             // It is an executor's code, and this thread may be reading for others.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {

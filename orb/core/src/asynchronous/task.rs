@@ -9,7 +9,7 @@ use std::{
 };
 
 use spandrel_reactor::Registry;
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Mutex, held};
 
 /// A future that nobody waits for.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
@@ -88,6 +88,7 @@ impl Running {
             state.stage = Stage::Polled;
             let Some(mut task) = state.task.take() else { return };
             drop(state);
+            held::assert_none("a task");
             let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut Context::from_waker(&waker))));
             match polled {
                 Ok(Poll::Pending) => {}

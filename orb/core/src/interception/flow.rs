@@ -105,6 +105,7 @@ pub(super) fn unwind(stack: &mut impl Stack) -> bool {
 
 /// Runs an interceptor; a panic is its exception and nobody else's.
 pub(super) fn contained<E: From<SystemException>>(point: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    spandrel_sync::held::assert_none("an interceptor");
     catch_unwind(AssertUnwindSafe(point)).unwrap_or_else(|_| {
         tracing::error!("an interceptor panicked");
         Err(SystemException::unknown(0, CompletionStatus::Maybe).with_detail("an interceptor panicked").into())

@@ -18,6 +18,7 @@ use spandrel_giop::{CompletionStatus, Message, RequestHeader, ResponseFlags, Sys
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},
+    held,
 };
 
 use super::{
@@ -72,6 +73,7 @@ impl Cancellation {
         self.is_cancelled.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().take();
         if let Some(waker) = waker {
+            held::assert_none("a waker");
             // It is an executor's code, and this thread reads for others.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {
@@ -154,6 +156,7 @@ impl ServerCall<'_> {
         };
         let (call, replied) = self.defer()?;
         let cancellation = Arc::clone(&call.cancellation);
+        held::assert_none("who runs asynchronous servants");
         spawner.spawn(Box::pin(Serving { cancellation, task: Box::pin(serve(call)) }));
         Ok(replied)
     }
