@@ -1,5 +1,6 @@
 //! `spandrel bench`: experiments with single components.
 
+mod demux;
 #[cfg(target_os = "linux")]
 mod footprint;
 #[cfg(target_os = "linux")]
@@ -7,6 +8,7 @@ mod growth;
 mod marshal;
 #[cfg(target_os = "linux")]
 mod reactor;
+mod series;
 mod timers;
 
 use clap::Subcommand;
@@ -16,6 +18,7 @@ Examples:
   spandrel bench reactor --quick
   spandrel bench timers --quick
   spandrel bench marshal --quick
+  spandrel bench demux --quick
   spandrel bench footprint --parts sizes,minimum
   spandrel bench growth --calls 10000000";
 
@@ -29,6 +32,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Demux(demux::Args),
     #[cfg(target_os = "linux")]
     Footprint(footprint::Args),
     #[cfg(target_os = "linux")]
@@ -42,6 +46,7 @@ enum What {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
+            What::Demux(args) => args.run(),
             #[cfg(target_os = "linux")]
             What::Footprint(args) => args.run(),
             #[cfg(target_os = "linux")]

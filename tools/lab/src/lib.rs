@@ -9,6 +9,7 @@
 //! The plain socket calls that everything is compared with are in `raw`, the one module with `unsafe`.
 
 pub mod bench;
+mod counter;
 pub mod error;
 pub mod latency;
 pub mod machine;

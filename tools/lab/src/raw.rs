@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 
 use libc::{c_int, c_void, socklen_t};
 
+pub(crate) mod counter;
 mod epoll;
 pub(crate) mod unix;
 

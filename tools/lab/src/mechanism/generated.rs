@@ -9,6 +9,10 @@ pub(crate) mod latency {
     spandrel::include_idl!("latency");
 }
 
+pub(crate) mod demux {
+    spandrel::include_idl!("demux");
+}
+
 pub(crate) mod growth {
     spandrel::include_idl!("growth");
 }

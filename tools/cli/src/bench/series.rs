@@ -1,0 +1,54 @@
+//! Options that mean the same in all experiments that measure in rounds, in one thread of this process.
+
+use std::path::PathBuf;
+
+use spandrel_lab::LabError;
+use spandrel_lab::output::Directory;
+use spandrel_lab::placement::{Placement, Role, cores};
+
+use crate::common::{self, PlacementArg};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SeriesArgs {
+    /// Interleaved rounds [default: 11; with --quick: up to 5, as time allows]
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+    /// Whether it is pinned to a core: one, or free [default: one, where that can be done]
+    #[arg(long, value_enum)]
+    placement: Option<PlacementArg>,
+    /// Where JSON and CSV files go [default: target/bench-NAME in a Cargo workspace, otherwise spandrel-bench-NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Finish within 20 seconds: fewer rounds, and less of what takes long
+    #[arg(long)]
+    pub(super) quick: bool,
+}
+
+/// Seconds after which a quick series begins no further round.
+const QUICK_BUDGET_SECONDS: u64 = 10;
+
+impl SeriesArgs {
+    pub(super) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 5 } else { 11 })
+    }
+
+    pub(super) fn core(&self) -> Result<Option<usize>, LabError> {
+        let cores = cores();
+        let pinned = if cores.is_empty() { Placement::Free } else { Placement::One };
+        self.placement.map_or(pinned, Placement::from).core(Role::Transmitter, &cores)
+    }
+
+    pub(super) fn budget_seconds(&self) -> Option<u64> {
+        self.quick.then_some(QUICK_BUDGET_SECONDS)
+    }
+
+    /// The folder for the results of an experiment.
+    pub(super) fn directory(&self, experiment: &str) -> anyhow::Result<Directory> {
+        common::results_directory(self.out.as_deref(), experiment)
+    }
+}
+
+/// What was asked for, or all that is usual.
+pub(super) fn or<T: Clone>(asked: &[T], usual: &[T]) -> Vec<T> {
+    if asked.is_empty() { usual.to_vec() } else { asked.to_vec() }
+}

@@ -1,0 +1,372 @@
+//! The loops whose time is taken.
+
+use std::fmt;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use spandrel::generated::Operations;
+use spandrel::net::sync::atomic::{AtomicUsize, Ordering};
+use spandrel::net::sync::{Arc, RwLock};
+use spandrel::poa::demux::{self, ObjectTable, Placed};
+use spandrel::poa::{ObjectDemux, Servant};
+use spandrel_demux::perfect::Tables;
+
+use super::requests::Requests;
+use super::settings::Strategy;
+use crate::LabError;
+use crate::counter::Instructions;
+
+/// What one lookup takes, without the loop around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Nanoseconds.
+    pub nanos: f64,
+    /// Instructions in user mode, where the machine counts them.
+    pub instructions: Option<f64>,
+}
+
+impl Cost {
+    /// What is left without the loop; never less than nothing.
+    fn without(self, base: Self) -> Self {
+        let instructions = self.instructions.zip(base.instructions).map(|(all, base)| (all - base).max(0.0));
+        Self { nanos: (self.nanos - base.nanos).max(0.0), instructions }
+    }
+}
+
+/// What a lookup consists of, and the whole: the rows of table 6.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// Finding the object (`OA::find`).
+    pub object: Cost,
+    /// Finding its operation (`Object::find`).
+    pub operation: Cost,
+    /// Both, one after the other.
+    pub both: Cost,
+}
+
+/// An interface with so many operations, in the form that the IDL compiler gives it.
+///
+/// # Errors
+/// If there is no perfect hash function for their names.
+fn interface(operations: u32) -> Result<&'static Operations, LabError> {
+    let mut names: Vec<&'static str> = (0..operations).map(|nth| &*format!("operation_{nth}").leak()).collect();
+    names.sort_unstable();
+    let Tables { seed, displacements, places } = Tables::of(&names)
+        .ok_or_else(|| LabError::Settings(format!("no perfect hash function for {operations} operations")))?;
+    let places: Vec<u16> = places.into_iter().map(|index| index as u16).collect();
+    // As long as the program: skeletons have static tables. There are as few of them as numbers of operations.
+    Ok(Box::leak(Box::new(Operations::new(names.leak(), seed, displacements.leak(), places.leak()))))
+}
+
+/// The interfaces of all servants, of which one is measured at a time: a million servants are not made anew for each.
+pub(super) struct Interfaces {
+    all: Vec<&'static Operations>,
+    current: AtomicUsize,
+}
+
+impl Interfaces {
+    /// With these numbers of operations.
+    ///
+    /// # Errors
+    /// As [`interface`].
+    pub(super) fn new(counts: &[u32]) -> Result<Arc<Self>, LabError> {
+        let all = counts.iter().map(|count| interface(*count)).collect::<Result<_, _>>()?;
+        Ok(Arc::new(Self { all, current: AtomicUsize::new(0) }))
+    }
+
+    /// The one that is measured from now on.
+    pub(super) fn choose(&self, nth: usize) {
+        self.current.store(nth, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn current(&self) -> &'static Operations {
+        self.all[self.current.load(Ordering::Relaxed)]
+    }
+}
+
+/// A servant that is only found.
+struct Idle(Arc<Interfaces>);
+
+impl Servant for Idle {
+    fn repository_id(&self) -> &str {
+        "IDL:Idle:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn operations(&self) -> &'static Operations {
+        self.0.current()
+    }
+}
+
+/// What an adapter has behind an object's id.
+struct Active {
+    servant: Arc<dyn Servant>,
+    number: u32,
+}
+
+type Entry = Arc<Active>;
+
+/// All objects, found by one strategy.
+pub(super) struct Objects {
+    map: RwLock<Map>,
+    strategy: Strategy,
+    interfaces: Arc<Interfaces>,
+}
+
+enum Map {
+    Placed(Placed<Entry>),
+    Table(Box<dyn ObjectTable<Entry>>),
+}
+
+impl fmt::Debug for Active {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number.fmt(f)
+    }
+}
+
+/// An object's id as it stands in a message: some octets, and the object's number among them.
+struct Id {
+    octets: [u8; 12],
+    len: usize,
+    number_at: usize,
+}
+
+impl Id {
+    fn of(strategy: ObjectDemux) -> Self {
+        match strategy {
+            // What the adapter made: slot and generation.
+            ObjectDemux::Active => Self { octets: [0; 12], len: 8, number_at: 0 },
+            _ => Self { octets: *b"servant/....", len: 12, number_at: 8 },
+        }
+    }
+
+    #[inline]
+    fn numbered(&mut self, number: u32) -> &[u8] {
+        self.octets[self.number_at..self.number_at + 4].copy_from_slice(&number.to_be_bytes());
+        &self.octets[..self.len]
+    }
+}
+
+impl Objects {
+    /// So many objects, each with a servant.
+    pub(super) fn new(strategy: Strategy, count: u32, interfaces: &Arc<Interfaces>) -> Self {
+        let entry = |number| Arc::new(Active { servant: Arc::new(Idle(Arc::clone(interfaces))), number });
+        let map = if strategy.objects() == ObjectDemux::Active {
+            let mut placed = Placed::default();
+            for number in 0..count {
+                let id = placed.insert(entry(number));
+                assert_eq!(
+                    id.as_deref(),
+                    Some(Id::of(ObjectDemux::Active).numbered(number)),
+                    "the ids of a table without gaps are known"
+                );
+            }
+            Map::Placed(placed)
+        } else {
+            let mut table = demux::table(strategy.objects());
+            let mut id = Id::of(strategy.objects());
+            for number in 0..count {
+                table.insert(id.numbered(number), entry(number));
+            }
+            table.settle();
+            Map::Table(table)
+        };
+        Self { map: RwLock::new(map), strategy, interfaces: Arc::clone(interfaces) }
+    }
+
+    /// What finding costs, by these requests.
+    pub(super) fn cost(&self, requests: &Requests, how_long: HowLong, counter: Option<&Instructions>) -> Costs {
+        let bench = &Bench::new(self);
+        let timed = |pass: fn(&Bench<'_>, &mut Requests, u64) -> u64| {
+            let mut requests = requests.clone();
+            how_long.time(counter, |lookups| _ = black_box(pass(bench, &mut requests, lookups)))
+        };
+        let base = timed(neither);
+        Costs {
+            object: timed(object).without(base),
+            operation: timed(operation).without(base),
+            both: timed(both).without(base),
+        }
+    }
+
+    /// Takes a count of the object, under the lock, as an adapter does.
+    #[inline]
+    fn find(&self, id: &[u8], predicted: &mut usize) -> Option<Entry> {
+        let map = self.map.read();
+        match &*map {
+            Map::Placed(placed) => placed.find(id).cloned(),
+            Map::Table(table) if self.strategy == Strategy::Adaptive => {
+                let (place, entry) = table.find_near(id, *predicted)?;
+                *predicted = place;
+                Some(Arc::clone(entry))
+            }
+            Map::Table(table) => table.find(id).cloned(),
+        }
+    }
+
+    #[inline]
+    fn find_operation(
+        &self,
+        operations: &Operations,
+        name: &str,
+        place: usize,
+        predicted: &mut usize,
+    ) -> Option<usize> {
+        match self.strategy {
+            Strategy::Active => operations.at_place(place, name),
+            Strategy::Adaptive if operations.is_named(*predicted, name) => Some(*predicted),
+            strategy => {
+                let found = operations.find(name, strategy.operations())?;
+                *predicted = found;
+                Some(found)
+            }
+        }
+    }
+}
+
+/// When a run is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HowLong {
+    /// After this time.
+    Time(Duration),
+    /// After so many lookups.
+    Lookups(u64),
+}
+
+/// Lookups between two readings of the clock.
+const CHUNK: u64 = 64;
+
+impl HowLong {
+    fn time(self, counter: Option<&Instructions>, mut pass: impl FnMut(u64)) -> Cost {
+        let (least, chunk) = match self {
+            Self::Time(least) => {
+                // Once to warm up.
+                pass(CHUNK);
+                (least, CHUNK)
+            }
+            Self::Lookups(lookups) => (Duration::ZERO, lookups),
+        };
+        let counted = counter.and_then(Instructions::read);
+        let (start, mut lookups) = (Instant::now(), 0);
+        let taken = loop {
+            pass(chunk);
+            lookups += chunk;
+            let taken = start.elapsed();
+            if taken >= least {
+                break taken;
+            }
+        };
+        let instructions = counter.and_then(Instructions::read).zip(counted).map(|(after, before)| after - before);
+        let each = |sum: f64| sum / lookups as f64;
+        Cost { nanos: each(taken.as_nanos() as f64), instructions: instructions.map(|count| each(count as f64)) }
+    }
+}
+
+/// What the loops need.
+struct Bench<'a> {
+    objects: &'a Objects,
+    /// Of another server: names come from messages, not from the table.
+    names: Vec<String>,
+    /// What clients would say of each.
+    places: Vec<usize>,
+    servant: Arc<dyn Servant>,
+    /// Nothing, but the compiler cannot know.
+    nothing: u32,
+}
+
+impl<'a> Bench<'a> {
+    fn new(objects: &'a Objects) -> Self {
+        let interface = objects.interfaces.current();
+        let names: Vec<String> = interface.names().iter().map(|name| (*name).to_owned()).collect();
+        let place = |name: &String| (0..).find(|place| interface.at_place(*place, name).is_some()).unwrap_or_default();
+        let places = names.iter().map(place).collect();
+        Self { objects, names, places, servant: Arc::new(Idle(Arc::clone(&objects.interfaces))), nothing: black_box(0) }
+    }
+
+    /// Makes requests, and finds what they are for. Each waits for what was found before it.
+    #[inline(always)]
+    fn pass<const OBJECT: bool, const OPERATION: bool>(&self, requests: &mut Requests, count: u64) -> u64 {
+        let mut id = Id::of(self.objects.strategy.objects());
+        let (mut predicted_object, mut predicted_operation, mut sum, mut last) = (0, 0, 0, 0);
+        for _ in 0..count {
+            let (object, operation) = requests.next();
+            let id = black_box(id.numbered(object + (last & self.nothing)));
+            let operation = (operation + (last & self.nothing)) as usize;
+            let name = black_box(self.names[operation].as_str());
+            let place = self.places[operation];
+            let entry = if OBJECT { self.objects.find(id, &mut predicted_object) } else { None };
+            if OBJECT {
+                last = entry.as_ref().expect("the object is there").number;
+            }
+            if OPERATION {
+                let servant = entry.as_ref().map_or(&self.servant, |entry| &entry.servant);
+                let found = self.objects.find_operation(servant.operations(), name, place, &mut predicted_operation);
+                last = found.expect("the operation is there") as u32;
+            }
+            sum += u64::from(last);
+        }
+        sum
+    }
+}
+
+// By these names, which profilers can be given, the parts can be told apart.
+
+#[inline(never)]
+fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
+    bench.pass::<false, false>(requests, count)
+}
+
+#[inline(never)]
+fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
+    bench.pass::<true, false>(requests, count)
+}
+
+#[inline(never)]
+fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
+    bench.pass::<false, true>(requests, count)
+}
+
+#[inline(never)]
+fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
+    bench.pass::<true, true>(requests, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::requests::Algorithm;
+    use super::*;
+
+    #[test]
+    fn every_strategy_finds_what_every_algorithm_asks_for() {
+        let interfaces = Interfaces::new(&[3, 20]).unwrap();
+        interfaces.choose(1);
+        for strategy in Strategy::ALL {
+            let objects = Objects::new(strategy, 50, &interfaces);
+            for algorithm in Algorithm::ALL {
+                let requests = Requests::new(algorithm, 50, 20, 7);
+                let mut expected = requests.clone();
+                let expected: u64 = (0..1000).map(|_| u64::from(expected.next().1)).sum();
+                let bench = Bench::new(&objects);
+                assert_eq!(both(&bench, &mut requests.clone(), 1000), expected, "{strategy} {algorithm}");
+                assert_eq!(operation(&bench, &mut requests.clone(), 1000), expected, "{strategy} {algorithm}");
+                let mut expected = requests.clone();
+                let expected: u64 = (0..1000).map(|_| u64::from(expected.next().0)).sum();
+                assert_eq!(object(&bench, &mut requests.clone(), 1000), expected, "{strategy} {algorithm}");
+            }
+        }
+    }
+
+    #[test]
+    fn finding_costs_something() {
+        let interfaces = Interfaces::new(&[10]).unwrap();
+        let objects = Objects::new(Strategy::Linear, 500, &interfaces);
+        let requests = Requests::new(Algorithm::WorstCase, 500, 10, 1);
+        let costs = objects.cost(&requests, HowLong::Lookups(2000), None);
+        assert!(costs.object.nanos > costs.operation.nanos && costs.operation.nanos > 0.0, "{costs:?}");
+    }
+}

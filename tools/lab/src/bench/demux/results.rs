@@ -1,0 +1,126 @@
+//! What the demultiplexing experiment has measured, and what it comes to.
+
+use serde::{Deserialize, Serialize};
+
+use super::calls::{self, CallRow, MeasuredCall};
+use super::lookup::{Cost, Costs};
+use super::requests::Algorithm;
+use super::settings::{Settings, Strategy};
+use crate::machine::Machine;
+use crate::stats::Summary;
+
+/// One run of one strategy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// How many objects there were.
+    pub objects: u32,
+    /// How many operations their interface had.
+    pub operations: u32,
+    /// In what order they were asked for.
+    pub algorithm: Algorithm,
+    /// Who found them.
+    pub strategy: Strategy,
+    /// The round; runs that differ in their strategy only followed each other directly.
+    pub round: u32,
+    /// What that cost.
+    pub costs: Costs,
+}
+
+/// The rounds of one part of a lookup, summarised.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Nanoseconds.
+    pub nanos: Summary,
+    /// Instructions in user mode.
+    pub instructions: Option<Summary>,
+}
+
+impl Figures {
+    fn of(costs: &[Cost]) -> Option<Self> {
+        let instructions = Summary::of(costs.iter().filter_map(|cost| cost.instructions));
+        Some(Self { nanos: Summary::of(costs.iter().map(|cost| cost.nanos))?, instructions })
+    }
+}
+
+/// The rounds of one strategy in one situation, summarised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// How many objects there were.
+    pub objects: u32,
+    /// How many operations their interface had.
+    pub operations: u32,
+    /// In what order they were asked for.
+    pub algorithm: Algorithm,
+    /// Who found them.
+    pub strategy: Strategy,
+    /// Finding the object, its operation, and both; absent if it was not run.
+    pub figures: Option<[Figures; 3]>,
+    /// Why it was not run, if it was not.
+    pub absent: Option<String>,
+}
+
+impl Row {
+    /// Finding both.
+    #[must_use]
+    pub fn both(&self) -> Option<&Figures> {
+        self.figures.as_ref().map(|[_, _, both]| both)
+    }
+}
+
+/// A whole series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// The summaries of lookups.
+    pub rows: Vec<Row>,
+    /// The summaries of calls.
+    pub calls: Vec<CallRow>,
+    /// The single runs of lookups, in the order in which they were made.
+    pub measured: Vec<Measured>,
+    /// The single runs of calls.
+    pub measured_calls: Vec<MeasuredCall>,
+}
+
+impl Results {
+    pub(super) fn of(
+        machine: Machine,
+        settings: Settings,
+        measured: Vec<Measured>,
+        measured_calls: Vec<MeasuredCall>,
+    ) -> Self {
+        let mut rows = Vec::new();
+        for objects in &settings.objects {
+            for operations in &settings.operations {
+                for algorithm in &settings.algorithms {
+                    for strategy in &settings.strategies {
+                        rows.push(row(&measured, *objects, *operations, *algorithm, *strategy));
+                    }
+                }
+            }
+        }
+        let calls = calls::rows(&measured_calls);
+        Self { experiment: "demux".to_owned(), machine, settings, rows, calls, measured, measured_calls }
+    }
+
+    /// The row of a strategy in a situation.
+    #[must_use]
+    pub fn row(&self, objects: u32, operations: u32, algorithm: Algorithm, strategy: Strategy) -> Option<&Row> {
+        let situation = (objects, operations, algorithm, strategy);
+        self.rows.iter().find(|row| (row.objects, row.operations, row.algorithm, row.strategy) == situation)
+    }
+}
+
+fn row(measured: &[Measured], objects: u32, operations: u32, algorithm: Algorithm, strategy: Strategy) -> Row {
+    let here = measured.iter().filter(|one| {
+        (one.objects, one.operations, one.algorithm, one.strategy) == (objects, operations, algorithm, strategy)
+    });
+    let costs: Vec<Costs> = here.map(|one| one.costs).collect();
+    let part = |part: fn(&Costs) -> Cost| Figures::of(&costs.iter().map(part).collect::<Vec<_>>());
+    let figures = (|| Some([part(|all| all.object)?, part(|all| all.operation)?, part(|all| all.both)?]))();
+    Row { objects, operations, algorithm, strategy, figures, absent: strategy.unbearable(objects) }
+}

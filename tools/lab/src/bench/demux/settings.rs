@@ -1,0 +1,167 @@
+//! What a series covers, and what it refuses to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use spandrel::poa::{ObjectDemux, OperationDemux};
+
+use super::requests::Algorithm;
+use crate::LabError;
+
+/// How objects and operations are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// The key says where the object is, and the request where the operation is (de-layered).
+    Active,
+    /// A hash function without collisions for each.
+    PerfectHash,
+    /// Hash tables that grow.
+    DynamicHash,
+    /// As [`DynamicHash`](Self::DynamicHash), but what was found last is looked at first, for both.
+    Adaptive,
+    /// Objects as by [`DynamicHash`](Self::DynamicHash), operations by halving their sorted names.
+    BinarySearch,
+    /// One after the other, for both.
+    Linear,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Active, Self::PerfectHash, Self::DynamicHash, Self::Adaptive, Self::BinarySearch, Self::Linear];
+
+    /// The name that options and files use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::PerfectHash => "perfect-hash",
+            Self::DynamicHash => "dynamic-hash",
+            Self::Adaptive => "adaptive",
+            Self::BinarySearch => "binary-search",
+            Self::Linear => "linear",
+        }
+    }
+
+    pub(super) fn objects(self) -> ObjectDemux {
+        match self {
+            Self::Active => ObjectDemux::Active,
+            Self::PerfectHash => ObjectDemux::PerfectHash,
+            Self::DynamicHash | Self::Adaptive | Self::BinarySearch => ObjectDemux::DynamicHash,
+            Self::Linear => ObjectDemux::Linear,
+        }
+    }
+
+    pub(super) fn operations(self) -> OperationDemux {
+        match self {
+            Self::Active => OperationDemux::Active,
+            Self::PerfectHash => OperationDemux::PerfectHash,
+            Self::DynamicHash | Self::Adaptive => OperationDemux::DynamicHash,
+            Self::BinarySearch => OperationDemux::BinarySearch,
+            Self::Linear => OperationDemux::Linear,
+        }
+    }
+
+    /// Why it is not measured with so many objects, if it is not.
+    pub(super) fn unbearable(self, objects: u32) -> Option<String> {
+        let too_many = self == Self::Linear && objects > MOST_IN_A_ROW;
+        too_many.then(|| "one lookup would take milliseconds".to_owned())
+    }
+}
+
+/// More objects are not searched one after the other.
+const MOST_IN_A_ROW: u32 = 10_000;
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let known = Self::ALL.into_iter().find(|one| one.name() == text);
+        known.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            LabError::Settings(format!("`{text}` is no demultiplexing strategy; there are {names}"))
+        })
+    }
+}
+
+/// What the series covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Strategies, in the order of the report.
+    pub strategies: Vec<Strategy>,
+    /// How many objects there are.
+    pub objects: Vec<u32>,
+    /// How many operations their interface has.
+    pub operations: Vec<u32>,
+    /// In what order they are asked for.
+    pub algorithms: Vec<Algorithm>,
+    /// How often each is run.
+    pub rounds: u32,
+    /// How long a run lasts.
+    pub run_micros: u64,
+    /// Exactly so many lookups in a run, however long they last: for instruments that stretch time.
+    pub lookups: Option<u64>,
+    /// Whole calls in a run; none are made if it is zero.
+    pub calls: u32,
+    /// The core that the experiment is pinned to.
+    pub core: Option<usize>,
+    /// After this many seconds no further round is begun.
+    pub budget_seconds: Option<u64>,
+}
+
+/// Some gigabytes.
+const MOST_OBJECTS: u32 = 10_000_000;
+/// Indexes of operations have sixteen bits.
+const MOST_OPERATIONS: u32 = 10_000;
+
+impl Settings {
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// If a list is empty, or a number out of range.
+    pub fn check(&self) -> Result<(), LabError> {
+        let refuse = |why: String| Err(LabError::Settings(why));
+        let is_empty = self.strategies.is_empty()
+            || self.objects.is_empty()
+            || self.operations.is_empty()
+            || self.algorithms.is_empty();
+        if is_empty {
+            return refuse(
+                "nothing to run: there must be a strategy, an algorithm, and numbers of objects and operations"
+                    .to_owned(),
+            );
+        }
+        if self.rounds == 0 || self.run_micros == 0 || self.lookups == Some(0) {
+            return refuse("nothing to run: rounds, their length and lookups must be above zero".to_owned());
+        }
+        for (counts, most, what) in
+            [(&self.objects, MOST_OBJECTS, "objects"), (&self.operations, MOST_OPERATIONS, "operations")]
+        {
+            if let Some(count) = counts.iter().find(|count| **count == 0 || **count > most) {
+                return refuse(format!("there can be between 1 and {most} {what}, not {count}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for strategy in Strategy::ALL {
+            assert_eq!(strategy.name().parse::<Strategy>().unwrap(), strategy);
+        }
+        assert!("magic".parse::<Strategy>().unwrap_err().to_string().contains("perfect-hash"));
+    }
+}

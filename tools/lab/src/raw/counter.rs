@@ -1,0 +1,63 @@
+//! The processor's count of instructions, by `perf_event_open`.
+
+use std::io;
+
+use libc::{c_int, c_void};
+
+use super::{Socket, check};
+
+/// `PERF_TYPE_HARDWARE`.
+const HARDWARE: u32 = 0;
+/// `PERF_COUNT_HW_INSTRUCTIONS`.
+const INSTRUCTIONS: u64 = 1;
+/// Octets of the attributes in their first version, which has all that is needed.
+const ATTRIBUTES: usize = 64;
+/// `inherit`, `exclude_kernel`, `exclude_hv`: bits that stand behind each other from the lowest on where octets are little-endian.
+const FLAGS: u64 = 1 << 1 | 1 << 5 | 1 << 6;
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_ON_EXEC: u64 = 8;
+
+/// A counter that runs.
+#[derive(Debug)]
+pub(crate) struct Counter(Socket); // a descriptor like any other: closed when it goes
+
+impl Counter {
+    /// Counts instructions in user mode, of this thread and those that it starts from now on.
+    ///
+    /// # Errors
+    /// What `perf_event_open` reports: often that there is no such counter, or no permission.
+    pub(crate) fn instructions() -> io::Result<Self> {
+        let mut attributes = [0u8; ATTRIBUTES];
+        attributes[0..4].copy_from_slice(&HARDWARE.to_ne_bytes());
+        attributes[4..8].copy_from_slice(&(ATTRIBUTES as u32).to_ne_bytes());
+        attributes[8..16].copy_from_slice(&INSTRUCTIONS.to_ne_bytes());
+        attributes[40..48].copy_from_slice(&FLAGS.to_ne_bytes());
+        let (this_thread, any_core, no_group): (c_int, c_int, c_int) = (0, -1, -1);
+        // SAFETY: the attributes say how long they are, and live until the call returns.
+        let descriptor = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                attributes.as_ptr(),
+                this_thread,
+                any_core,
+                no_group,
+                CLOSE_ON_EXEC,
+            )
+        };
+        Ok(Self(Socket(check(descriptor as isize)? as c_int)))
+    }
+
+    /// The count so far.
+    ///
+    /// # Errors
+    /// What `read` reports.
+    pub(crate) fn read(&self) -> io::Result<u64> {
+        let mut count = [0u8; 8];
+        // SAFETY: the pointer and length describe `count`, which is borrowed exclusively until the call returns.
+        let read = unsafe { libc::read(self.0.0, count.as_mut_ptr().cast::<c_void>(), count.len()) };
+        match check(read)? {
+            8 => Ok(u64::from_ne_bytes(count)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
