@@ -13,7 +13,7 @@ fn json(folder: &Path, name: &str) -> serde_json::Value {
 
 #[test]
 fn every_subject_explains_itself_with_examples() {
-    for subject in ["reactor", "timers"] {
+    for subject in ["demux", "reactor", "timers"] {
         let output = spandrel(&["bench", subject, "--help"]);
         check_code(&output, 0);
         let example = format!("Examples:\n  spandrel bench {subject} --quick");
@@ -52,6 +52,33 @@ fn timers_are_measured_by_strategy_and_number() {
         1 + 7 * 4,
         "four operations of each strategy and number, but for the long list"
     );
+}
+
+#[test]
+fn lookups_are_measured_by_strategy_number_and_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let args = ["bench", "demux", "--objects", "1,100", "--operations", "10,100", "--rounds", "2", "--micros", "50"];
+    let output = spandrel(&[&args[..], &["--calls", "100", "--placement", "free", "--out", out]].concat());
+    check_code(&output, 0);
+    let text = stdout(&output);
+    for words in [
+        "worst-case, 100 operations",
+        "| perfect-hash ",
+        "(table 6.1): 100 objects",
+        "| request caching ",
+        "Goal: active",
+    ] {
+        assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+    let json = json(folder.path(), "demux.json");
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 2 * 4 * 6);
+    let linear = rows.iter().filter(|row| row["strategy"] == "linear" && row["objects"] == 100);
+    for row in linear.filter(|row| row["algorithm"] == "worst-case") {
+        assert!(row["figures"][2]["nanos"]["median"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    assert!(fs::read_to_string(folder.path().join("random.svg")).unwrap().contains("Demultiplexing overhead"));
 }
 
 #[cfg(target_os = "linux")]

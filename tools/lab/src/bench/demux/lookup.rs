@@ -16,6 +16,7 @@ use super::requests::Requests;
 use super::settings::Strategy;
 use crate::LabError;
 use crate::counter::Instructions;
+use crate::stats::Summary;
 
 /// What one lookup takes, without the loop around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -182,9 +183,10 @@ impl Objects {
     /// What finding costs, by these requests.
     pub(super) fn cost(&self, requests: &Requests, how_long: HowLong, counter: Option<&Instructions>) -> Costs {
         let bench = &Bench::new(self);
-        let timed = |pass: fn(&Bench<'_>, &mut Requests, u64) -> u64| {
-            let mut requests = requests.clone();
-            how_long.time(counter, |lookups| _ = black_box(pass(bench, &mut requests, lookups)))
+        let timed = |pass: Pass| {
+            let (mut requests, mut found) = (requests.clone(), Vec::new());
+            how_long
+                .time(counter, &mut found, |lookups, found| _ = black_box(pass(bench, &mut requests, lookups, found)))
         };
         let base = timed(neither);
         Costs {
@@ -239,31 +241,56 @@ pub(super) enum HowLong {
 }
 
 /// Lookups between two readings of the clock.
-const CHUNK: u64 = 64;
+const LONGEST_CHUNK: u64 = 256;
+const SHORTEST_CHUNK: u64 = 16;
+/// What they should take together, roughly.
+const CHUNK_MICROS: u64 = 10;
+/// So many have a middle.
+const FEWEST_CHUNKS: usize = 15;
+
+/// One of the loops.
+type Pass = fn(&Bench<'_>, &mut Requests, u64, &mut Vec<Entry>) -> u64;
 
 impl HowLong {
-    fn time(self, counter: Option<&Instructions>, mut pass: impl FnMut(u64)) -> Cost {
-        let (least, chunk) = match self {
-            Self::Time(least) => {
-                // Once to warm up.
-                pass(CHUNK);
-                (least, CHUNK)
-            }
-            Self::Lookups(lookups) => (Duration::ZERO, lookups),
+    /// What is found is given back outside of the time: that belongs to the end of a request.
+    fn time(
+        self,
+        counter: Option<&Instructions>,
+        found: &mut Vec<Entry>,
+        mut pass: impl FnMut(u64, &mut Vec<Entry>),
+    ) -> Cost {
+        let (least, most) = match self {
+            Self::Time(least) => (least, u64::MAX),
+            Self::Lookups(lookups) => (Duration::MAX, lookups),
         };
-        let counted = counter.and_then(Instructions::read);
-        let (start, mut lookups) = (Instant::now(), 0);
-        let taken = loop {
-            pass(chunk);
+        found.reserve(LONGEST_CHUNK as usize);
+        let mut longest = LONGEST_CHUNK;
+        if most == u64::MAX {
+            // Once to warm up, and to see how long it takes.
+            let start = Instant::now();
+            pass(SHORTEST_CHUNK, found);
+            let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
+            longest = (SHORTEST_CHUNK * CHUNK_MICROS / micros).clamp(SHORTEST_CHUNK, LONGEST_CHUNK);
+            found.clear();
+        }
+        let (mut taken, mut lookups, mut instructions) = (Duration::ZERO, 0, counter.map(|_| 0));
+        let mut chunks = Vec::new();
+        while (taken < least || chunks.len() < FEWEST_CHUNKS) && lookups < most {
+            let chunk = longest.min(most - lookups);
+            let before = counter.and_then(Instructions::read);
+            let start = Instant::now();
+            pass(chunk, found);
+            let elapsed = start.elapsed();
+            taken += elapsed;
+            chunks.push(elapsed.as_nanos() as f64 / chunk as f64);
+            let after = counter.and_then(Instructions::read);
+            instructions = instructions.zip(after.zip(before)).map(|(sum, (after, before))| sum + (after - before));
             lookups += chunk;
-            let taken = start.elapsed();
-            if taken >= least {
-                break taken;
-            }
-        };
-        let instructions = counter.and_then(Instructions::read).zip(counted).map(|(after, before)| after - before);
-        let each = |sum: f64| sum / lookups as f64;
-        Cost { nanos: each(taken.as_nanos() as f64), instructions: instructions.map(|count| each(count as f64)) }
+            found.clear();
+        }
+        // The middle one: others may have had the processor for a while.
+        let nanos = Summary::of(chunks).map_or(0.0, |chunks| chunks.median);
+        Cost { nanos, instructions: instructions.map(|count| count as f64 / lookups as f64) }
     }
 }
 
@@ -290,7 +317,12 @@ impl<'a> Bench<'a> {
 
     /// Makes requests, and finds what they are for. Each waits for what was found before it.
     #[inline(always)]
-    fn pass<const OBJECT: bool, const OPERATION: bool>(&self, requests: &mut Requests, count: u64) -> u64 {
+    fn pass<const OBJECT: bool, const OPERATION: bool>(
+        &self,
+        requests: &mut Requests,
+        count: u64,
+        kept: &mut Vec<Entry>,
+    ) -> u64 {
         let mut id = Id::of(self.objects.strategy.objects());
         let (mut predicted_object, mut predicted_operation, mut sum, mut last) = (0, 0, 0, 0);
         for _ in 0..count {
@@ -308,6 +340,7 @@ impl<'a> Bench<'a> {
                 let found = self.objects.find_operation(servant.operations(), name, place, &mut predicted_operation);
                 last = found.expect("the operation is there") as u32;
             }
+            kept.extend(entry);
             sum += u64::from(last);
         }
         sum
@@ -317,23 +350,23 @@ impl<'a> Bench<'a> {
 // By these names, which profilers can be given, the parts can be told apart.
 
 #[inline(never)]
-fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
-    bench.pass::<false, false>(requests, count)
+fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+    bench.pass::<false, false>(requests, count, found)
 }
 
 #[inline(never)]
-fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
-    bench.pass::<true, false>(requests, count)
+fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+    bench.pass::<true, false>(requests, count, found)
 }
 
 #[inline(never)]
-fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
-    bench.pass::<false, true>(requests, count)
+fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+    bench.pass::<false, true>(requests, count, found)
 }
 
 #[inline(never)]
-fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64) -> u64 {
-    bench.pass::<true, true>(requests, count)
+fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+    bench.pass::<true, true>(requests, count, found)
 }
 
 #[cfg(test)]
@@ -352,11 +385,23 @@ mod tests {
                 let mut expected = requests.clone();
                 let expected: u64 = (0..1000).map(|_| u64::from(expected.next().1)).sum();
                 let bench = Bench::new(&objects);
-                assert_eq!(both(&bench, &mut requests.clone(), 1000), expected, "{strategy} {algorithm}");
-                assert_eq!(operation(&bench, &mut requests.clone(), 1000), expected, "{strategy} {algorithm}");
+                assert_eq!(
+                    both(&bench, &mut requests.clone(), 1000, &mut Vec::new()),
+                    expected,
+                    "{strategy} {algorithm}"
+                );
+                assert_eq!(
+                    operation(&bench, &mut requests.clone(), 1000, &mut Vec::new()),
+                    expected,
+                    "{strategy} {algorithm}"
+                );
                 let mut expected = requests.clone();
                 let expected: u64 = (0..1000).map(|_| u64::from(expected.next().0)).sum();
-                assert_eq!(object(&bench, &mut requests.clone(), 1000), expected, "{strategy} {algorithm}");
+                assert_eq!(
+                    object(&bench, &mut requests.clone(), 1000, &mut Vec::new()),
+                    expected,
+                    "{strategy} {algorithm}"
+                );
             }
         }
     }

@@ -19,7 +19,8 @@ pub enum Strategy {
     PerfectHash,
     /// Hash tables that grow.
     DynamicHash,
-    /// As [`DynamicHash`](Self::DynamicHash), but what was found last is looked at first, for both.
+    /// Objects as by [`DynamicHash`](Self::DynamicHash), operations as by [`PerfectHash`](Self::PerfectHash), but what was found last is
+    /// looked at first.
     Adaptive,
     /// Objects as by [`DynamicHash`](Self::DynamicHash), operations by halving their sorted names.
     BinarySearch,
@@ -57,8 +58,8 @@ impl Strategy {
     pub(super) fn operations(self) -> OperationDemux {
         match self {
             Self::Active => OperationDemux::Active,
-            Self::PerfectHash => OperationDemux::PerfectHash,
-            Self::DynamicHash | Self::Adaptive => OperationDemux::DynamicHash,
+            Self::PerfectHash | Self::Adaptive => OperationDemux::PerfectHash,
+            Self::DynamicHash => OperationDemux::DynamicHash,
             Self::BinarySearch => OperationDemux::BinarySearch,
             Self::Linear => OperationDemux::Linear,
         }
