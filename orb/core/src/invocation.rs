@@ -334,7 +334,7 @@ impl ObjectRef {
 
     /// REBIND if requests of a bound reference must not go anywhere else (17.2.1.2).
     fn may_rebind(&self, attempts: &Attempts) -> Result<(), SystemException> {
-        if attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
+        if cfg!(not(feature = "policies")) || attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
             return Ok(());
         }
         Err(SystemException::rebind(0, CompletionStatus::No).with_detail(
@@ -345,13 +345,14 @@ impl ObjectRef {
     /// True if only connections that are open already may be used.
     #[inline]
     pub(crate) fn keeps_connections(&self, attempts: &Attempts) -> bool {
-        attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
+        cfg!(feature = "policies") && attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
     }
 
     /// The object has answered, so that the reference is bound.
     #[inline]
     pub(crate) fn note_answer(&self, reply: &Reply) {
-        if matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere)) {
+        let is_here = matches!(reply.kind, ReplyKind::Reply(_) | ReplyKind::Locate(LocateStatus::ObjectHere));
+        if cfg!(feature = "policies") && is_here {
             self.note_bound(true);
         }
     }

@@ -66,7 +66,7 @@ impl Deadline {
     /// The limit on sending.
     #[inline]
     pub(crate) fn to_send(self) -> Self {
-        match self.sending {
+        match self.sending.filter(|_| cfg!(feature = "policies")) {
             Some((at, span)) if at < self.at => Self { at, span, sending: None },
             _ => self,
         }

@@ -79,12 +79,15 @@ impl Quality {
 
     /// How far a one-way goes.
     pub(crate) fn sync_scope(self) -> SyncScopePolicy {
+        if cfg!(not(feature = "policies")) {
+            return SyncScopePolicy::default();
+        }
         let set = (self.modes.0 & Modes::SYNC_SCOPE).checked_sub(1);
         set.and_then(|at| SyncScopePolicy::ALL.get(at as usize).copied()).unwrap_or_default()
     }
 
     pub(crate) fn rebind(self) -> RebindPolicy {
-        if self.modes.0 & Modes::REBIND == 0 {
+        if cfg!(not(feature = "policies")) || self.modes.0 & Modes::REBIND == 0 {
             return RebindPolicy::default();
         }
         let set = (self.modes.0 & Modes::REBIND) >> 8;
