@@ -9,6 +9,7 @@
 pub mod anything;
 mod cases;
 pub mod client;
+pub mod names;
 pub mod patterns;
 pub mod server;
 pub mod values;
@@ -33,6 +34,13 @@ pub mod values_idl {
 pub mod more_values_idl {
     spandrel::include_idl!("more_values");
     pub use values::*;
+}
+
+/// What the IDL compiler made of `idl/naming.idl`.
+#[allow(missing_docs)]
+pub mod naming_idl {
+    spandrel::include_idl!("naming");
+    pub use cos_naming::*;
 }
 
 /// What the IDL compiler made of `idl/anything.idl`.

@@ -62,6 +62,7 @@ pub(crate) fn run(wanted: Wanted<'_>) -> Result<()> {
     if wanted.only.is_empty() {
         is_good &= bench.run_all(pairings::values());
         is_good &= bench.run_all(pairings::anything());
+        is_good &= bench.run_all(pairings::names());
     }
     for engine in OTHER_ENGINES.into_iter().filter(|_| wanted.only.is_empty()) {
         println!("\n{engine}:");

@@ -31,6 +31,7 @@ pub(crate) const OMNIORB: &[Need] = &[
     program("make", "make"),
     program("pkg-config", "pkg-config"),
     program("omniidl", "omniidl"),
+    program("omniNames", "omniorb-nameserver"),
     Need { what: What::Library("omniORB4"), package: "libomniorb4-dev" },
     Need { what: What::Folder("/usr/share/idl/omniORB"), package: "omniorb-idl" },
 ];

@@ -28,6 +28,8 @@ pub(super) enum Suite {
     Values,
     /// `idl/anything.idl`, with or without a code set for narrow texts that has a euro sign.
     Anything { euro: bool },
+    /// `corbaname:`, plain object keys, and the operations of every object.
+    Names,
 }
 
 impl Suite {
@@ -36,6 +38,7 @@ impl Suite {
             Self::Types => side.types_server(),
             Self::Values => side.serve("valuetypes"),
             Self::Anything { .. } => side.serve("anything"),
+            Self::Names => side.names_server(),
         }
     }
 
@@ -43,6 +46,7 @@ impl Suite {
         match self {
             Self::Types => side.types_client(reference),
             Self::Values => side.call("valuetypes", reference),
+            Self::Names => side.call("names", reference),
             Self::Anything { euro } => {
                 let mut command = side.call("anything", reference);
                 if !euro {
@@ -60,6 +64,7 @@ impl Pairing {
             Suite::Types => "",
             Suite::Values => ", values",
             Suite::Anything { .. } => ", anything",
+            Suite::Names => ", names",
         };
         format!("{} -> {}{suite}", self.client.title(), self.server.title())
     }

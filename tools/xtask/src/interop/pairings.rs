@@ -40,6 +40,13 @@ pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
     ORDERS.into_iter().flat_map(order).chain(jacorb).collect()
 }
 
+/// Names in GIOP 1.2: they are the same in all, and a reference in text form says its own.
+pub(super) fn names() -> Vec<Pairing> {
+    let (ours, omni) = (Side::ours("1.2", "little"), Side::of(Peer::OmniOrb, "1.2"));
+    let pairs = [(ours, omni), (omni, ours), (omni, omni), (ours, ours)];
+    pairs.map(|(client, server)| Pairing { client, server, suite: Suite::Names }).to_vec()
+}
+
 /// Anys, type codes, texts and calls that are not waited for. Without an agreement on another code set texts are in ISO 8859-1:
 /// in GIOP 1.0, and where both or the server prefer it (CORBA 3.3 Part 2, 7.10.2.6).
 pub(super) fn anything() -> Vec<Pairing> {

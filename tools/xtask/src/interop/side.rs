@@ -157,6 +157,18 @@ impl Side {
         }
     }
 
+    /// Who serves a name: our own naming service, or omniORB's beside an object of ours.
+    pub(super) fn names_server(self) -> Command {
+        match self {
+            Self::OmniOrb { .. } => {
+                let mut command = Command::new(ours("names"));
+                command.arg("--beside-omninames");
+                command
+            }
+            _ => self.serve("names"),
+        }
+    }
+
     /// The server of a program that is client and server.
     pub(super) fn serve(self, program: &str) -> Command {
         let mut command = self.command(program);

@@ -1,0 +1,139 @@
+//! The server's side: an object with names, and who knows them.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use anyhow::{Context, Result, bail};
+use spandrel::{CompletionStatus, Interface, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException};
+
+use super::NAMED;
+use crate::naming_idl::{
+    NameComponent, NamingContext, NamingContextServant, NamingContextSkeleton,
+    naming_context::{BindError, BindNewContextError, NotFound, NotFoundReason, ResolveError},
+};
+
+/// How long the naming service may take to begin.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An object with nothing but what every object has.
+struct Named;
+
+impl Servant for Named {
+    fn repository_id(&self) -> &str {
+        NAMED
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == NAMED
+    }
+
+    fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        call.implicit(self)
+    }
+}
+
+/// A naming service of one context: names of any length, by their components.
+#[derive(Default)]
+struct Names(Mutex<Vec<(Vec<NameComponent>, ObjectRef)>>);
+
+impl NamingContextServant for Names {
+    fn bind(&self, n: &[NameComponent], obj: Option<&ObjectRef>) -> Result<(), BindError> {
+        let obj = obj.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?;
+        self.0.lock().expect("nobody panics inside").push((n.to_vec(), obj.clone()));
+        Ok(())
+    }
+
+    fn resolve(&self, n: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
+        let names = self.0.lock().expect("nobody panics inside");
+        match names.iter().find(|(name, _)| name == n) {
+            Some((_, object)) => Ok(Some(object.clone())),
+            None => Err(NotFound { why: NotFoundReason::MissingNode, rest_of_name: n.to_vec() }.into()),
+        }
+    }
+
+    fn bind_new_context(&self, _n: &[NameComponent]) -> Result<Option<NamingContext>, BindNewContextError> {
+        Err(SystemException::no_implement(0, CompletionStatus::No).into())
+    }
+}
+
+/// omniORB's naming service, which ends with this.
+#[derive(Debug)]
+pub struct OmniNames {
+    process: Child,
+    folder: PathBuf,
+}
+
+impl Drop for OmniNames {
+    fn drop(&mut self) {
+        // It keeps nothing that anybody wants.
+        _ = self.process.kill();
+        _ = self.process.wait();
+        _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn component(id: &str, kind: &str) -> NameComponent {
+    NameComponent { id: id.into(), kind: kind.into() }
+}
+
+/// The names of the object: the second one has all that has to be escaped.
+fn names() -> [Vec<NameComponent>; 2] {
+    [vec![component("a", ""), component("b", "kind")], vec![component("x/y.z\\", "k%# k")]]
+}
+
+fn named(orb: &Orb) -> Result<ObjectRef> {
+    Ok(Poa::root(orb)?.activate(Named)?)
+}
+
+/// Serves a naming service of our own; the port.
+///
+/// # Errors
+/// If it cannot be served.
+pub fn serve(orb: &Orb) -> Result<u16> {
+    let (context, object) = (Names::default(), named(orb)?);
+    for name in names() {
+        context.bind(&name, Some(&object))?;
+    }
+    let context = Poa::root(orb)?.activate(NamingContextSkeleton::new(context))?;
+    orb.set_object_key_alias("NameService", &context)?;
+    Ok(orb.listen()?[0].1)
+}
+
+/// Has omniORB's naming service know the object; the service, and its port.
+///
+/// # Errors
+/// If it cannot be started, or does not take the names.
+pub fn serve_beside_omninames(orb: &Orb) -> Result<(OmniNames, u16)> {
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let folder = env::temp_dir().join(format!("spandrel-names-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let mut command = Command::new("omniNames");
+    command.args(["-start", &port.to_string(), "-always", "-datadir"]).arg(&folder);
+    command.args(["-ORBendPointPublish", "giop:tcp:127.0.0.1:"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = command.spawn().context("omniNames cannot be started")?;
+    let running = OmniNames { process, folder };
+    let object = named(orb)?;
+    let context = await_context(orb, port)?;
+    let [first, second] = names();
+    context.bind_new_context(&first[..1])?;
+    context.bind(&first, Some(&object))?;
+    context.bind(&second, Some(&object))?;
+    Ok((running, port))
+}
+
+fn await_context(orb: &Orb, port: u16) -> Result<NamingContext> {
+    let object = orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/NameService"))?;
+    let end = Instant::now() + PATIENCE;
+    while !object.is_a(NamingContext::REPOSITORY_ID).unwrap_or(false) {
+        if Instant::now() > end {
+            bail!("omniNames did not begin to serve in {PATIENCE:?}");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(object.unchecked_narrow())
+}
