@@ -6,10 +6,13 @@ use spandrel::{Orb, SystemException, SystemExceptionKind};
 use super::NAMED;
 use crate::client::Tally;
 
+/// Fails with what is wrong.
+type Case = fn(&Names<'_>) -> Result<()>;
+
 /// Runs all cases against the naming service at this port; `say` gets a line for each.
 pub fn run(orb: &Orb, port: &str, say: &mut dyn FnMut(&str)) -> Tally {
     let names = Names { orb, port };
-    let cases: [(&str, fn(&Names<'_>) -> Result<()>); 9] = [
+    let cases: [(&str, Case); 9] = [
         ("corbaname", |names| names.leads_to_it("a/b.kind")),
         ("corbaname_escaped", |names| names.leads_to_it("x%5c/y%5c.z%5c%5c.k%25%23%20k")),
         ("corbaname_context", |names| names.is_a_context(&names.context())),
