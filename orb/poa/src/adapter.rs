@@ -194,9 +194,14 @@ impl Adapter {
 
     /// Finds what serves a request for this object (15.2.6).
     #[inline]
-    pub(crate) fn enter(self: &Arc<Self>, id: &[u8], call: &ServerCall<'_>) -> Result<Entrance, SystemException> {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        id: &[u8],
+        operation: &str,
+        call: Option<&ServerCall<'_>>,
+    ) -> Result<Entrance, SystemException> {
         if self.policies.retains() {
-            match self.objects.enter(id, Some(call), || self.is_open()) {
+            match self.objects.enter(id, call, || self.is_open()) {
                 Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
                 Found::Shut => return self.refuse(),
                 Found::Busy(over) if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly => {
@@ -206,7 +211,7 @@ impl Adapter {
                 Found::Busy(_) | Found::Nothing => {}
             }
         }
-        self.enter_inactive(id, call.operation())
+        self.enter_inactive(id, operation)
     }
 
     /// Finds what serves this object without asking or waiting for anybody: an object of the map that any thread may serve.
@@ -303,10 +308,16 @@ impl Adapter {
 
     /// Waits for all requests that run, as long as this holds.
     pub(crate) fn await_requests(&self, goes_on: impl Fn() -> bool) {
-        let used = self.objects.in_use();
-        // One count is the map's own, and none is left of what was deactivated.
-        let is_done = || self.usage.is_quiet() && used.iter().all(|active| active.strong_count() <= 1);
-        self.usage.await_that(|| is_done() || !goes_on());
+        loop {
+            self.usage.await_that(|| self.usage.is_quiet() || !goes_on());
+            // Looked for now: what an activator was asked for until a moment ago is among them.
+            let used = self.objects.in_use();
+            if used.is_empty() || !goes_on() {
+                return;
+            }
+            // One count is the map's own; none is left of what has been deactivated meanwhile.
+            self.usage.await_that(|| used.iter().all(|active| active.strong_count() <= 1) || !goes_on());
+        }
     }
 
     /// Waits for all requests that run, and all etherealizations.

@@ -56,7 +56,7 @@ impl Root {
             let id = &key[adapter.prefix.len()..];
             frame.set_object_id(id);
             match (adapter.policies.thread, &adapter.turn) {
-                (ThreadPolicy::MainThreadModel, _) if !IN_MAIN.get() => return self.in_main(key, call),
+                (ThreadPolicy::MainThreadModel, _) if !IN_MAIN.with(Cell::get) => return self.in_main(key, call),
                 (ThreadPolicy::SingleThreadModel, Some(turn)) => {
                     let promised = promise.take().filter(|promise| promise.is_of(turn));
                     _held = match promised.map_or_else(|| turn.ask(), |promise| Asked::Now(promise.redeem())) {
@@ -69,7 +69,7 @@ impl Root {
                 }
                 _ => _held = None,
             }
-            match adapter.enter(id, &call)? {
+            match adapter.enter(id, call.operation(), Some(&call))? {
                 Entrance::Serve(in_use) => {
                     let in_use = frame.in_use.replace(Some(in_use));
                     debug_assert!(in_use.is_none(), "the frame was left");
@@ -161,13 +161,13 @@ struct InMain {
 
 impl InMain {
     fn enter() -> Self {
-        Self { was_in: IN_MAIN.replace(true) }
+        Self { was_in: IN_MAIN.with(|in_main| in_main.replace(true)) }
     }
 }
 
 impl Drop for InMain {
     fn drop(&mut self) {
-        IN_MAIN.set(self.was_in);
+        IN_MAIN.with(|in_main| in_main.set(self.was_in));
     }
 }
 

@@ -22,6 +22,8 @@ mod hierarchy;
 mod invocation;
 mod key;
 mod manager;
+#[cfg(all(test, shuttle))]
+mod models;
 mod object_id;
 mod objects;
 mod poa;

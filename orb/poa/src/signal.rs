@@ -67,6 +67,14 @@ impl Signal {
     }
 }
 
+#[cfg(all(test, shuttle))]
+impl Ticket {
+    /// As a thread waits.
+    pub(crate) fn wait(self) {
+        self.signal.wait();
+    }
+}
+
 impl Future for Ticket {
     type Output = ();
 

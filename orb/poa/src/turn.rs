@@ -88,10 +88,7 @@ impl Turn {
         loop {
             match self.ask() {
                 Asked::Now(held) => return held,
-                Asked::Later(promise) => {
-                    promise.signal.wait();
-                    return promise.redeem();
-                }
+                Asked::Later(promise) => return promise.wait(),
                 Asked::Never => thread::yield_now(),
             }
         }
@@ -119,6 +116,12 @@ impl Promise {
         self.is_redeemed = true;
         self.turn.0.lock().holder = Holder::Thread(thread::current().id(), 1);
         Held { turn: Arc::clone(&self.turn), _here: PhantomData }
+    }
+
+    /// Waits in this thread, and takes the turn.
+    pub(crate) fn wait(self) -> Held {
+        self.signal.wait();
+        self.redeem()
     }
 
     /// Waits for the turn to be promised; itself, to be [redeemed](Self::redeem).

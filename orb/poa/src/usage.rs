@@ -81,6 +81,6 @@ impl Usage {
     /// Waits until [nothing goes on](Self::is_quiet), so long at most.
     pub(crate) fn await_quiet(&self, patience: Duration) {
         let start = Instant::now();
-        self.await_that(|| self.is_quiet() || start.elapsed() >= patience);
+        self.await_that(|| self.is_quiet() || Instant::now().saturating_duration_since(start) >= patience);
     }
 }
