@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use spandrel_build::configure;
+use spandrel_build::{Collocation, configure};
 
 fn main() -> Result<(), spandrel_build::Error> {
     let all = ["idl/ttcp.idl", "idl/latency.idl", "idl/marshal.idl", "idl/footprint/param_test.idl"];
@@ -15,5 +15,6 @@ fn main() -> Result<(), spandrel_build::Error> {
     for engine in ["interpretive", "adaptive"] {
         plain.clone().marshal(engine).out_dir(out.join(engine)).compile(&all)?;
     }
+    plain.clone().collocation(Collocation::Direct).out_dir(out.join("direct")).compile(&["idl/collocation.idl"])?;
     plain.pad_all().out_dir(out.join("padded")).compile(&all[..3])
 }

@@ -1,5 +1,6 @@
 //! `spandrel bench`: experiments with single components.
 
+mod collocation;
 mod demux;
 #[cfg(target_os = "linux")]
 mod footprint;
@@ -18,6 +19,7 @@ Examples:
   spandrel bench reactor --quick
   spandrel bench timers --quick
   spandrel bench marshal --quick
+  spandrel bench collocation --quick
   spandrel bench demux --quick
   spandrel bench footprint --parts sizes,minimum
   spandrel bench growth --calls 10000000";
@@ -32,6 +34,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Collocation(collocation::Args),
     Demux(demux::Args),
     #[cfg(target_os = "linux")]
     Footprint(footprint::Args),
@@ -46,6 +49,7 @@ enum What {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
+            What::Collocation(args) => args.run(),
             What::Demux(args) => args.run(),
             #[cfg(target_os = "linux")]
             What::Footprint(args) => args.run(),

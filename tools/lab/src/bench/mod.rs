@@ -3,8 +3,9 @@
 //! [`demux`] finds objects and operations; `reactor` (on Linux) drives echo servers, each a process of its own, over many connections; [`timers`] fills and
 //! empties timer queues; [`marshal`] turns values into octets and back;
 //! [`footprint`] (on Linux) builds stubs and skeletons and looks how large they are; [`growth`] (on Linux) makes millions of calls
-//! and looks whether anything grows.
+//! and looks whether anything grows; [`collocation`] calls objects of the same ORB by every strategy.
 
+pub mod collocation;
 pub mod demux;
 #[cfg(target_os = "linux")]
 pub mod footprint;

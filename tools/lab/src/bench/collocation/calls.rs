@@ -1,0 +1,127 @@
+//! The servant, and the loops that call it.
+
+use std::hint::black_box;
+
+use spandrel::{Collocation, Orb, Poa, SystemException};
+
+use super::Path;
+use crate::LabError;
+
+#[allow(dead_code, unreachable_pub, missing_docs, reason = "generated code offers all that the IDL says")]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/direct/collocation.rs"));
+}
+
+use generated::{Desk, DeskServant, DeskSkeleton};
+
+struct Answering;
+
+impl DeskServant for Answering {
+    fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        Ok(a.wrapping_add(b))
+    }
+
+    fn sum(&self, numbers: &[f64]) -> Result<f64, SystemException> {
+        Ok(numbers.iter().sum())
+    }
+}
+
+/// What is called on one path.
+pub(super) enum Callee {
+    Virtual(Box<dyn DeskServant>),
+    Object { orb: Orb, desk: Desk },
+}
+
+impl Callee {
+    pub(super) fn new(path: Path) -> Result<Self, LabError> {
+        let strategy = match path {
+            Path::Virtual => return Ok(Self::Virtual(Box::new(Answering))),
+            Path::Direct => Collocation::Direct,
+            Path::ThroughPoa => Collocation::ThroughPoa,
+            Path::Socket => Collocation::No,
+        };
+        let orb = Orb::builder().collocation(strategy).build();
+        let object = Poa::root(&orb).and_then(|poa| poa.activate(DeskSkeleton::new(Answering)));
+        let object = object.map_err(|cause| failed("activate the servant", cause))?;
+        Ok(Self::Object { orb, desk: Desk::unchecked_narrow(&object) })
+    }
+
+    /// Calls one operation so often.
+    pub(super) fn call(&self, operation: usize, calls: u64) -> Result<(), LabError> {
+        let called = match self {
+            Self::Virtual(servant) => repeat(black_box(&**servant), operation, calls),
+            Self::Object { desk, .. } => repeat(desk, operation, calls),
+        };
+        called.map_err(|cause| failed("call the servant", cause))
+    }
+}
+
+impl Drop for Callee {
+    fn drop(&mut self) {
+        if let Self::Object { orb, .. } = self {
+            // What is left of it ends with the process.
+            let _ = orb.shutdown(true);
+        }
+    }
+}
+
+/// What both a reference and a servant offer.
+trait Calls {
+    fn ping(&self) -> Result<(), SystemException>;
+    fn add(&self, a: i32, b: i32) -> Result<i32, SystemException>;
+    fn sum(&self, numbers: &[f64]) -> Result<f64, SystemException>;
+}
+
+impl Calls for Desk {
+    #[inline(always)]
+    fn ping(&self) -> Result<(), SystemException> {
+        self.ping()
+    }
+
+    #[inline(always)]
+    fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        self.add(a, b)
+    }
+
+    #[inline(always)]
+    fn sum(&self, numbers: &[f64]) -> Result<f64, SystemException> {
+        self.sum(numbers)
+    }
+}
+
+impl Calls for dyn DeskServant {
+    #[inline(always)]
+    fn ping(&self) -> Result<(), SystemException> {
+        DeskServant::ping(self)
+    }
+
+    #[inline(always)]
+    fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        DeskServant::add(self, a, b)
+    }
+
+    #[inline(always)]
+    fn sum(&self, numbers: &[f64]) -> Result<f64, SystemException> {
+        DeskServant::sum(self, numbers)
+    }
+}
+
+fn repeat<C: Calls + ?Sized>(callee: &C, operation: usize, calls: u64) -> Result<(), SystemException> {
+    let numbers = [0.5; 128];
+    for _ in 0..calls {
+        match operation {
+            0 => callee.ping()?,
+            1 => drop(black_box(callee.add(black_box(1), black_box(2))?)),
+            _ => drop(black_box(callee.sum(black_box(&numbers))?)),
+        }
+    }
+    Ok(())
+}
+
+fn failed(action: &str, cause: SystemException) -> LabError {
+    LabError::Call { action: action.to_owned(), cause }
+}

@@ -1,0 +1,199 @@
+//! The collocation experiment: what a call costs whose object lives in the same ORB, by strategy, beside a virtual call.
+//!
+//! All is done by one thread of one process; only the calls through a socket have another one at their end. The strategies take turns.
+
+mod calls;
+pub mod report;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+use crate::machine::Machine;
+use crate::placement::on_core;
+use crate::progress::Progress;
+use crate::stats::Summary;
+use calls::Callee;
+
+/// How the servant is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// As a Rust trait object: no ORB.
+    Virtual,
+    /// By a stub that calls the servant's method.
+    Direct,
+    /// By a request that the adapter dispatches in the calling thread.
+    ThroughPoa,
+    /// By a request through a socket, as to any other server.
+    Socket,
+}
+
+impl Path {
+    /// All of them, in the order of the report.
+    pub const ALL: [Self; 4] = [Self::Virtual, Self::Direct, Self::ThroughPoa, Self::Socket];
+
+    /// Its name on command lines and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Direct => "direct",
+            Self::ThroughPoa => "through-poa",
+            Self::Socket => "socket",
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Path {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        Self::ALL.into_iter().find(|path| path.name() == text).ok_or_else(|| {
+            LabError::Settings(format!("`{text}` is no path: there are virtual, direct, through-poa and socket"))
+        })
+    }
+}
+
+/// What is called.
+pub const OPERATIONS: [&str; 3] = ["void", "two numbers", "128 doubles"];
+
+/// What the series covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// In the order of the report.
+    pub paths: Vec<Path>,
+    /// How often each is run.
+    pub rounds: u32,
+    /// Calls per run and operation; as many as take a few milliseconds unless set.
+    pub calls: Option<u64>,
+    /// The core that the experiment is pinned to.
+    pub core: Option<usize>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// How the servant was called.
+    pub path: Path,
+    /// The round.
+    pub round: u32,
+    /// Nanoseconds per call, for each of [`OPERATIONS`].
+    pub nanos: [f64; 3],
+}
+
+/// The runs of one path, summarised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// How the servant was called.
+    pub path: Path,
+    /// Nanoseconds per call, for each of [`OPERATIONS`].
+    pub nanos: [Summary; 3],
+}
+
+/// A whole series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// The summaries.
+    pub rows: Vec<Row>,
+    /// The single runs, in the order in which they were made.
+    pub measured: Vec<Measured>,
+}
+
+/// Runs the whole series and summarises it.
+///
+/// # Errors
+/// If the settings cannot be run, the core cannot be had, or a call fails.
+pub fn run(settings: &Settings) -> Result<Results, LabError> {
+    if settings.paths.is_empty() || settings.rounds == 0 || settings.calls == Some(0) {
+        let why = "nothing to run: there must be a path, a round and a call";
+        return Err(LabError::Settings(why.to_owned()));
+    }
+    let machine = Machine::here();
+    let measured = on_core(settings.core, || rounds(settings))??;
+    let row = |path: &Path| {
+        let here = || measured.iter().filter(|run| run.path == *path);
+        let nanos: Option<Vec<Summary>> = (0..3).map(|nth| Summary::of(here().map(|run| run.nanos[nth]))).collect();
+        Some(Row { path: *path, nanos: nanos?.try_into().ok()? })
+    };
+    let rows = settings.paths.iter().filter_map(row).collect();
+    Ok(Results { experiment: "collocation".to_owned(), machine, settings: settings.clone(), rows, measured })
+}
+
+fn rounds(settings: &Settings) -> Result<Vec<Measured>, LabError> {
+    let callees = settings.paths.iter().map(|path| Callee::new(*path).map(|callee| (*path, callee)));
+    let callees = callees.collect::<Result<Vec<_>, LabError>>()?;
+    let mut progress = Progress::begin(callees.len() as u64 * u64::from(settings.rounds));
+    let mut measured = Vec::new();
+    for round in 0..settings.rounds {
+        for (path, callee) in &callees {
+            progress.at(path.name());
+            let mut nanos = [0.0; 3];
+            for (nth, place) in nanos.iter_mut().enumerate() {
+                *place = per_call(settings.calls, |calls| callee.call(nth, calls))?;
+            }
+            progress.step(path.name(), &format!("{:.1} ns", nanos[0]));
+            measured.push(Measured { path: *path, round, nanos });
+        }
+    }
+    progress.finish();
+    Ok(measured)
+}
+
+/// Long enough for the clock, and short enough for many rounds.
+const RUN: Duration = Duration::from_millis(10);
+
+/// Nanoseconds per call, by as many calls as are wanted, or as take long enough.
+fn per_call(calls: Option<u64>, call: impl Fn(u64) -> Result<(), LabError>) -> Result<f64, LabError> {
+    let mut count = calls.unwrap_or(64);
+    loop {
+        let start = Instant::now();
+        call(count)?;
+        let taken = start.elapsed();
+        if calls.is_some() || taken >= RUN {
+            return Ok(taken.as_nanos() as f64 / count as f64);
+        }
+        count *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_is_run_in_every_round() {
+        let settings = Settings { paths: Path::ALL.to_vec(), rounds: 2, calls: Some(100), core: None };
+        let results = run(&settings).unwrap();
+        assert_eq!(results.rows.len(), 4);
+        for row in &results.rows {
+            assert!(row.nanos.iter().all(|nanos| nanos.count == 2 && nanos.median > 0.0), "{row:?}");
+        }
+        let text = serde_json::to_string(&results).unwrap();
+        assert_eq!(serde_json::from_str::<Results>(&text).unwrap().rows.len(), 4);
+        assert!(run(&Settings { rounds: 0, ..settings }).is_err());
+    }
+
+    #[test]
+    fn paths_are_known_by_their_names() {
+        for path in Path::ALL {
+            assert_eq!(path.name().parse::<Path>().unwrap(), path);
+        }
+        assert!("elsewhere".parse::<Path>().is_err());
+    }
+}
