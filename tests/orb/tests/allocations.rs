@@ -3,6 +3,7 @@
 use std::alloc::System;
 
 use spandrel::{Collocation, Orb};
+use spandrel::{TypeCode, dynamic::CreateRequest};
 use spandrel_orb_tests::{Server, probe::Target};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -11,7 +12,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Allocations of client and server together in some hundred calls: the fewest of several rounds, because on a busy machine
 /// an upcall may be kept from running for so long that another thread is started to read on.
-fn allocations(call: impl Fn()) -> usize {
+fn allocations(mut call: impl FnMut()) -> usize {
     let round = |_| {
         let region = Region::new(ALLOCATOR);
         (0..300).for_each(|_| call());
