@@ -11,6 +11,10 @@ mod code_sets;
 mod findings;
 #[path = "hostile.rs"]
 mod hostile;
+#[path = "initial_references.rs"]
+mod initial_references;
+#[path = "policies.rs"]
+mod policies;
 #[path = "review.rs"]
 mod review;
 #[path = "shutdown.rs"]
