@@ -6,9 +6,11 @@ use std::hint::black_box;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
-use spandrel::dynamic::{Request, RequestError};
+use spandrel::dynamic::{
+    ArgMode, DynamicImplementation, DynamicServant, NamedValue, NvList, Request, RequestError, ServerRequest,
+};
 use spandrel::poa::{ObjectId, PoaError};
-use spandrel::{CompletionStatus, Interface, Orb, Poa, SystemException};
+use spandrel::{CompletionStatus, Interface, Orb, Poa, Servant, SystemException, Typed};
 
 use super::job::{Job, Style};
 use crate::LabError;
@@ -25,11 +27,18 @@ const BATCH: u32 = 1_000;
 ///
 /// # Errors
 /// If they cannot be served.
-pub fn serve(servants: u32, _is_dynamic: bool) -> Result<(), LabError> {
+pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
     let orb = Orb::builder().build();
     let directory = || {
         let poa = Poa::root(&orb)?;
-        let activate = |_| poa.activate_object(Arc::new(LatencySkeleton::new(Answering)));
+        let servant = || -> Arc<dyn Servant> {
+            if is_dynamic {
+                Arc::new(DynamicServant::new(Answering))
+            } else {
+                Arc::new(LatencySkeleton::new(Answering))
+            }
+        };
+        let activate = |_| poa.activate_object(servant());
         let ids = (0..servants).map(activate).collect::<Result<_, PoaError>>()?;
         let directory = ServantsSkeleton::new(Directory { poa: poa.clone(), ids });
         Ok::<_, SystemException>(poa.activate(directory)?)
@@ -157,6 +166,25 @@ impl LatencyServant for Answering {
     fn send_struct_seq_1way(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
         black_box(s);
         Ok(())
+    }
+}
+
+impl DynamicImplementation for Answering {
+    fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let mut list = NvList::new();
+        match request.operation() {
+            "ping" | "ping_1way" => {}
+            "sendStructSeq" | "sendStructSeq_1way" => {
+                list.add(NamedValue::of_type("s", ArgMode::In, latency::StructSeq::type_code()));
+            }
+            _ => return Err(request.unknown_operation()),
+        }
+        black_box(request.arguments(list)?);
+        Ok(())
+    }
+
+    fn primary_interface(&self, _object_id: &[u8]) -> String {
+        Latency::REPOSITORY_ID.to_owned()
     }
 }
 
