@@ -415,6 +415,13 @@ impl Orb {
         self.0.main.enqueue(job)
     }
 
+    /// Whether the caller is the ORB's main thread: what has to run there may run at once.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub fn is_main_thread(&self) -> bool {
+        self.0.main.is_current()
+    }
+
     /// Ends the ORB: stops accepting, lets running requests end, tells every client (CloseConnection), closes.
     ///
     /// With `wait` it returns when all that is done, otherwise at once. Calling it again is harmless.

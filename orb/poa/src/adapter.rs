@@ -320,6 +320,12 @@ impl Adapter {
         }
     }
 
+    /// Ends a request that was counted.
+    pub(crate) fn end_counted(&self) {
+        self.usage.end();
+        self.let_go_if_over();
+    }
+
     /// Waits for all requests that run, and all etherealizations.
     pub(crate) fn await_end(self: &Arc<Self>) {
         self.await_requests(|| true);
@@ -349,7 +355,7 @@ struct Counted<'a>(&'a Adapter);
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.usage.end();
+        self.0.end_counted();
     }
 }
 

@@ -4,10 +4,10 @@
 //! turn) is deferred, and begins anew from its key when that is over: whatever has changed meanwhile, it is treated as if
 //! it came now (CORBA 3.3 Part 1, 15.3.9.4 asks for just that).
 
-use std::{any::Any, cell::Cell, time::Duration};
+use std::{any::Any, time::Duration};
 
 use spandrel_orb::{Located, ObjectAdapter, Replied, Servant, ServerCall, SystemException};
-use spandrel_sync::{Arc, Mutex, Weak, thread_local};
+use spandrel_sync::{Arc, Mutex, Weak};
 
 use crate::{
     ThreadPolicy,
@@ -23,11 +23,6 @@ use crate::{
 
 /// How long the end of the ORB waits for servant activators to be told, and for requests that its shutdown did not wait for.
 const PARTING: Duration = Duration::from_secs(2);
-
-thread_local! {
-    /// Whether the main thread runs a job of ours: then it may run further upcalls inside of that.
-    static IN_MAIN: Cell<bool> = const { Cell::new(false) };
-}
 
 impl Root {
     /// Runs a request, or has it run later. `promise`: a turn that it has waited for.
@@ -56,7 +51,7 @@ impl Root {
             let id = &key[adapter.prefix.len()..];
             frame.set_object_id(id);
             match (adapter.policies.thread, &adapter.turn) {
-                (ThreadPolicy::MainThreadModel, _) if !IN_MAIN.with(Cell::get) => return self.in_main(key, call),
+                (ThreadPolicy::MainThreadModel, _) if !self.orb()?.is_main_thread() => return self.in_main(key, call),
                 (ThreadPolicy::SingleThreadModel, Some(turn)) => {
                     let promised = promise.take().filter(|promise| promise.is_of(turn));
                     _held = match promised.map_or_else(|| turn.ask(), |promise| Asked::Now(promise.redeem())) {
@@ -119,7 +114,6 @@ impl Root {
         let job = Arc::clone(&deferred);
         let refused = orb.run_in_main(Box::new(move || {
             let Some(deferred) = job.lock().take() else { return };
-            let _in_main = InMain::enter();
             let outcome = deferred.answer(|call| match root.upgrade() {
                 Some(root) => root.serve(&key, call, None),
                 None => Err(error::no_adapter()),
@@ -151,23 +145,6 @@ fn run(adapter: &Arc<Adapter>, id: &[u8], frame: &Frame, call: ServerCall<'_>) -
         },
         InUse::Default(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
         InUse::Located(located) => call.run(&**located.servant(), &Invocation { adapter, id, in_use }),
-    }
-}
-
-/// The time in which the main thread runs a job of ours.
-struct InMain {
-    was_in: bool,
-}
-
-impl InMain {
-    fn enter() -> Self {
-        Self { was_in: IN_MAIN.with(|in_main| in_main.replace(true)) }
-    }
-}
-
-impl Drop for InMain {
-    fn drop(&mut self) {
-        IN_MAIN.with(|in_main| in_main.set(self.was_in));
     }
 }
 

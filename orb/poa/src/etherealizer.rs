@@ -84,6 +84,20 @@ impl Adapter {
     fn end_deactivation(&self, id: &[u8]) {
         self.objects.end_deactivation(id);
         self.usage.ended();
+        self.let_go_if_over();
+    }
+
+    /// Lets the application's objects go once the adapter is gone and nothing needs them any more: the adapter itself may be remembered
+    /// for a while.
+    pub(crate) fn let_go_if_over(&self) {
+        if !self.is_gone() || !self.usage.is_quiet() {
+            return;
+        }
+        // Each taken under its lock, and dropped outside of it.
+        let manager = self.servant_manager.write().take();
+        let default = self.default_servant.write().take();
+        let activator = self.activator.lock().take();
+        drop((manager, default, activator));
     }
 
     fn etherealize_elsewhere(self: &Arc<Self>, ended: Ended) {

@@ -322,10 +322,14 @@ impl Root {
         if adapter.policies.is_persistent() {
             self.persistent.write().remove(&adapter.prefix);
         }
+        // As if an object ended: so nobody takes the adapter for quiet before all of them have begun to.
+        adapter.usage.begin_ending();
         adapter.advance(Phase::Gone);
         adapter.manager.detach(adapter);
         adapter.objects.shut();
         adapter.deactivate_all(etherealize);
+        adapter.usage.ended();
+        adapter.let_go_if_over();
     }
 }
 

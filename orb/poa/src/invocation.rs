@@ -85,13 +85,13 @@ impl InUse {
             }
             Self::Default(servant) => {
                 drop(servant);
-                adapter.usage.end();
+                adapter.end_counted();
             }
             Self::Located(located) => {
                 if let Some(located) = Arc::into_inner(located) {
                     located.end(adapter, id);
                 }
-                adapter.usage.end();
+                adapter.end_counted();
             }
         }
     }

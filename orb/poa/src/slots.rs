@@ -87,4 +87,10 @@ impl<V> Slots<V> {
             .zip(0..)
             .filter_map(|(entry, slot)| Some((Place { slot, generation: entry.generation }, entry.value.as_ref()?)))
     }
+
+    /// As after so many values in this slot.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn age(&mut self, slot: usize, generation: u32) {
+        self.slots[slot].generation = generation;
+    }
 }

@@ -519,3 +519,8 @@ impl fmt::Debug for Objects {
         f.debug_struct("Objects").field("len", &self.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod models;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
