@@ -30,7 +30,8 @@ use crate::{
 ///
 /// All three are seen alike by programs, apart from time: states of adapters, exceptions, time-outs. Since the servant runs in the calling thread, a time-out of the
 /// call cannot end it early: the call ends in TIMEOUT once the servant has returned. Recursion through such calls is as deep as the thread's stack.
-/// Calls that must not wait for the servant (one-ways, asynchronous calls) go the way of [`No`](Self::No).
+/// Calls that must not wait for the servant (one-ways, asynchronous calls) go the way of [`No`](Self::No); so does the first two-way that a thread
+/// makes after one-ways, so that these are run first.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Collocation {
     /// Without marshaling where the stub can do it, otherwise through the adapter.
@@ -96,7 +97,7 @@ impl ObjectRef {
         // What is wrong with the reference is said by the call that is made instead.
         let home = self.home().ok()?;
         let destination = &home[self.preferred().load(Ordering::Relaxed) % home.len()];
-        destination.is_here.then_some(destination)
+        (destination.is_here && local::is_settled(orb)).then_some(destination)
     }
 
     /// Enters the object in place of a request. Without an error it may be that `upcall` was not called.

@@ -269,8 +269,12 @@ impl ObjectRef {
         while let Some(index) = tour.index() {
             let destination = &destinations[index];
             #[cfg(feature = "server")]
-            if destination.is_here && question.waits() {
-                return exchange_here(self.orb(), destination, question, deadline).map(Some);
+            if destination.is_here {
+                if !question.waits() {
+                    local::note_one_way(self.orb());
+                } else if local::settle(self.orb()) {
+                    return exchange_here(self.orb(), destination, question, deadline).map(Some);
+                }
             }
             let leased = match self.keeps_connections(attempts) {
                 true => destination.peer.lease_open(),

@@ -250,6 +250,12 @@ impl Orb {
         false
     }
 
+    /// Where it lies: no other ORB is there while it lives.
+    #[cfg(feature = "server")]
+    pub(crate) fn place(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// The calls on objects of its own.
     #[cfg(feature = "server")]
     pub(crate) fn locals(&self) -> &Locals {

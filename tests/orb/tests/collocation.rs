@@ -149,6 +149,23 @@ fn calls_that_must_not_wait_do_not() {
     }
 }
 
+#[test]
+fn one_ways_are_run_before_the_calls_that_follow_them() {
+    for strategy in STRATEGIES {
+        let (_server, target) = server(strategy);
+        let other = self::server(strategy);
+        for sent in 1..=100 {
+            target.note(&[7; 100]).unwrap();
+            other.1.note(&[7; 100]).unwrap();
+            if sent % 2 == 0 {
+                block_on(target.note_async(&[7; 100])).unwrap();
+            }
+            assert_eq!(target.count().unwrap(), sent + sent / 2, "{strategy:?}");
+            assert_eq!(other.1.count().unwrap(), sent, "{strategy:?}");
+        }
+    }
+}
+
 /// Hands each request to the test.
 struct Deferring(mpsc::Sender<DeferredCall>);
 

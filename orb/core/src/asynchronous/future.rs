@@ -16,6 +16,8 @@ use super::{
     arguments::Arguments,
     call::{Call, Outcome},
 };
+#[cfg(feature = "server")]
+use crate::server::local;
 use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocation::unreadable, object::OBJECT_ID};
 
 /// The answer to an asynchronous request, which has been sent, or is about to be, whether or not anybody polls this.
@@ -125,6 +127,10 @@ impl ObjectRef {
         let destinations = self.destinations()?;
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
         let destination = &destinations[preferred];
+        #[cfg(feature = "server")]
+        if destination.is_here && response != ResponseFlags::TWO_WAY {
+            local::note_one_way(self.orb());
+        }
         let arguments =
             Arguments::marshal(destination, &operation, encode).map_err(|error| destination.unsayable(error))?;
         Call::start(self, operation, response, arguments)

@@ -2,8 +2,16 @@
 //!
 //! A request is marshaled, copied to where a message from a connection would lie, and run in the calling thread like one; so all that holds for
 //! requests from elsewhere holds for these. Only a servant that answers later makes the caller wait for another thread.
+//!
+//! What must not wait for the servant goes through a socket nevertheless, since somebody else has to run it: one-ways, and asynchronous calls. So
+//! that a two-way does not overtake the one-ways that its thread has sent before, the first one after them takes the same way: it
+//! is then run after them, as one from elsewhere would be.
 
-use std::{cell::Cell, sync::OnceLock, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    sync::OnceLock,
+    time::Duration,
+};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{
@@ -33,6 +41,36 @@ const BUFFER_OCTETS: usize = 16 * 1024;
 thread_local! {
     /// Where this thread's requests to itself, and the answers, lie.
     static BUFFER: Cell<Option<ReceiveBuffer>> = const { Cell::new(None) };
+    /// The ORBs that this thread has sent one-ways to, and nothing since that was answered after them.
+    static UNSETTLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// This thread sends a one-way to an object of this ORB.
+pub(crate) fn note_one_way(orb: &Orb) {
+    UNSETTLED.with(|unsettled| {
+        let (mut unsettled, orb) = (unsettled.borrow_mut(), orb.place());
+        if !unsettled.contains(&orb) {
+            unsettled.push(orb);
+        }
+    });
+}
+
+/// Whether a call of this thread may be run at once, because it would not overtake one-ways.
+#[inline]
+pub(crate) fn is_settled(orb: &Orb) -> bool {
+    UNSETTLED.with(|unsettled| {
+        let unsettled = unsettled.borrow();
+        unsettled.is_empty() || !unsettled.contains(&orb.place())
+    })
+}
+
+/// The same. Whoever is told no goes the way of the one-ways, and those after it need not.
+#[inline]
+pub(crate) fn settle(orb: &Orb) -> bool {
+    is_settled(orb) || {
+        UNSETTLED.with(|unsettled| unsettled.borrow_mut().retain(|other| *other != orb.place()));
+        false
+    }
 }
 
 /// The calls within one ORB.
