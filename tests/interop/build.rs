@@ -6,6 +6,12 @@ fn main() -> Result<(), spandrel_build::Error> {
     println!("cargo:rerun-if-env-changed=SPANDREL_INTEROP_MARSHAL");
     let engine = env::var("SPANDREL_INTEROP_MARSHAL").unwrap_or_else(|_| "compiled".to_owned());
     let settings = spandrel_build::configure().marshal(&engine);
-    settings.compile(&["idl/interop.idl", "idl/values.idl", "idl/more_values.idl", "idl/naming.idl"])?;
+    settings.compile(&[
+        "idl/interop.idl",
+        "idl/values.idl",
+        "idl/more_values.idl",
+        "idl/naming.idl",
+        "idl/features.idl",
+    ])?;
     settings.ami(true).compile(&["idl/anything.idl"])
 }

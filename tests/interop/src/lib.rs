@@ -9,6 +9,7 @@
 pub mod anything;
 mod cases;
 pub mod client;
+pub mod features;
 pub mod names;
 pub mod patterns;
 pub mod server;
@@ -48,4 +49,11 @@ pub mod naming_idl {
 pub mod anything_idl {
     spandrel::include_idl!("anything");
     pub use anything::*;
+}
+
+/// What the IDL compiler made of `idl/features.idl`.
+#[allow(missing_docs)]
+pub mod features_idl {
+    spandrel::include_idl!("features");
+    pub use features::*;
 }

@@ -51,7 +51,7 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
     let poa = Poa::root(orb)?;
     let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
     let hub = Hub::narrow(&object).context("this is not a hub")?;
-    let mut suite = Suite { only, say, tally: Tally::default() };
+    let mut suite = Suite::new(only, say);
     hub::run(&mut suite, &hub);
     rotate::run(&mut suite, &hub)?;
     let objects = there(hub.the_objects()?)?;
@@ -68,14 +68,22 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
 }
 
 /// Runs cases and counts.
-struct Suite<'s> {
+pub(crate) struct Suite<'s> {
     only: &'s str,
     say: &'s mut dyn FnMut(&str),
     tally: Tally,
 }
 
-impl Suite<'_> {
-    fn case(&mut self, name: &str, body: impl FnOnce() -> Result<()>) {
+impl<'s> Suite<'s> {
+    pub(crate) fn new(only: &'s str, say: &'s mut dyn FnMut(&str)) -> Self {
+        Self { only, say, tally: Tally::default() }
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    pub(crate) fn case(&mut self, name: &str, body: impl FnOnce() -> Result<()>) {
         if !name.starts_with(self.only) {
             return;
         }
@@ -96,7 +104,7 @@ impl Suite<'_> {
 }
 
 /// A reference that must not be nil.
-fn there<T>(reference: Option<T>) -> Result<T> {
+pub(crate) fn there<T>(reference: Option<T>) -> Result<T> {
     reference.context("a reference is nil")
 }
 
@@ -106,13 +114,13 @@ fn check<T: crate::values::Value>(what: &str, seen: &T, seed: u32, role: u32) ->
 }
 
 /// Compares simple things.
-fn equal<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(what: &str, seen: T, expected: U) -> Result<()> {
+pub(crate) fn equal<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(what: &str, seen: T, expected: U) -> Result<()> {
     ensure!(seen == expected, "{what}: expected {expected:?}, saw {seen:?}");
     Ok(())
 }
 
 /// Fails unless the call failed, with an error that `wanted` accepts.
-fn raises<T, E: fmt::Debug>(result: Result<T, E>, wanted: impl FnOnce(&E) -> bool) -> Result<()> {
+pub(crate) fn raises<T, E: fmt::Debug>(result: Result<T, E>, wanted: impl FnOnce(&E) -> bool) -> Result<()> {
     match result {
         Ok(_) => anyhow::bail!("no exception"),
         Err(error) if wanted(&error) => Ok(()),
@@ -120,7 +128,7 @@ fn raises<T, E: fmt::Debug>(result: Result<T, E>, wanted: impl FnOnce(&E) -> boo
     }
 }
 
-fn kind(error: &SystemException) -> &'static str {
+pub(crate) fn kind(error: &SystemException) -> &'static str {
     error.kind().name()
 }
 

@@ -1,0 +1,264 @@
+//! The client: every case, by the same name as the foreign clients have it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use spandrel::dynamic::{CreateRequest, Request, RequestError};
+use spandrel::policies::{SetOverrideType, SyncScopePolicy};
+use spandrel::{IiopProfile, Interface, Located, ObjectRef, Orb, SystemException, TypeCode, Typed};
+
+use super::contexts;
+use crate::client::{Suite, Tally, equal, kind, raises, there};
+use crate::features_idl::*;
+
+/// What a single call may take. A server that does not answer at all is noticed soon.
+const TIME_LIMIT: Duration = Duration::from_secs(4);
+/// How long a server may take to start once more.
+const RESTART_LIMIT: Duration = Duration::from_secs(20);
+
+/// Runs the cases whose names begin with `only` against a desk; `say` gets a line for each.
+///
+/// # Errors
+/// If the reference is not one to a desk.
+pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) -> Result<Tally> {
+    let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
+    let desk = Desk::narrow(&object).context("this is no desk")?;
+    let mut suite = Suite::new(only, say);
+    let plain = limited(desk.plain()?)?;
+    operations(&mut suite, &desk, &plain);
+    adapters(&mut suite, &desk);
+    managers(&mut suite, &desk);
+    keys(&mut suite, orb, &plain);
+    dynamic(&mut suite, &desk, &plain);
+    oneways(&mut suite, &desk, &plain);
+    contexts(&mut suite, &plain);
+    restart(&mut suite, &desk, &plain);
+    suite.case("shutdown", || Ok(desk.shutdown()?));
+    let tally = suite.tally();
+    orb.shutdown(true)?;
+    Ok(tally)
+}
+
+/// The target that a server has given, with the time limit.
+fn limited(target: Option<Target>) -> Result<Target> {
+    Ok(Target::unchecked_narrow(&there(target)?.as_object().with_timeout(Some(TIME_LIMIT))))
+}
+
+fn is(name: &'static str) -> impl FnOnce(&SystemException) -> bool {
+    move |error| kind(error) == name
+}
+
+fn operations(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
+    let object = plain.as_object();
+    suite.case("operations/is-a", || {
+        equal("a target", object.is_a(Target::REPOSITORY_ID)?, true)?;
+        equal("a desk", object.is_a(Desk::REPOSITORY_ID)?, false)
+    });
+    suite.case("operations/non-existent", || {
+        equal("plain", object.non_existent()?, false)?;
+        equal("destroyed", limited(desk.destroyed()?)?.as_object().non_existent()?, true)
+    });
+    suite.case("operations/repository-id", || equal("id", object.repository_id()?.as_str(), Target::REPOSITORY_ID));
+    suite.case("operations/interface", || match object.interface() {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => bail!("there is no interface repository"),
+        Err(error) if ["INTF_REPOS", "NO_IMPLEMENT"].contains(&kind(&error)) => Ok(()),
+        Err(error) => bail!(error),
+    });
+    suite.case("operations/component", || equal("component", object.component()?, None));
+    suite.case("operations/equivalent", || {
+        let again = limited(desk.plain()?)?;
+        equal("equivalent", object.is_equivalent(again.as_object()), true)?;
+        equal("hash", object.hash(1000), again.as_object().hash(1000))?;
+        equal("another", object.is_equivalent(desk.as_object()), false)
+    });
+    suite.case("locate/here", || equal("located", object.locate()?, Located::Here));
+    suite.case("locate/unknown", || {
+        equal("located", limited(desk.destroyed()?)?.as_object().locate()?, Located::Unknown)
+    });
+}
+
+fn adapters(suite: &mut Suite<'_>, desk: &Desk) {
+    suite.case("locator/found", || equal("name", limited(desk.located("one")?)?.name()?.as_str(), "one"));
+    suite.case("locator/moved", || equal("name", limited(desk.located("moved")?)?.name()?.as_str(), "plain"));
+    suite.case("locator/gone", || raises(limited(desk.located("gone")?)?.name(), is("OBJECT_NOT_EXIST")));
+    suite.case("activator/found", || equal("name", limited(desk.activated("two")?)?.name()?.as_str(), "two"));
+    suite.case("activator/once", || {
+        let target = limited(desk.activated("three")?)?;
+        (0..3).try_for_each(|_| target.name().map(drop))?;
+        equal("incarnations", desk.incarnations("three")?, 1)
+    });
+    suite.case("activator/moved", || equal("name", limited(desk.activated("moved")?)?.name()?.as_str(), "plain"));
+    suite.case("activator/gone", || raises(limited(desk.activated("gone")?)?.name(), is("OBJECT_NOT_EXIST")));
+    suite.case("default/names", || {
+        equal("name", limited(desk.by_default("four")?)?.name()?.as_str(), "four")?;
+        equal("name", limited(desk.by_default("five")?)?.name()?.as_str(), "five")
+    });
+    suite.case("adapter/made", || equal("name", limited(desk.adapted("six")?)?.name()?.as_str(), "six"));
+    suite.case("adapter/destroyed", || raises(limited(desk.destroyed()?)?.name(), is("OBJECT_NOT_EXIST")));
+}
+
+fn managers(suite: &mut Suite<'_>, desk: &Desk) {
+    suite.case("manager/held", || {
+        let held = limited(desk.held()?)?;
+        let mut request = held.request("_get_name");
+        request.set_return_type(String::type_code());
+        request.send_deferred()?;
+        // Its answer would have come before this one's, had it not been held.
+        equal("generation", desk.generation()?, 1)?;
+        equal("answered", request.poll_response()?, false)?;
+        desk.release()?;
+        request.get_response()?;
+        equal("name", request.return_value::<String>()?.as_str(), "held")
+    });
+    suite.case("manager/discarding", || raises(limited(desk.discarded()?)?.name(), is("TRANSIENT")));
+}
+
+/// `corbaloc:` with the host and port of a reference.
+fn key_url(plain: &Target, key: &str) -> Result<String> {
+    let mut profiles = plain.as_object().ior().profiles.iter();
+    let profile = profiles.find_map(|profile| IiopProfile::decode(profile).ok()?).context("no profile")?;
+    let version = profile.version;
+    Ok(format!("corbaloc:iiop:{}.{}@{}:{}/{key}", version.major, version.minor, profile.host, profile.port))
+}
+
+fn keys(suite: &mut Suite<'_>, orb: &Orb, plain: &Target) {
+    let object =
+        |key| -> Result<ObjectRef> { Ok(orb.string_to_object(&key_url(plain, key)?)?.with_timeout(Some(TIME_LIMIT))) };
+    suite.case("key/plain", || equal("name", Target::narrow(&object("Greeter")?)?.name()?.as_str(), "plain"));
+    suite.case("key/unknown", || raises(Target::unchecked_narrow(&object("Nobody")?).name(), is("OBJECT_NOT_EXIST")));
+}
+
+fn halves(target: &Target) -> Result<()> {
+    let mut text = "ab".to_owned();
+    equal("halves", target.halve(7, &mut text)?, (3, 3.5))?;
+    equal("text", text.as_str(), "abab")
+}
+
+fn refuses(target: &Target) -> Result<()> {
+    raises(
+        target.halve(-1, &mut String::new()),
+        |error| matches!(error, target::HalveError::Refused(refused) if refused.why == "negative"),
+    )
+}
+
+fn halve(target: &Target, whole: i32) -> Result<Request, RequestError> {
+    let mut request = target.request("halve");
+    request.add_in_arg(&whole)?.add_inout_arg("ab")?.add_out_arg(f64::type_code());
+    request.set_return_type(TypeCode::LONG).add_exception(Refused::type_code());
+    Ok(request)
+}
+
+fn check_halved(request: &Request) -> Result<()> {
+    let seen = (request.return_value::<i32>()?, request.argument::<String>(1)?, request.argument::<f64>(2)?);
+    equal("halved", seen, (3, "abab".to_owned(), 3.5))
+}
+
+/// Dynamic invocations of ours, and dynamic skeletons of theirs.
+fn dynamic(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
+    suite.case("dii/call", || {
+        let mut request = halve(plain, 7)?;
+        request.invoke()?;
+        check_halved(&request)
+    });
+    suite.case("dii/exception", || {
+        let mut request = halve(plain, -1)?;
+        let refused = request.invoke().err().and_then(|error| error.extract::<Refused>());
+        equal("refused", refused.map(|refused| refused.why), Some("negative".to_owned()))
+    });
+    suite.case("dii/oneway", || {
+        let mut request = plain.request("note");
+        request.add_in_arg(&11_i32)?.add_in_arg(&0_u32)?;
+        request.send_oneway()?;
+        eventually("the note", || Ok(plain.noted()? == 11))
+    });
+    suite.case("dii/deferred", || {
+        let mut requests = (0..5).map(|_| halve(plain, 7)).collect::<Result<Vec<_>, _>>()?;
+        requests.iter_mut().try_for_each(Request::send_deferred)?;
+        requests.iter_mut().try_for_each(|request| {
+            request.get_response()?;
+            check_halved(request)
+        })
+    });
+    suite.case("dsi/call", || halves(&limited(desk.dynamically()?)?));
+    suite.case("dsi/exception", || refuses(&limited(desk.dynamically()?)?));
+    suite.case("dsi/oneway", || {
+        let target = limited(desk.dynamically()?)?;
+        target.note(12, 0)?;
+        eventually("the note", || Ok(target.noted()? == 12))
+    });
+    suite.case("dsi/operations", || {
+        let target = limited(desk.dynamically()?)?;
+        equal("a target", target.as_object().is_a(Target::REPOSITORY_ID)?, true)?;
+        equal("gone", target.as_object().non_existent()?, false)
+    });
+}
+
+fn scoped(target: &Target, scope: SyncScopePolicy) -> Result<Target> {
+    let object = target.as_object().set_policy_overrides(&[scope.into()], SetOverrideType::AddOverride)?;
+    Ok(Target::unchecked_narrow(&object))
+}
+
+fn oneways(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
+    suite.case("scope/server", || {
+        let target = scoped(plain, SyncScopePolicy::WithServer)?;
+        target.note(21, 0)?;
+        eventually("the note", || Ok(plain.noted()? == 21))?;
+        let destroyed = scoped(&limited(desk.destroyed()?)?, SyncScopePolicy::WithServer)?;
+        raises(destroyed.note(1, 0), is("OBJECT_NOT_EXIST"))
+    });
+    suite.case("scope/target", || {
+        let target = scoped(plain, SyncScopePolicy::WithTarget)?;
+        target.note(22, 100)?;
+        equal("noted", plain.noted()?, 22)?;
+        let destroyed = scoped(&limited(desk.destroyed()?)?, SyncScopePolicy::WithTarget)?;
+        raises(destroyed.note(1, 0), is("OBJECT_NOT_EXIST"))
+    });
+}
+
+fn contexts(suite: &mut Suite<'_>, plain: &Target) {
+    suite.case("context/sent", || {
+        contexts::say("said by an interceptor");
+        equal("heard", plain.heard()?.as_str(), "said by an interceptor")?;
+        equal("heard without", plain.heard()?.as_str(), "")
+    });
+    suite.case("context/returned", || {
+        plain.heard()?;
+        equal("returned", contexts::returned().as_deref(), Some("answered"))
+    });
+}
+
+/// The server ends and begins anew at the same endpoint, while we hold references.
+fn restart(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
+    suite.case("restart/persistent", || {
+        let kept = limited(desk.persistent()?)?;
+        equal("before", kept.name()?.as_str(), "persistent")?;
+        desk.restart()?;
+        let give_up = Instant::now() + RESTART_LIMIT;
+        loop {
+            match desk.generation() {
+                Ok(2) => break,
+                Err(error)
+                    if !["COMM_FAILURE", "TRANSIENT", "OBJECT_NOT_EXIST", "OBJ_ADAPTER"].contains(&kind(&error)) =>
+                {
+                    bail!(error)
+                }
+                _ => ensure!(Instant::now() < give_up, "it does not come back"),
+            }
+            thread::yield_now();
+        }
+        equal("after", kept.name()?.as_str(), "persistent")
+    });
+    suite.case("restart/transient", || raises(plain.name(), is("OBJECT_NOT_EXIST")));
+}
+
+/// Asks until it is so: one-way calls may be carried out after later calls on other connections.
+fn eventually(what: &str, so: impl Fn() -> Result<bool>) -> Result<()> {
+    let give_up = Instant::now() + TIME_LIMIT;
+    while !so()? {
+        ensure!(Instant::now() < give_up, "{what}: it never happened");
+        thread::yield_now();
+    }
+    Ok(())
+}
