@@ -60,6 +60,7 @@ pub(crate) fn run(wanted: Wanted<'_>) -> Result<()> {
     build_ours("compiled")?;
     is_good &= bench.run_all(pairings::types());
     if wanted.only.is_empty() {
+        is_good &= bench.run_all(pairings::features());
         is_good &= bench.run_all(pairings::values());
         is_good &= bench.run_all(pairings::anything());
         is_good &= bench.run_all(pairings::names());

@@ -104,6 +104,16 @@ const KNOWN: &[Known] = &[
         applies: |between| between.has(Peer::JacOrb),
         reason: "JacORB's dynamic struct gives out a union in it as one of its first member",
     },
+    Known {
+        cases: &["locator/moved", "locator/gone", "activator/moved", "activator/gone"],
+        applies: |between| between.server == Some(Peer::JacOrb),
+        reason: "a JacORB server answers nothing if a servant manager makes no servant (peers/jacorb/README.md)",
+    },
+    Known {
+        cases: &["operations/component"],
+        applies: |between| between.server == Some(Peer::JacOrb),
+        reason: "JacORB's skeletons do not know `_component` (CORBA 3.3 Part 1, 8.3.12)",
+    },
 ];
 
 /// Why a case cannot pass there, if it cannot.

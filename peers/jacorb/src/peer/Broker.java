@@ -49,7 +49,12 @@ final class Broker {
 
     /** Prints the reference on one line, then serves until told to stop or until its standard input ends. */
     int serve(org.omg.CORBA.Object hub) {
-        System.out.println(orb.object_to_string(hub));
+        return serve(hub, true);
+    }
+
+    /** The same, without a word if the reference is known already. */
+    int serve(org.omg.CORBA.Object hub, boolean isNew) {
+        if (isNew) System.out.println(orb.object_to_string(hub));
         Thread watcher = new Thread(this::watchStandardInput);
         watcher.setDaemon(true);
         watcher.start();
@@ -57,9 +62,9 @@ final class Broker {
         return 0;
     }
 
-    /** Not from the thread of a call, which the ORB waits for. */
+    /** Waits for no request: one whose thread has died is never done. */
     void shutDown() {
-        new Thread(() -> orb.shutdown(true)).start();
+        new Thread(() -> orb.shutdown(false)).start();
     }
 
     private void watchStandardInput() {

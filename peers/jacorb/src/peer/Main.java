@@ -29,6 +29,8 @@ public final class Main {
                 return options.serves ? ValueTypes.serve(options) : ValueTypes.call(options);
             case "anything":
                 return options.serves ? AnyThing.serve(options) : AnyThing.call(options);
+            case "features":
+                return options.serves ? FeaturesServer.run(options) : FeaturesClient.run(options);
             default:
                 System.err.println("not a role: " + options.role);
                 return 2;

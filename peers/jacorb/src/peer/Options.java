@@ -3,7 +3,7 @@ package peer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** `ROLE --serve | ROLE --call REFERENCE`, and how: `--giop 1.N`, `--codeset NAME`, `--only PREFIX`. */
+/** `ROLE --serve | ROLE --call REFERENCE`, and how: `--giop 1.N`, `--codeset NAME`, `--only PREFIX`, `--port N`. */
 final class Options {
     final String role;
     boolean serves;
@@ -13,6 +13,8 @@ final class Options {
     String minor = "2";
     String codeset = "ISO8859_1";
     boolean euro = true;
+    /** Where a server listens; any port if empty. */
+    String port = "";
     /** What a role understands itself. */
     final List<String> rest = new ArrayList<>();
 
@@ -25,6 +27,7 @@ final class Options {
                 case "--only": only = words.get(++i); break;
                 case "--giop": minor = words.get(++i).substring(2); break;
                 case "--codeset": codeset = words.get(++i); break;
+                case "--port": port = words.get(++i); break;
                 case "--no-euro": euro = false; break;
                 default: rest.add(words.get(i));
             }

@@ -18,4 +18,12 @@ final class Policies {
         Policy policy = orb.create_policy(org.omg.Messaging.RELATIVE_RT_TIMEOUT_POLICY_TYPE.value, time);
         return target._set_policy_override(new Policy[] {policy}, SetOverrideType.ADD_OVERRIDE);
     }
+
+    /** The same object, whose one-way calls wait for so much (`Messaging::SyncScope`). */
+    static org.omg.CORBA.Object scope(ORB orb, org.omg.CORBA.Object target, short scope) throws Exception {
+        Any value = orb.create_any();
+        org.omg.Messaging.SyncScopeHelper.insert(value, scope);
+        Policy policy = orb.create_policy(org.omg.Messaging.SYNC_SCOPE_POLICY_TYPE.value, value);
+        return target._set_policy_override(new Policy[] {policy}, SetOverrideType.ADD_OVERRIDE);
+    }
 }

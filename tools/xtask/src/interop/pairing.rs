@@ -1,5 +1,6 @@
 //! One client against one server.
 
+use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -30,16 +31,19 @@ pub(super) enum Suite {
     Anything { euro: bool },
     /// `corbaname:`, plain object keys, and the operations of every object.
     Names,
+    /// `idl/features.idl`
+    Features,
 }
 
 impl Suite {
-    fn server(self, side: Side) -> Command {
-        match self {
+    fn server(self, side: Side) -> Result<Command> {
+        Ok(match self {
             Self::Types => side.types_server(),
             Self::Values => side.serve("valuetypes"),
             Self::Anything { .. } => side.serve("anything"),
             Self::Names => side.names_server(),
-        }
+            Self::Features => side.serve_at("features", free_port()?),
+        })
     }
 
     fn client(self, side: Side, reference: &str) -> Command {
@@ -47,6 +51,7 @@ impl Suite {
             Self::Types => side.types_client(reference),
             Self::Values => side.call("valuetypes", reference),
             Self::Names => side.call("names", reference),
+            Self::Features => side.call("features", reference),
             Self::Anything { euro } => {
                 let mut command = side.call("anything", reference);
                 if !euro {
@@ -58,6 +63,11 @@ impl Suite {
     }
 }
 
+/// A port that nobody listens at now. It is not asked for again soon.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
 impl Pairing {
     pub(super) fn title(self) -> String {
         let suite = match self.suite {
@@ -65,6 +75,7 @@ impl Pairing {
             Suite::Values => ", values",
             Suite::Anything { .. } => ", anything",
             Suite::Names => ", names",
+            Suite::Features => ", features",
         };
         format!("{} -> {}{suite}", self.client.title(), self.server.title())
     }
@@ -78,7 +89,7 @@ impl Pairing {
     }
 
     fn try_run(self, only: &str) -> Result<Vec<Outcome>> {
-        let server = Bounded::start("the server", &mut self.suite.server(self.server))?;
+        let server = Bounded::start("the server", &mut self.suite.server(self.server)?)?;
         let Some(reference) = server.line(Instant::now() + START_LIMIT)? else {
             bail!("the server ended at once: {}", server.complaints());
         };

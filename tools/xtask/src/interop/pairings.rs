@@ -47,6 +47,14 @@ pub(super) fn names() -> Vec<Pairing> {
     pairs.map(|(client, server)| Pairing { client, server, suite: Suite::Names }).to_vec()
 }
 
+/// Object adapters and ways to call in GIOP 1.2, and ours against itself.
+pub(super) fn features() -> Vec<Pairing> {
+    let ours = Side::ours("1.2", "little");
+    let itself = Pairing { client: ours, server: Side::ours("1.2", "big"), suite: Suite::Features };
+    let others = [Peer::JacOrb].into_iter().flat_map(|peer| both(ours, Side::of(peer, "1.2"), Suite::Features));
+    others.chain([itself]).collect()
+}
+
 /// Anys, type codes, texts and calls that are not waited for. Without an agreement on another code set texts are in ISO 8859-1:
 /// in GIOP 1.0, and where both or the server prefer it (CORBA 3.3 Part 2, 7.10.2.6).
 pub(super) fn anything() -> Vec<Pairing> {

@@ -176,6 +176,22 @@ impl Side {
         command
     }
 
+    /// The same at this port of the machine's own, at which it can begin anew.
+    pub(super) fn serve_at(self, program: &str, port: u16) -> Command {
+        let mut command = self.command(program);
+        match self {
+            Self::Ours { .. } => command.args(["-ORBendPoint", &format!("iiop://127.0.0.1:{port}")]),
+            Self::OmniOrb { .. } => {
+                // In place of the one that `command` gives: there would be two.
+                command = Command::new(place::omniorb().join(program));
+                command.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{port}")])
+            }
+            Self::JacOrb { .. } => command.args(["--port", &port.to_string()]),
+        };
+        command.arg("--serve");
+        command
+    }
+
     pub(super) fn call(self, program: &str, reference: &str) -> Command {
         let mut command = self.command(program);
         command.args(["--call", reference]);
