@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
 use spandrel::{
@@ -12,6 +12,8 @@ use spandrel::{
         ServerRequestInfo, ServerRequestInterceptor,
     },
 };
+
+use crate::support::PATIENCE;
 
 /// What is done at a point besides noting it.
 #[derive(Clone)]
@@ -23,7 +25,7 @@ pub enum Act {
 
 /// What several interceptors have noted, and what they are to do.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<State>>);
+pub struct Log(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Default)]
 struct State {
@@ -34,23 +36,43 @@ struct State {
 impl Log {
     /// What was noted since the last time.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap().notes)
+        std::mem::take(&mut self.state().notes)
+    }
+
+    /// The same, once there are so many: other threads may be about to note them.
+    ///
+    /// # Panics
+    /// If there never are.
+    #[track_caller]
+    pub fn take_all(&self, count: usize) -> Vec<String> {
+        let (state, changed) = &*self.0;
+        let state = state.lock().unwrap();
+        let (mut state, waited) =
+            changed.wait_timeout_while(state, PATIENCE, |state| state.notes.len() < count).unwrap();
+        assert!(!waited.timed_out(), "of {count} notes there are {:?}", state.notes);
+        std::mem::take(&mut state.notes)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.0.lock().unwrap()
     }
 
     /// Does something at a point, the next time that it is reached: `A.send_request`.
     pub fn plan(&self, point: &str, act: Act) {
-        self.0.lock().unwrap().plans.insert(point.to_owned(), act);
+        self.state().plans.insert(point.to_owned(), act);
     }
 
     pub fn note(&self, note: String) {
-        self.0.lock().unwrap().notes.push(note);
+        self.state().notes.push(note);
+        self.0.1.notify_all();
     }
 
     fn pass(&self, point: String, with: &str) -> Result<(), Interruption> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.state();
         state.notes.push(format!("{point}{with}"));
         let act = state.plans.remove(&point);
         drop(state);
+        self.0.1.notify_all();
         match act {
             None => Ok(()),
             Some(Act::Raise(exception)) => Err(exception.into()),

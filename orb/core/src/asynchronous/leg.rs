@@ -56,7 +56,8 @@ impl Call {
         if !object.orb().has_client_interceptors() {
             return Ok(true);
         }
-        if progress.leg.is_open() && !std::mem::take(&mut progress.leg.is_lost) {
+        let is_lost = std::mem::take(&mut progress.leg.is_lost);
+        if progress.leg.is_open() && !is_lost {
             // It has waited for a connection.
             return Ok(true);
         }
