@@ -7,6 +7,8 @@ use spandrel_giop::{
 };
 use spandrel_sync::Arc;
 
+#[cfg(feature = "server")]
+use crate::operation_index::OperationIndex;
 use crate::{
     client::{Peer, PeerTable},
     request_cache::RequestCache,
@@ -24,6 +26,9 @@ pub(crate) struct WireSettings {
     pub(crate) limits: Limits,
     /// Headers of requests are kept, to be sent again.
     pub(crate) caches_requests: bool,
+    /// Kept headers say where the operation is in the server's table, if its reference offers that.
+    #[cfg(feature = "server")]
+    pub(crate) sends_operation_index: bool,
 }
 
 /// One profile of a reference, ready to be invoked.
@@ -33,6 +38,9 @@ pub(crate) struct Destination {
     pub(crate) template: RequestTemplate,
     /// Headers of requests that were sent, if they are to be kept.
     cache: Option<RequestCache>,
+    /// How the server's operations are hashed, if that is to be made use of.
+    #[cfg(feature = "server")]
+    operations: Option<OperationIndex>,
     pub(crate) object_key: Vec<u8>,
     /// The server is this ORB's own, and is called in this process.
     #[cfg(feature = "server")]
@@ -56,6 +64,12 @@ impl Destination {
             template: RequestTemplate::new(wire, &profile.object_key),
             cache: settings.caches_requests.then(RequestCache::default),
             #[cfg(feature = "server")]
+            operations: if settings.sends_operation_index && version >= GiopVersion::V1_2 {
+                OperationIndex::of(&profile.components)
+            } else {
+                None
+            },
+            #[cfg(feature = "server")]
             is_here: false,
             #[cfg(feature = "asynchronous")]
             is_ours: is_ours(&profile)?,
@@ -75,10 +89,21 @@ impl Destination {
         contexts: &[ServiceContext],
     ) -> Body {
         let cache = self.cache.as_ref().filter(|_| contexts.is_empty());
-        match cache.and_then(|cache| cache.header(&self.template, operation)) {
+        match cache.and_then(|cache| cache.header(&self.template, operation, || self.operation_context(operation))) {
             Some(header) => header.begin(out, request_id, response),
             None => self.template.begin(out, request_id, response, operation, contexts),
         }
+    }
+
+    #[cfg(feature = "server")]
+    fn operation_context(&self, operation: &str) -> Option<ServiceContext> {
+        self.operations.as_ref()?.context(operation)
+    }
+
+    /// What is only understood by servers of ours is sent only by programs that have that code.
+    #[cfg(not(feature = "server"))]
+    fn operation_context(&self, _operation: &str) -> Option<ServiceContext> {
+        None
     }
 
     /// The contexts of a request on a connection that has said, or has not, which code sets are in force.

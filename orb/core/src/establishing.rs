@@ -6,7 +6,7 @@ use spandrel_giop::SystemException;
 
 #[cfg(feature = "interceptors")]
 use crate::interception::Custom;
-use crate::{ObjectRef, Orb, Policy, PolicyType};
+use crate::{ObjectRef, Operations, Orb, Policy, PolicyType, operation_index};
 
 /// What an adapter does with requests (`PortableInterceptor::AdapterState`, 16.5.5).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -45,12 +45,21 @@ pub struct References {
     /// Most often there is nothing.
     #[cfg(feature = "interceptors")]
     custom: Option<Custom>,
+    /// What they offer to clients of our kind.
+    operations: Option<&'static Operations>,
 }
 
 impl References {
     #[cfg(feature = "interceptors")]
     pub(crate) fn new(custom: Option<Custom>) -> Self {
-        Self { custom }
+        Self { custom, ..Self::default() }
+    }
+
+    /// The same, for objects with these operations, which clients may name by their place in the table
+    /// ([`OperationDemux::Active`](crate::OperationDemux)).
+    #[must_use]
+    pub fn offering(self, operations: &'static Operations) -> Self {
+        Self { operations: Some(operations), ..self }
     }
 }
 
@@ -66,13 +75,14 @@ impl Orb {
         object_id: &[u8],
         object_key: Vec<u8>,
     ) -> Result<ObjectRef, SystemException> {
+        let offered = references.operations.and_then(operation_index::component);
         #[cfg(feature = "interceptors")]
         if let Some(custom) = &references.custom {
-            return custom.make_reference(self, type_id, object_id, object_key);
+            return custom.make_reference(self, type_id, object_id, object_key, offered);
         }
         #[cfg(not(feature = "interceptors"))]
-        let _ = (references, object_id);
-        self.make_reference(type_id, object_key)
+        let _ = object_id;
+        self.make_reference_with(type_id, object_key, offered.as_slice())
     }
 }
 

@@ -46,6 +46,8 @@ mod models;
 mod names;
 mod object;
 mod object_operations;
+#[cfg(feature = "server")]
+mod operation_index;
 mod options;
 mod orb;
 pub mod policies;

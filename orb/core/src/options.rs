@@ -45,6 +45,8 @@ impl Default for OrbBuilder {
                     char_set: CharSet::Latin1,
                     limits,
                     caches_requests: true,
+                    #[cfg(feature = "server")]
+                    sends_operation_index: false,
                 },
                 orb_id: String::new(),
                 server_id: String::new(),
@@ -171,6 +173,16 @@ impl OrbBuilder {
     #[cfg(feature = "server")]
     pub fn adaptive_demultiplexing(mut self, is_on: bool) -> Self {
         self.server.is_adaptive = is_on;
+        self
+    }
+
+    /// Whether requests that are [kept](Self::request_caching) also say where their operation is in the server's table, if the reference
+    /// offers that, as those of adapters with [`OperationDemux::Active`](crate::OperationDemux) do (default: they do not, since reading it takes
+    /// longer than the hash function that it spares).
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn operation_index(mut self, is_on: bool) -> Self {
+        self.settings.wire.sends_operation_index = is_on;
         self
     }
 

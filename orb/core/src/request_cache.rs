@@ -1,11 +1,11 @@
 //! Headers of requests that a reference has sent, to be sent again (request caching, paper 003).
 //!
-//! Most references are called with few operations again and again. What their requests have in common (key, operation, no contexts) is
+//! Most references are called with few operations again and again. What their requests have in common (key, operation, the same contexts or none) is
 //! then one copy. Nothing of it ever changes, since a reference's profile does not: there is nothing to invalidate, and no lock.
 
 use std::sync::OnceLock;
 
-use spandrel_giop::{CompleteHeader, RequestTemplate};
+use spandrel_giop::{CompleteHeader, RequestTemplate, ServiceContext};
 
 /// Operations whose headers are kept: those that are called first. Others are written out each time.
 const MOST_OPERATIONS: usize = 4;
@@ -25,14 +25,19 @@ struct Kept {
 }
 
 impl RequestCache {
-    /// The header of requests for this operation without contexts; none if it is not to be kept.
+    /// The header of requests for this operation; none if it is not to be kept. `contexts` says what is always sent with it.
     #[inline]
-    pub(crate) fn header(&self, template: &RequestTemplate, operation: &str) -> Option<&CompleteHeader> {
+    pub(crate) fn header(
+        &self,
+        template: &RequestTemplate,
+        operation: &str,
+        contexts: impl Fn() -> Option<ServiceContext>,
+    ) -> Option<&CompleteHeader> {
         let mut place = self;
         for _ in 0..MOST_OPERATIONS {
             let kept = match place.0.get() {
                 Some(kept) => kept,
-                None => place.keep(template, operation)?,
+                None => place.keep(template, operation, contexts().as_slice())?,
             };
             if *kept.operation == *operation {
                 return Some(&kept.header);
@@ -44,12 +49,12 @@ impl RequestCache {
 
     /// Keeps it here, unless another thread has just kept another.
     #[cold]
-    fn keep(&self, template: &RequestTemplate, operation: &str) -> Option<&Kept> {
+    fn keep(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&Kept> {
         // How other text is written, if at all, is for each request to find out.
         if operation.len() > LONGEST_NAME || !operation.is_ascii() {
             return None;
         }
-        let header = template.complete(operation).ok()?;
+        let header = template.complete(operation, contexts).ok()?;
         let kept = Kept { operation: operation.into(), header, next: Self::default() };
         Some(self.0.get_or_init(|| Box::new(kept)))
     }
@@ -80,7 +85,7 @@ mod tests {
         for round in 1..4 {
             for operation in ["a", "b", "_get_a", "", "fifth", "sixth"] {
                 let expected = written(|out| template.begin(out, round, ResponseFlags::TWO_WAY, operation, &[]));
-                match cache.header(&template, operation) {
+                match cache.header(&template, operation, || None) {
                     Some(header) => {
                         assert_eq!(written(|out| header.begin(out, round, ResponseFlags::TWO_WAY)), expected);
                     }
@@ -94,7 +99,7 @@ mod tests {
     fn names_that_are_not_plain_are_not_kept() {
         let (template, cache) = (template(), RequestCache::default());
         for operation in ["\u{e9}", "nul\0", &"long".repeat(20)] {
-            assert!(cache.header(&template, operation).is_none(), "{operation}");
+            assert!(cache.header(&template, operation, || None).is_none(), "{operation}");
         }
         assert!(cache.0.get().is_none());
     }

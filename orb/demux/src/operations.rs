@@ -84,6 +84,12 @@ impl Operations {
         self.names
     }
 
+    /// Which perfect hash function finds them: its seed, its displacements, and how many places its table has.
+    #[must_use]
+    pub fn hash_function(&self) -> (u32, &'static [u16], usize) {
+        (self.seed, self.displacements, self.places.len())
+    }
+
     /// True if there are none.
     #[inline]
     #[must_use]

@@ -1,13 +1,15 @@
 //! Writes and reads the headers of small requests and replies, to be measured from outside.
 //!
-//! `headers [write|cached|read|answer|outcome] [ROUNDS]` prints nanoseconds for each. Under `valgrind --tool=callgrind`, two runs
+//! `headers [write|cached|read|answer|outcome] [ROUNDS]` prints nanoseconds for each; `+index` behind the first three adds a context with
+//! the place of the operation. Under `valgrind --tool=callgrind`, two runs
 //! that differ in `ROUNDS` give the instructions for each.
 
 use std::{env, hint::black_box, time::Instant};
 
 use spandrel_cdr::{Encoder, Limits, Wire};
 use spandrel_giop::{
-    Assembler, MessageHeader, ReplyHeader, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, begin_reply,
+    Assembler, MessageHeader, ReplyHeader, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, ServiceContext,
+    begin_reply, ids,
 };
 use spandrel_message::MessageBlock;
 
@@ -24,14 +26,17 @@ fn main() {
     let rounds: u32 = arguments.get(1).map_or(1_000_000, |rounds| rounds.parse().expect("a number of rounds"));
     let wire = Wire::default();
     let template = RequestTemplate::new(wire, b"twenty-four octets of it");
+    // What the place of an operation adds to a request.
+    let index = ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: vec![0; 4] };
+    let contexts = if what.ends_with("+index") { vec![index] } else { Vec::new() };
     let write = |scratch, id| {
         let mut out = Encoder::reusing(scratch, wire);
-        let begun = template.begin(&mut out, id, ResponseFlags::TWO_WAY, black_box("operation"), &[]);
+        let begun = template.begin(&mut out, id, ResponseFlags::TWO_WAY, black_box("operation"), &contexts);
         begun.end(&mut out).expect("a short message");
         black_box(out.contiguous());
         out
     };
-    let complete = template.complete("operation").expect("a plain name");
+    let complete = template.complete("operation", &contexts).expect("a plain name");
     let cached = |scratch, id| {
         let mut out = Encoder::reusing(scratch, wire);
         complete.begin(&mut out, id, ResponseFlags::TWO_WAY).end(&mut out).expect("a short message");
@@ -48,6 +53,7 @@ fn main() {
     let reply = MessageBlock::from(answer(Vec::new(), 1).to_vec().as_slice());
     let mut assembler = Assembler::new(1 << 20, 16);
     let mut scratch = Vec::new();
+    let what = what.trim_end_matches("+index");
     let begun = Instant::now();
     for id in 0..rounds {
         match what {
@@ -55,7 +61,11 @@ fn main() {
             "cached" => scratch = cached(scratch, id).into_scratch(),
             "answer" => scratch = answer(scratch, id).into_scratch(),
             "read" => receive(&mut assembler, &request, |input| {
-                black_box(RequestHeader::decode(input).expect("what was written"));
+                let header = RequestHeader::decode(input).expect("what was written");
+                if !header.service_contexts.is_empty() {
+                    black_box(header.service_contexts.find(ids::CONTEXT_OPERATION_INDEX));
+                }
+                black_box(header);
             }),
             _ => receive(&mut assembler, &reply, |input| {
                 black_box(ReplyHeader::decode(input).expect("what was written"));

@@ -76,13 +76,15 @@ impl RequestTemplate {
         Body::begin(out, body_alignment(self.wire.version), headers)
     }
 
-    /// The whole header of requests for this operation without contexts, to be kept.
+    /// The whole header of requests for this operation with these contexts, to be kept. Before GIOP 1.2 it has none.
     ///
     /// # Errors
     /// If CDR cannot say the operation's name.
-    pub fn complete(&self, operation: &str) -> Result<CompleteHeader, CdrError> {
+    pub fn complete(&self, operation: &str, contexts: &[ServiceContext]) -> Result<CompleteHeader, CdrError> {
         let mut out = Encoder::new(self.wire);
-        let body = self.begin(&mut out, 0, ResponseFlags::NONE, operation, &[]);
+        // Before GIOP 1.2 they would move the places that are written anew each time.
+        let contexts = if self.wire.version >= GiopVersion::V1_2 { contexts } else { &[] };
+        let body = self.begin(&mut out, 0, ResponseFlags::NONE, operation, contexts);
         let headers_end = body.headers_end();
         let octets = out.to_vec().into();
         body.end(&mut out)?;

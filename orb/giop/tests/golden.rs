@@ -155,8 +155,8 @@ fn check_request(golden: &Golden, message: &Message, input: &mut Decoder<'_>) {
         Ok(template.begin(out, header.request_id, header.response, &header.operation, &contexts))
     };
     check_written(golden, message, begin, body);
-    if contexts.is_empty() {
-        let complete = template.complete(&header.operation).expect("a name that was read");
+    if contexts.is_empty() || message.header.version >= GiopVersion::V1_2 {
+        let complete = template.complete(&header.operation, &contexts).expect("a name that was read");
         check_written(golden, message, |out| Ok(complete.begin(out, header.request_id, header.response)), body);
     }
 }

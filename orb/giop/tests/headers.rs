@@ -122,13 +122,14 @@ proptest! {
     #[test]
     fn a_complete_header_writes_what_its_template_would(
         wire in wire(), key in vec(any::<u8>(), 0..50), ids in vec(any::<u32>(), 3), response in response(),
-        operation in "[a-z_]{0,20}", body in vec(any::<u8>(), 0..30),
+        operation in "[a-z_]{0,20}", contexts in contexts(), body in vec(any::<u8>(), 0..30),
     ) {
         let template = RequestTemplate::new(wire, &key);
-        let complete = template.complete(&operation).unwrap();
+        let contexts = if wire.version >= GiopVersion::V1_2 { &contexts[..] } else { &[] };
+        let complete = template.complete(&operation, contexts).unwrap();
         for request_id in ids {
             let (mut expected, mut found) = (Encoder::new(wire), Encoder::new(wire));
-            let begun = template.begin(&mut expected, request_id, response, &operation, &[]);
+            let begun = template.begin(&mut expected, request_id, response, &operation, contexts);
             expected.octets(&body);
             begun.end(&mut expected).unwrap();
             let begun = complete.begin(&mut found, request_id, response);

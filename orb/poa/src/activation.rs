@@ -1,7 +1,7 @@
 //! Objects coming and going, and what leads from references, ids and servants to each other (CORBA 3.3 Part 1, 15.3.9.15 to 15.3.9.29).
 
 use spandrel_giop::{IiopProfile, SystemException};
-use spandrel_orb::{ObjectRef, Servant};
+use spandrel_orb::{ObjectRef, OperationDemux, Servant};
 use spandrel_sync::Arc;
 
 use crate::{
@@ -189,7 +189,12 @@ impl Poa {
     }
 
     pub(crate) fn reference_of(&self, id: &[u8], interface: &str) -> Result<ObjectRef, PoaError> {
-        let references = self.adapter.references.get().cloned().unwrap_or_default();
+        let mut references = self.adapter.references.get().cloned().unwrap_or_default();
+        if self.adapter.operation_demux == OperationDemux::Active
+            && let Some(Behind::Servant(servant)) = self.adapter.objects.find(id)
+        {
+            references = references.offering(servant.operations());
+        }
         Ok(self.orb.make_reference_as(&references, interface, id, self.adapter.key(id))?)
     }
 

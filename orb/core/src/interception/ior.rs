@@ -177,9 +177,11 @@ impl Custom {
         type_id: &str,
         object_id: &[u8],
         object_key: Vec<u8>,
+        offered: Option<TaggedComponent>,
     ) -> Result<ObjectRef, SystemException> {
         let Made { template, components, factory } = &*self.0;
-        let made = orb.make_reference_with(type_id, object_key, components)?;
+        let components: Vec<TaggedComponent> = offered.into_iter().chain(components.iter().cloned()).collect();
+        let made = orb.make_reference_with(type_id, object_key, &components)?;
         match factory {
             Some(factory) => factory.make_object(template, object_id, made),
             None => Ok(made),

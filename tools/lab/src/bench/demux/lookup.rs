@@ -1,12 +1,12 @@
 //! The loops whose time is taken.
 
+use std::cell::Cell;
 use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use spandrel::generated::Operations;
-use spandrel::net::sync::atomic::{AtomicUsize, Ordering};
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::poa::demux::{self, ObjectTable, Placed};
 use spandrel::poa::{ObjectDemux, Servant};
@@ -50,7 +50,7 @@ pub struct Costs {
 ///
 /// # Errors
 /// If there is no perfect hash function for their names.
-fn interface(operations: u32) -> Result<&'static Operations, LabError> {
+pub(super) fn interface(operations: u32) -> Result<&'static Operations, LabError> {
     let mut names: Vec<&'static str> = (0..operations).map(|nth| &*format!("operation_{nth}").leak()).collect();
     names.sort_unstable();
     let Tables { seed, displacements, places } = Tables::of(&names)
@@ -60,35 +60,18 @@ fn interface(operations: u32) -> Result<&'static Operations, LabError> {
     Ok(Box::leak(Box::new(Operations::new(names.leak(), seed, displacements.leak(), places.leak()))))
 }
 
-/// The interfaces of all servants, of which one is measured at a time: a million servants are not made anew for each.
-pub(super) struct Interfaces {
-    all: Vec<&'static Operations>,
-    current: AtomicUsize,
+thread_local! {
+    /// The interface of all servants: a million of them are not made anew for each. Not in the servants' memory, which lookups do not touch.
+    static INTERFACE: Cell<&'static Operations> = const { Cell::new(Operations::NONE) };
 }
 
-impl Interfaces {
-    /// With these numbers of operations.
-    ///
-    /// # Errors
-    /// As [`interface`].
-    pub(super) fn new(counts: &[u32]) -> Result<Arc<Self>, LabError> {
-        let all = counts.iter().map(|count| interface(*count)).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Self { all, current: AtomicUsize::new(0) }))
-    }
-
-    /// The one that is measured from now on.
-    pub(super) fn choose(&self, nth: usize) {
-        self.current.store(nth, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn current(&self) -> &'static Operations {
-        self.all[self.current.load(Ordering::Relaxed)]
-    }
+/// Gives all servants that this thread looks up an interface.
+pub(super) fn choose(interface: &'static Operations) {
+    INTERFACE.set(interface);
 }
 
 /// A servant that is only found.
-struct Idle(Arc<Interfaces>);
+struct Idle;
 
 impl Servant for Idle {
     fn repository_id(&self) -> &str {
@@ -100,11 +83,11 @@ impl Servant for Idle {
     }
 
     fn operations(&self) -> &'static Operations {
-        self.0.current()
+        INTERFACE.get()
     }
 }
 
-/// What an adapter has behind an object's id.
+/// What an adapter has behind an object's id; as large as there.
 struct Active {
     servant: Arc<dyn Servant>,
     number: u32,
@@ -116,7 +99,6 @@ type Entry = Arc<Active>;
 pub(super) struct Objects {
     map: RwLock<Map>,
     strategy: Strategy,
-    interfaces: Arc<Interfaces>,
 }
 
 enum Map {
@@ -155,8 +137,8 @@ impl Id {
 
 impl Objects {
     /// So many objects, each with a servant.
-    pub(super) fn new(strategy: Strategy, count: u32, interfaces: &Arc<Interfaces>) -> Self {
-        let entry = |number| Arc::new(Active { servant: Arc::new(Idle(Arc::clone(interfaces))), number });
+    pub(super) fn new(strategy: Strategy, count: u32) -> Self {
+        let entry = |number| Arc::new(Active { servant: Arc::new(Idle), number });
         let map = if strategy.objects() == ObjectDemux::Active {
             let mut placed = Placed::default();
             for number in 0..count {
@@ -177,7 +159,7 @@ impl Objects {
             table.settle();
             Map::Table(table)
         };
-        Self { map: RwLock::new(map), strategy, interfaces: Arc::clone(interfaces) }
+        Self { map: RwLock::new(map), strategy }
     }
 
     /// What finding costs, by these requests.
@@ -308,11 +290,11 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn new(objects: &'a Objects) -> Self {
-        let interface = objects.interfaces.current();
+        let interface = INTERFACE.get();
         let names: Vec<String> = interface.names().iter().map(|name| (*name).to_owned()).collect();
         let place = |name: &String| (0..).find(|place| interface.at_place(*place, name).is_some()).unwrap_or_default();
         let places = names.iter().map(place).collect();
-        Self { objects, names, places, servant: Arc::new(Idle(Arc::clone(&objects.interfaces))), nothing: black_box(0) }
+        Self { objects, names, places, servant: Arc::new(Idle), nothing: black_box(0) }
     }
 
     /// Makes requests, and finds what they are for. Each waits for what was found before it.
@@ -333,7 +315,8 @@ impl<'a> Bench<'a> {
             let place = self.places[operation];
             let entry = if OBJECT { self.objects.find(id, &mut predicted_object) } else { None };
             if OBJECT {
-                last = entry.as_ref().expect("the object is there").number;
+                // A number that has been touched already.
+                last = Arc::strong_count(entry.as_ref().expect("the object is there")) as u32;
             }
             if OPERATION {
                 let servant = entry.as_ref().map_or(&self.servant, |entry| &entry.servant);
@@ -376,42 +359,35 @@ mod tests {
 
     #[test]
     fn every_strategy_finds_what_every_algorithm_asks_for() {
-        let interfaces = Interfaces::new(&[3, 20]).unwrap();
-        interfaces.choose(1);
+        choose(interface(20).unwrap());
         for strategy in Strategy::ALL {
-            let objects = Objects::new(strategy, 50, &interfaces);
+            let objects = Objects::new(strategy, 50);
+            let (mut id, mut predicted) = (Id::of(strategy.objects()), 0);
+            for number in (0..50).chain([7, 7, 49]) {
+                let found = objects.find(id.numbered(number), &mut predicted);
+                assert_eq!(found.map(|entry| entry.number), Some(number), "{strategy}");
+            }
+            assert!(objects.find(id.numbered(50), &mut predicted).is_none(), "{strategy}");
             for algorithm in Algorithm::ALL {
                 let requests = Requests::new(algorithm, 50, 20, 7);
                 let mut expected = requests.clone();
                 let expected: u64 = (0..1000).map(|_| u64::from(expected.next().1)).sum();
                 let bench = Bench::new(&objects);
-                assert_eq!(
-                    both(&bench, &mut requests.clone(), 1000, &mut Vec::new()),
-                    expected,
-                    "{strategy} {algorithm}"
-                );
-                assert_eq!(
-                    operation(&bench, &mut requests.clone(), 1000, &mut Vec::new()),
-                    expected,
-                    "{strategy} {algorithm}"
-                );
-                let mut expected = requests.clone();
-                let expected: u64 = (0..1000).map(|_| u64::from(expected.next().0)).sum();
-                assert_eq!(
-                    object(&bench, &mut requests.clone(), 1000, &mut Vec::new()),
-                    expected,
-                    "{strategy} {algorithm}"
-                );
+                let mut found = Vec::new();
+                assert_eq!(both(&bench, &mut requests.clone(), 1000, &mut found), expected, "{strategy} {algorithm}");
+                let mut numbers = requests.clone();
+                assert!(found.iter().all(|entry| entry.number == numbers.next().0), "{strategy} {algorithm}");
+                assert_eq!(operation(&bench, &mut requests.clone(), 1000, &mut Vec::new()), expected, "{strategy}");
             }
         }
     }
 
     #[test]
     fn finding_costs_something() {
-        let interfaces = Interfaces::new(&[10]).unwrap();
-        let objects = Objects::new(Strategy::Linear, 500, &interfaces);
+        choose(interface(10).unwrap());
+        let objects = Objects::new(Strategy::Linear, 500);
         let requests = Requests::new(Algorithm::WorstCase, 500, 10, 1);
-        let costs = objects.cost(&requests, HowLong::Lookups(2000), None);
+        let costs = objects.cost(&requests, HowLong::Lookups(5000), None);
         assert!(costs.object.nanos > costs.operation.nanos && costs.operation.nanos > 0.0, "{costs:?}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::calls::{ALGORITHMS, Calling, MeasuredCall, Parties};
-use super::lookup::{HowLong, Interfaces, Objects};
+use super::lookup::{self, HowLong, Objects};
 use super::requests::Requests;
 use super::results::{Measured, Results};
 use super::settings::{Settings, Strategy};
@@ -72,12 +72,13 @@ impl<'s> Series<'s> {
     fn lookups(&mut self, count: u32, budget: Option<Duration>, measured: &mut Vec<Measured>) -> Result<(), LabError> {
         let settings = self.settings;
         let counter = Instructions::start();
-        let interfaces = Interfaces::new(&settings.operations)?;
+        let interfaces: Vec<_> =
+            settings.operations.iter().map(|count| lookup::interface(*count)).collect::<Result<_, _>>()?;
         let made: Vec<(Strategy, Objects)> = bearable(settings, count)
             .into_iter()
             .map(|strategy| {
                 self.progress.at(&format!("{} objects for {strategy}", grouped(f64::from(count))));
-                (strategy, Objects::new(strategy, count, &interfaces))
+                (strategy, Objects::new(strategy, count))
             })
             .collect();
         let how_long =
@@ -86,8 +87,8 @@ impl<'s> Series<'s> {
             if round > 0 && budget.is_some_and(|budget| self.start.elapsed() >= budget) {
                 break;
             }
-            for (nth, operations) in settings.operations.iter().enumerate() {
-                interfaces.choose(nth);
+            for (operations, interface) in settings.operations.iter().zip(&interfaces) {
+                lookup::choose(interface);
                 for algorithm in &settings.algorithms {
                     let mut order: Vec<&(Strategy, Objects)> = made.iter().collect();
                     order.rotate_left(round as usize % made.len().max(1));

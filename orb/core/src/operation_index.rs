@@ -1,0 +1,105 @@
+//! De-layered lookup of operations (design decision 11): references say how their server's table of operations is hashed, and clients that
+//! are told to send an operation's place in that table along with its name.
+//!
+//! The component is an encapsulation `ulong seed | ulong places | sequence<ushort> displacements`, the context one of a single
+//! `ushort place`. The server compares the name that is at the place, so that a client can say nothing wrong, only nothing useful.
+
+use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
+use spandrel_demux::{Operations, perfect};
+use spandrel_giop::{ServiceContext, ids};
+
+/// How a server's table of operations is hashed.
+#[derive(Debug)]
+pub(crate) struct OperationIndex {
+    seed: u32,
+    places: usize,
+    displacements: Vec<u16>,
+}
+
+impl OperationIndex {
+    /// What these components say of it. One that cannot be read says nothing: requests are understood without.
+    pub(crate) fn of(components: &[TaggedComponent]) -> Option<Self> {
+        let component = components.iter().find(|component| component.tag == ids::TAG_OPERATION_INDEX)?;
+        let mut input = Decoder::of_encapsulation(&component.data, wire()).ok()?;
+        Self::read(&mut input).ok().filter(|read| !read.displacements.is_empty())
+    }
+
+    fn read(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let (seed, places) = (input.u32()?, input.u32()? as usize);
+        let count = input.sequence_len(2)?;
+        let displacements = (0..count).map(|_| input.u16()).collect::<Result<_, _>>()?;
+        Ok(Self { seed, places, displacements })
+    }
+
+    /// What is sent along with this operation's name.
+    pub(crate) fn context(&self, operation: &str) -> Option<ServiceContext> {
+        let place = perfect::place(self.seed, &self.displacements, self.places, operation.as_bytes());
+        let [high, low] = u16::try_from(place).ok()?.to_be_bytes();
+        Some(ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: vec![0, 0, high, low] })
+    }
+}
+
+/// What references to objects with these operations say.
+pub(crate) fn component(operations: &Operations) -> Option<TaggedComponent> {
+    let (seed, displacements, places) = operations.hash_function();
+    let (places, count) = (u32::try_from(places).ok()?, u32::try_from(displacements.len()).ok()?);
+    let mut out = Encoder::new(wire());
+    out.u8(0);
+    for number in [seed, places, count] {
+        out.u32(number);
+    }
+    for displacement in displacements {
+        out.u16(*displacement);
+    }
+    (count > 0).then(|| TaggedComponent { tag: ids::TAG_OPERATION_INDEX, data: out.to_vec() })
+}
+
+fn wire() -> Wire {
+    Wire::new(ByteOrder::Big, GiopVersion::V1_0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static OPERATIONS: Operations = Operations::new(
+        &["_get_kind", "_get_owner", "_set_kind", "deposit", "history", "note", "sibling"],
+        0,
+        &[4, 160, 4],
+        &[1, 0, 6, 3, 7, 5, 4, 2],
+    );
+
+    fn said(data: &[u8]) -> Option<OperationIndex> {
+        OperationIndex::of(&[TaggedComponent { tag: ids::TAG_OPERATION_INDEX, data: data.to_vec() }])
+    }
+
+    #[test]
+    fn what_a_client_sends_leads_to_the_operation() {
+        let index = OperationIndex::of(&[component(&OPERATIONS).unwrap()]).unwrap();
+        for (nth, name) in OPERATIONS.names().iter().enumerate() {
+            let context = index.context(name).unwrap();
+            let [0, 0, high, low] = context.data[..] else { panic!("{context:?}") };
+            assert_eq!(OPERATIONS.at_place(u16::from_be_bytes([high, low]).into(), name), Some(nth));
+        }
+        let _stranger = index.context("withdraw");
+        assert_eq!(component(Operations::NONE), None);
+    }
+
+    #[test]
+    fn hostile_components_say_nothing() {
+        let sound = component(&OPERATIONS).unwrap().data;
+        for len in 0..sound.len() {
+            assert!(said(&sound[..len]).is_none(), "{len}");
+        }
+        let without_displacements = [&sound[..12], &[0; 4]].concat();
+        assert!(said(&without_displacements).is_none());
+        let endless = [&sound[..12], &[0xff; 4]].concat();
+        assert!(said(&endless).is_none());
+        // Tables larger than any of ours, or empty ones: a place that cannot be said, or that is nobody's.
+        let huge = [&sound[..8], &[0xff; 4], &sound[12..]].concat();
+        assert!(said(&huge).unwrap().context("deposit").is_none_or(|context| context.data.len() == 4));
+        let empty = [&sound[..8], &[0; 4], &sound[12..]].concat();
+        assert_eq!(said(&empty).unwrap().context("deposit").unwrap().data, [0; 4]);
+        assert!(OperationIndex::of(&[]).is_none());
+    }
+}
