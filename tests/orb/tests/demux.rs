@@ -1,0 +1,179 @@
+//! How requests find their object and their operation: every strategy, predictions that have become stale, and what hostile clients say of
+//! places (paper 001, chapter 6; paper 003).
+
+use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
+
+use spandrel::{
+    CompletionStatus, IiopProfile, ObjectRef, Orb, Poa, Policy, Replied, ServerCall, SystemException,
+    SystemExceptionKind,
+    poa::{IdAssignmentPolicy, ObjectDemux, ObjectId, OperationDemux, Servant},
+};
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{ReplyStatus, RequestTemplate, ResponseFlags, ServiceContext, ids};
+use spandrel_orb_tests::{
+    Probe,
+    probe::{Target, TargetSkeleton},
+    support::{kind_and_completion, read_message},
+};
+
+/// Answers `count` with its number. It has no table of operations.
+struct Numbered(u32);
+
+impl Servant for Numbered {
+    fn repository_id(&self) -> &str {
+        "IDL:Probe/Target:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        match operation {
+            "count" => call.reply(|out| {
+                out.u32(self.0);
+                Ok(())
+            }),
+            _ => call.implicit(self),
+        }
+    }
+}
+
+/// An adapter that accepts requests, under the root.
+fn adapter(server: &Orb, policies: impl IntoIterator<Item = Policy>) -> Poa {
+    let root = Poa::root(server).unwrap();
+    root.create_poa("demux", Some(&root.the_poa_manager()), policies).unwrap()
+}
+
+fn bind(client: &Orb, object: &ObjectRef) -> Target {
+    Target::unchecked_narrow(&client.reference(object.ior().clone()))
+}
+
+fn is_gone(outcome: Result<u32, SystemException>) -> bool {
+    kind_and_completion(&outcome.unwrap_err()) == (SystemExceptionKind::ObjectNotExist, CompletionStatus::No)
+}
+
+#[test]
+fn every_object_is_found_by_every_strategy_with_and_without_prediction() {
+    for strategy in [ObjectDemux::Active, ObjectDemux::DynamicHash, ObjectDemux::PerfectHash, ObjectDemux::Linear] {
+        for is_adaptive in [false, true] {
+            let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build();
+            let root = Poa::root(&server).unwrap();
+            let poa = root.create_poa("demux", None, [strategy.into()]).unwrap();
+            let mut objects: Vec<ObjectRef> = (0..50).map(|number| poa.activate(Numbered(number)).unwrap()).collect();
+            // A set is hashed perfectly when its manager is activated; what comes later is found as well.
+            poa.the_poa_manager().activate().unwrap();
+            objects.extend((50..60).map(|number| poa.activate(Numbered(number)).unwrap()));
+            let client = Orb::builder().build();
+            let targets: Vec<Target> = objects.iter().map(|object| bind(&client, object)).collect();
+            let trains_and_rounds = (0..60).chain([7, 7, 7, 58, 58, 7]).chain((0..60).rev());
+            for number in trains_and_rounds {
+                assert_eq!(targets[number].count(), Ok(number as u32), "{strategy:?}");
+            }
+            poa.deactivate(&objects[7]).unwrap();
+            assert!(is_gone(targets[7].count()), "{strategy:?}");
+            assert_eq!((targets[8].count(), targets[59].count()), (Ok(8), Ok(59)), "{strategy:?}");
+        }
+    }
+}
+
+#[test]
+fn every_operation_is_found_by_every_strategy_and_no_other() {
+    for strategy in OperationDemux::ALL {
+        for (is_adaptive, says_place) in [(false, false), (true, false), (false, true), (true, true)] {
+            let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build();
+            let poa = adapter(&server, [strategy.into()]);
+            let object = poa.activate(TargetSkeleton::new(Arc::new(Probe::new(&server)))).unwrap();
+            let client = Orb::builder().operation_index(says_place).build();
+            let target = bind(&client, &object);
+            for round in 0..3 {
+                target.ping().unwrap();
+                target.note(&[]).unwrap();
+                assert_eq!((target.add(2, 3), target.count()), (Ok(5), Ok(round + 1)), "{strategy:?}");
+                assert_eq!(target.echo("text").unwrap(), "text");
+                assert!(target.refuse(7).is_err());
+                assert!(target.as_object().is_a("IDL:Probe/Target:1.0").unwrap());
+                assert!(!target.as_object().non_existent().unwrap());
+                for unknown in ["", "pin", "ping_", "_get_ping", "\u{e9}", "withdraw"] {
+                    let refused: Result<(), SystemException> =
+                        target.as_object().invoke(unknown, |_| Ok(()), |_| Ok(()));
+                    assert_eq!(refused.unwrap_err().kind(), SystemExceptionKind::BadOperation, "{unknown}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_prediction_never_leads_to_another_object() {
+    let server = Orb::builder().build();
+    let poa = adapter(&server, [IdAssignmentPolicy::UserId.into()]);
+    let client = Orb::builder().build();
+    let id = |number: u32| ObjectId::from(format!("object {number}").as_str());
+    let activate = |number| poa.activate_object_with_id(&id(number), Arc::new(Numbered(number)));
+    let target = |number| bind(&client, &poa.create_reference_with_id(&id(number), "IDL:Probe/Target:1.0").unwrap());
+    let (one, two, three) = (target(1), target(2), target(3));
+    activate(1).unwrap();
+    activate(2).unwrap();
+    assert_eq!((one.count(), one.count()), (Ok(1), Ok(1)));
+    // Another takes the place where it was found.
+    poa.deactivate_object(&id(1)).unwrap();
+    assert!(is_gone(one.count()));
+    assert_eq!(two.count(), Ok(2));
+    activate(3).unwrap();
+    assert_eq!((three.count(), two.count()), (Ok(3), Ok(2)));
+    assert!(is_gone(one.count()));
+    // It comes back, with another servant.
+    poa.activate_object_with_id(&id(1), Arc::new(Numbered(100))).unwrap();
+    assert_eq!((one.count(), three.count(), one.count()), (Ok(100), Ok(3), Ok(100)));
+    poa.destroy(true, true).unwrap();
+    assert!(is_gone(one.count()));
+}
+
+#[test]
+fn only_references_that_offer_it_say_how_operations_are_hashed() {
+    let server = Orb::builder().build();
+    let offers = |object: &ObjectRef| {
+        let profile = IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
+        profile.components.iter().any(|component| component.tag == ids::TAG_OPERATION_INDEX)
+    };
+    let poa = adapter(&server, [OperationDemux::Active.into()]);
+    let probe = || TargetSkeleton::new(Arc::new(Probe::new(&server)));
+    assert!(offers(&poa.activate(probe()).unwrap()));
+    assert!(!offers(&poa.activate(Numbered(1)).unwrap()), "it has no table");
+    assert!(!offers(&poa.create_reference("IDL:Probe/Target:1.0").unwrap()), "nobody knows its servant");
+    assert!(!offers(&Poa::root(&server).unwrap().activate(probe()).unwrap()));
+}
+
+/// A request by hand, with one context about the operation's place; the status of its reply, and what is in it.
+fn ask(object: &ObjectRef, operation: &str, data: &[u8]) -> (ReplyStatus, Vec<u8>) {
+    let profile = IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
+    let wire = Wire::default();
+    let contexts = [ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: data.to_vec() }];
+    let mut out = Encoder::new(wire);
+    let template = RequestTemplate::new(wire, &profile.object_key);
+    template.begin(&mut out, 1, ResponseFlags::TWO_WAY, operation, &contexts).end(&mut out).unwrap();
+    let mut stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(&out.to_vec()).unwrap();
+    let message = read_message(&mut stream).unwrap();
+    assert_eq!(message[7], 1, "a reply");
+    let mut input = Decoder::new(&message[12..], Wire { version: GiopVersion::V1_2, ..wire });
+    let (_id, status) = (input.u32().unwrap(), input.u32().unwrap());
+    let status = [ReplyStatus::NoException, ReplyStatus::UserException, ReplyStatus::SystemException][status as usize];
+    (status, message[24..].to_vec())
+}
+
+#[test]
+fn a_place_that_is_not_the_operations_changes_nothing() {
+    let server = Orb::builder().build();
+    let object = adapter(&server, [OperationDemux::Active.into()])
+        .activate(TargetSkeleton::new(Arc::new(Probe::new(&server))))
+        .unwrap();
+    let places = (0..40_u8).map(|place| vec![0, 0, 0, place]).chain((0..40).map(|place| vec![1, 0, place, 0]));
+    let hostile = [vec![], vec![0], vec![0, 0, 0], vec![0xff; 4], vec![0xff; 5], vec![0; 1000]];
+    for data in places.chain(hostile) {
+        assert_eq!(ask(&object, "count", &data), (ReplyStatus::NoException, vec![0; 4]), "{data:?}");
+        assert_eq!(ask(&object, "withdraw", &data).0, ReplyStatus::SystemException, "{data:?}");
+    }
+}
