@@ -12,10 +12,10 @@ use std::{
 
 #[cfg(feature = "server")]
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::{Condition, Mutex};
 #[cfg(feature = "server")]
+use spandrel_sync::MutexGuard;
 use spandrel_sync::{
-    MutexGuard,
+    Condition, Mutex,
     thread::{self, ThreadId},
 };
 
@@ -40,21 +40,42 @@ pub(crate) struct MainThread {
 #[derive(Default)]
 struct State {
     closed: bool,
-    #[cfg(feature = "server")]
-    closing: bool,
+    /// Ends the ORB.
+    closer: Option<ThreadId>,
     #[cfg(feature = "server")]
     jobs: VecDeque<Job>,
     #[cfg(feature = "server")]
     thread: Option<ThreadId>,
 }
 
+impl State {
+    /// Whether the caller need not wait any longer, or cannot wait: it ends the ORB itself.
+    fn is_over(&self) -> bool {
+        self.closed || self.closer == Some(thread::current().id())
+    }
+}
+
 impl MainThread {
     /// Waits until the ORB is closed.
     pub(crate) fn await_closed(&self) {
         let mut state = self.state.lock();
-        while !state.closed {
+        while !state.is_over() {
             self.changed.wait(&mut state);
         }
+    }
+
+    /// The ORB begins to close, in this thread. Where no thread has ever come to run jobs, none will.
+    pub(crate) fn begin_close(&self) {
+        let mut state = self.state.lock();
+        state.closer = Some(thread::current().id());
+        #[cfg(feature = "server")]
+        let _unrun = if state.thread.is_none() { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
+        drop(state);
+    }
+
+    /// True in the thread that closes the ORB: what that calls cannot wait for it.
+    pub(crate) fn is_closing_here(&self) -> bool {
+        self.state.lock().closer == Some(thread::current().id())
     }
 
     /// The ORB is closed: nobody waits any longer, and jobs that were not run never will be.
@@ -73,7 +94,7 @@ impl MainThread {
     /// Runs jobs until the ORB is closed; a thread that is not the main thread only waits.
     pub(crate) fn run(&self) {
         let (mut state, is_main) = self.claim();
-        while !state.closed {
+        while !state.is_over() {
             match if is_main { state.jobs.pop_front() } else { None } {
                 Some(job) => {
                     drop(state);
@@ -107,7 +128,7 @@ impl MainThread {
     /// Has the main thread run this job.
     pub(crate) fn enqueue(&self, job: Job) -> Result<(), SystemException> {
         let mut state = self.state.lock();
-        let refused = if state.closed || (state.closing && state.thread.is_none()) {
+        let refused = if state.closed || (state.closer.is_some() && state.thread.is_none()) {
             SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No)
         } else if state.jobs.len() >= MAX_JOBS {
             SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
@@ -121,15 +142,6 @@ impl MainThread {
         // Before the job is dropped, which is anybody's code.
         drop(state);
         Err(refused)
-    }
-
-    /// The ORB begins to close. Where no thread has ever come to run jobs, none will.
-    pub(crate) fn begin_close(&self) {
-        let mut state = self.state.lock();
-        state.closing = true;
-        let unrun = if state.thread.is_none() { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
-        drop(state);
-        drop(unrun);
     }
 
     /// True if the caller is the main thread, as which the first is taken who wants to be.

@@ -95,6 +95,7 @@ struct Core {
     #[cfg(feature = "urls")]
     registered: Registered,
     closing: AtomicBool,
+    is_destroyed: AtomicBool,
     main: MainThread,
 }
 
@@ -163,6 +164,7 @@ impl Orb {
             #[cfg(feature = "urls")]
             registered: Registered::default(),
             closing: AtomicBool::new(false),
+            is_destroyed: AtomicBool::new(false),
             main: MainThread::default(),
         }))
     }
@@ -349,6 +351,7 @@ impl Orb {
     /// As [`Orb::make_reference`].
     #[cfg(feature = "server")]
     pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
+        self.check_not_destroyed()?;
         self.check_running()?;
         let mut published = self.0.serving.published.lock();
         if published.is_empty() {
@@ -370,6 +373,7 @@ impl Orb {
     /// NO_RESOURCES if there can be no such thread; BAD_INV_ORDER after shutdown.
     #[cfg(feature = "asynchronous")]
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), SystemException> {
+        self.check_not_destroyed()?;
         self.check_running()?;
         self.0.station.run(Box::pin(task))
     }
@@ -396,6 +400,7 @@ impl Orb {
     #[cfg(feature = "server")]
     pub fn perform_work(&self) -> Result<(), SystemException> {
         self.check_process()?;
+        self.check_not_destroyed()?;
         self.0.main.perform_work().then_some(()).ok_or_else(has_shut_down)
     }
 
@@ -406,6 +411,7 @@ impl Orb {
     #[cfg(feature = "server")]
     pub fn work_pending(&self) -> Result<bool, SystemException> {
         self.check_process()?;
+        self.check_not_destroyed()?;
         self.0.main.work_pending().ok_or_else(has_shut_down)
     }
 
@@ -417,6 +423,7 @@ impl Orb {
     /// TRANSIENT if 1,024 jobs wait already; BAD_INV_ORDER after shutdown.
     #[cfg(feature = "server")]
     pub fn run_in_main(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SystemException> {
+        self.check_not_destroyed()?;
         self.check_running()?;
         self.0.main.enqueue(job)
     }
@@ -436,9 +443,10 @@ impl Orb {
     /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself; or in a copy of the process.
     pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
         self.check_process()?;
-        if wait && is_in_upcall() {
+        self.check_not_destroyed()?;
+        if wait && (is_in_upcall() || self.0.main.is_closing_here()) {
             return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
-                .with_detail("an upcall cannot wait for all upcalls to end"));
+                .with_detail("an upcall, or what is called at the end, cannot wait for all that to end"));
         }
         if !self.0.closing.swap(true, Ordering::AcqRel) {
             let orb = self.clone();
@@ -454,6 +462,27 @@ impl Orb {
         Ok(())
     }
 
+    /// [Shuts down](Self::shutdown), waits for the end, and lets go of the ORB: operations on it end in OBJECT_NOT_EXIST from now on,
+    /// and calls by its references in BAD_INV_ORDER as after shutdown (CORBA 3.3 Part 1, 8.2.3).
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER inside of an upcall, or if that was done before.
+    pub fn destroy(&self) -> Result<(), SystemException> {
+        self.check_process()?;
+        if self.0.is_destroyed.load(Ordering::Acquire) {
+            return Err(has_shut_down());
+        }
+        self.shutdown(true)?;
+        if self.0.is_destroyed.swap(true, Ordering::AcqRel) { Err(has_shut_down()) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_not_destroyed(&self) -> Result<(), SystemException> {
+        if self.0.is_destroyed.load(Ordering::Acquire) {
+            return Err(SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the ORB was destroyed"));
+        }
+        Ok(())
+    }
+
     fn await_closed(&self) {
         #[cfg(feature = "server")]
         if self.0.main.is_current() {
@@ -465,7 +494,6 @@ impl Orb {
 
     fn close(&self) {
         let _closed = Closed(&self.0);
-        #[cfg(feature = "server")]
         self.0.main.begin_close();
         #[cfg(feature = "server")]
         {

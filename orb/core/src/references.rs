@@ -52,6 +52,7 @@ impl Orb {
     /// BAD_PARAM saying what is wrong with the text, that it denotes no object, or why the naming service does not find it; any
     /// system exception of asking that.
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
+        self.check_not_destroyed()?;
         self.check_process()?;
         self.find(
             parse_url(text)?,

@@ -1,7 +1,7 @@
 //! What the tests of the ORB have in common besides their server.
 
 use std::{
-    io::{self, Read},
+    io::{self, Read, Write},
     net::{TcpListener, TcpStream},
     pin::{Pin, pin},
     sync::{Arc, mpsc},
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, IiopProfile, SystemException, SystemExceptionKind};
 
 /// Far more than anything here takes; a test that would hang fails instead.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -80,4 +80,31 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// Polls a future once; true if it is ready.
 pub fn is_ready<F: Future + Unpin>(future: &mut F) -> bool {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+/// A client that sends a request with so many octets, which the reply repeats, and has not read any of it.
+pub fn one_that_never_reads(server: &crate::Server, octets: usize) -> TcpStream {
+    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let (order, version) = (0x01, [1, 2]);
+    // A GIOP 1.2 Request in little-endian order, by hand: id 1, a response is wanted, the object by its key.
+    let mut body = vec![1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
+    put_octets(&mut body, &profile.object_key);
+    put_octets(&mut body, b"echo_octets\0");
+    body.extend([0; 4]);
+    body.resize((body.len() + 12).next_multiple_of(8) - 12, 0);
+    put_octets(&mut body, &vec![7; octets]);
+    let mut message = [&b"GIOP"[..], &version, &[order, 0]].concat();
+    message.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
+    message.extend(body);
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&message).unwrap();
+    stream
+}
+
+/// A sequence of octets, aligned after a header of twelve.
+fn put_octets(body: &mut Vec<u8>, octets: &[u8]) {
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(u32::try_from(octets.len()).unwrap().to_le_bytes());
+    body.extend(octets);
 }

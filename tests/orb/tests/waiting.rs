@@ -8,39 +8,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{ByteOrder, CompletionStatus, GiopVersion, IiopProfile, Orb, SystemException, SystemExceptionKind};
-use spandrel_cdr::{Encoder, Wire};
-use spandrel_giop::{RequestTemplate, ResponseFlags};
+use spandrel::{CompletionStatus, IiopProfile, Orb, SystemException, SystemExceptionKind};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, in_background, pretend, read_message},
+    support::{PATIENCE, in_background, one_that_never_reads, pretend, read_message},
 };
 
 /// Far more than a connection holds on its way.
 const HUGE: usize = 16 << 20;
-
-/// A client that sends a request whose reply it never reads.
-fn one_that_never_reads(server: &Server) -> TcpStream {
-    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
-    let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
-    let template = RequestTemplate::new(wire, &profile.object_key);
-    let (mut out, data) = (Encoder::new(wire), vec![7; HUGE]);
-    let body = template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "echo_octets", &[]);
-    out.octet_sequence(&data).unwrap();
-    body.end(&mut out).unwrap();
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(&out.to_vec()).unwrap();
-    stream
-}
 
 #[test]
 fn a_client_that_never_reads_is_cut_off() {
     for threaded in [0, 64] {
         let builder = Orb::builder().threaded_connections(threaded).pool_threads(1);
         let server = Server::with(builder.send_timeout(Some(Duration::from_millis(200))));
-        let stalled: Vec<TcpStream> = (0..3).map(|_| one_that_never_reads(&server)).collect();
+        let stalled: Vec<TcpStream> = (0..3).map(|_| one_that_never_reads(&server, HUGE)).collect();
         // Where one thread serves all connections, it is free again in time.
         let target = server.client();
         let called = in_background(move || target.add(1, 2));
@@ -61,7 +44,7 @@ fn await_cut_off(mut stream: TcpStream) {
 #[test]
 fn a_client_that_reads_slowly_gets_all_of_its_reply() {
     let server = Server::with(Orb::builder().send_timeout(Some(Duration::from_millis(500))));
-    let mut stream = one_that_never_reads(&server);
+    let mut stream = one_that_never_reads(&server, HUGE);
     assert!(read_message(&mut stream).unwrap().len() > HUGE);
 }
 
