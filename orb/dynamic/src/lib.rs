@@ -19,6 +19,7 @@ mod dii;
 #[cfg(feature = "server")]
 mod dsi;
 mod named;
+mod reference;
 
 pub use any::{
     DynAny, DynAnyError, DynArray, DynEnum, DynFixed, DynNamePair, DynSequence, DynStruct, DynUnion, DynValue,
@@ -29,10 +30,11 @@ pub use description::{
     ParameterDescription,
 };
 #[cfg(feature = "server")]
-pub use description::{Described, DescribedOperations, DescribedServant};
+pub use description::{Described, DescribedCall, DescribedOperations, DescribedServant};
 pub use dii::{CreateRequest, Request, RequestError, Results, UnknownUserException};
 #[cfg(feature = "asynchronous")]
 pub use dii::{MultipleRequests, Responses};
 #[cfg(feature = "server")]
 pub use dsi::{DeferredRequest, DynamicImplementation, DynamicServant, ServerRequest};
 pub use named::{ArgMode, NamedValue, NvList};
+pub use reference::{any_to_object, object_to_any};

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anything;
+pub mod bridge;
 mod cases;
 pub mod client;
 pub mod features;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use spandrel::{
     Any, CompletionStatus, Context, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind, TypeCode, Typed,
     dynamic::{
-        ArgMode, CreateRequest, DeferredRequest, DescribedServant, DynAny, DynamicImplementation, DynamicObject,
-        DynamicServant, InterfaceDescription, NamedValue, NvList, OperationDescription, RequestError, ServerRequest,
+        ArgMode, CreateRequest, DeferredRequest, DescribedCall, DescribedServant, DynAny, DynamicImplementation,
+        DynamicObject, DynamicServant, InterfaceDescription, NamedValue, NvList, RequestError, ServerRequest,
         UnknownUserException, describe,
     },
     minor,
@@ -231,7 +231,8 @@ fn money(text: &str) -> Any {
 }
 
 /// Serves a `Till` without any generated code.
-fn serve(operation: &OperationDescription, list: &mut NvList) -> Result<Any, RequestError> {
+fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestError> {
+    let operation = call.operation;
     let value = |list: &NvList, index: usize| list.get(index).and_then(|item| item.value.clone()).unwrap();
     match &*operation.name {
         "_get_name" => Ok(Any::new("till").unwrap()),
@@ -260,6 +261,11 @@ fn serve(operation: &OperationDescription, list: &mut NvList) -> Result<Any, Req
             list.set(1, what.type_code())?;
             Ok(what)
         }
+        "where" => {
+            let context = call.context.as_ref().unwrap();
+            let said: Vec<_> = context.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            Ok(Any::new(&said.join(" ")).unwrap())
+        }
         "knock" => Ok(Any::default()),
         other => panic!("{other}"),
     }
@@ -287,6 +293,10 @@ fn an_interface_needs_no_generated_code_at_all() {
     let anything = till.call("anything", &[Any::new("text").unwrap()]).unwrap();
     assert_eq!(anything.result::<Any>().unwrap(), Any::new("text").unwrap());
     assert_eq!(anything.out::<TypeCode>("of").unwrap(), TypeCode::STRING);
+    let mut context = Context::new();
+    context.set("place", "here").set("user.name", "ada").set("secret", "no");
+    let there = till.with_context(&context).call("where", &[Any::new("x").unwrap()]).unwrap();
+    assert_eq!(there.result::<String>().unwrap(), "place=here user.name=ada");
     till.call("knock", &[Any::new(&7_u8).unwrap()]).unwrap();
 }
 

@@ -15,4 +15,4 @@ pub use interface::{
 };
 pub use object::{DynamicObject, Outcome};
 #[cfg(feature = "server")]
-pub use servant::{Described, DescribedOperations, DescribedServant};
+pub use servant::{Described, DescribedCall, DescribedOperations, DescribedServant};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use spandrel_cdr::{Any, Decode, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::ObjectRef;
+use spandrel_orb::{Context, ObjectRef};
 use spandrel_sync::Arc;
 
 use super::{InterfaceDescription, OperationDescription, ParameterDescription, fit::fitted};
@@ -15,6 +15,8 @@ use crate::{ArgMode, NamedValue, Request, RequestError, named::bad_param};
 pub struct DynamicObject {
     object: ObjectRef,
     interface: Arc<InterfaceDescription>,
+    /// What `context` clauses ask for.
+    context: Context,
 }
 
 /// What a call has given back.
@@ -29,7 +31,13 @@ pub struct Outcome {
 impl DynamicObject {
     /// The object as one of this interface, which it is not asked for.
     pub fn new(object: ObjectRef, interface: impl Into<Arc<InterfaceDescription>>) -> Self {
-        Self { object, interface: interface.into() }
+        Self { object, interface: interface.into(), context: Context::new() }
+    }
+
+    /// The same object, with these properties for operations with a `context` clause. Without any, such an operation gets none.
+    #[must_use]
+    pub fn with_context(&self, context: &Context) -> Self {
+        Self { context: context.clone(), ..self.clone() }
     }
 
     /// The reference.
@@ -102,6 +110,9 @@ impl DynamicObject {
             };
         }
         request.set_return_type(operation.result.clone());
+        if !operation.contexts.is_empty() {
+            request.set_context(&self.context, operation.contexts.iter().cloned());
+        }
         for exception in &operation.exceptions {
             request.add_exception(exception.clone());
         }

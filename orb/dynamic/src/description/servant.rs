@@ -2,10 +2,23 @@
 
 use spandrel_cdr::{Any, TcKind};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::Context;
 use spandrel_sync::Arc;
 
 use super::{DynamicObject, InterfaceDescription, OperationDescription, fit::fitted};
 use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestError, ServerRequest};
+
+/// What a described operation is run for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DescribedCall<'c> {
+    /// The operation.
+    pub operation: &'c OperationDescription,
+    /// The id of the object that was called, within its adapter.
+    pub object_id: &'c [u8],
+    /// What came for the operation's `context` clause, if it has one.
+    pub context: Option<Context>,
+}
 
 /// What runs the operations of a described interface. Closures of this form are one.
 pub trait DescribedOperations: Send + Sync {
@@ -14,24 +27,27 @@ pub trait DescribedOperations: Send + Sync {
     ///
     /// # Errors
     /// An exception that the operation may raise, or a system exception.
-    fn call(&self, operation: &OperationDescription, arguments: &mut NvList) -> Result<Any, RequestError>;
+    fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError>;
 }
 
 impl<F> DescribedOperations for F
 where
-    F: Fn(&OperationDescription, &mut NvList) -> Result<Any, RequestError> + Send + Sync,
+    F: Fn(&DescribedCall<'_>, &mut NvList) -> Result<Any, RequestError> + Send + Sync,
 {
-    fn call(&self, operation: &OperationDescription, arguments: &mut NvList) -> Result<Any, RequestError> {
-        self(operation, arguments)
+    fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError> {
+        self(call, arguments)
     }
 }
 
 /// A bridge: hands every request on to the object, and back what comes back. What the object's interface says of its own operations is
 /// what is sent, whatever the bridge's says.
 impl DescribedOperations for DynamicObject {
-    fn call(&self, operation: &OperationDescription, arguments: &mut NvList) -> Result<Any, RequestError> {
+    fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError> {
         let sent: Vec<Any> = arguments.iter().filter_map(|item| item.value.clone()).collect();
-        let outcome = DynamicObject::call(self, &operation.name, &sent)?;
+        let outcome = match &call.context {
+            Some(context) => DynamicObject::call(&self.with_context(context), &call.operation.name, &sent)?,
+            None => DynamicObject::call(self, &call.operation.name, &sent)?,
+        };
         let mut outs = outcome.outs.into_iter();
         for item in arguments.iter_mut().filter(|item| item.mode.is_returned()) {
             item.value = outs.next().and_then(|out| out.value);
@@ -60,8 +76,11 @@ impl<S: DescribedOperations> DescribedServant<S> {
 impl<S: DescribedOperations> DynamicImplementation for Described<S> {
     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         let operation = self.interface.find(request.operation()).ok_or_else(|| request.unknown_operation())?;
-        let list = request.arguments(list_of(operation))?;
-        match self.operations.call(operation, list) {
+        let object_id = request.object_id();
+        request.arguments(list_of(operation))?;
+        let context = if operation.contexts.is_empty() { None } else { Some(request.context()?) };
+        let list = request.list().expect("the arguments were read");
+        match self.operations.call(&DescribedCall { operation, object_id, context }, list) {
             Ok(result) => {
                 let fits = list.iter().enumerate().find_map(|(index, item)| misfit(index, item));
                 fits.map_or(Ok(()), Err)?;

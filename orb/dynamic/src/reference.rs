@@ -1,0 +1,42 @@
+//! References to objects of interfaces that the program has no Rust type for.
+
+use spandrel_cdr::{Any, Decode, Encode, TcKind, TypeCode};
+use spandrel_giop::SystemException;
+use spandrel_orb::ObjectRef;
+
+use crate::named::bad_param;
+
+fn is_reference(of: &TypeCode) -> bool {
+    matches!(of.without_aliases().kind(), TcKind::ObjRef | TcKind::Component | TcKind::Home)
+}
+
+/// The reference in an [`Any`], of whatever interface; none if it is nil.
+///
+/// # Errors
+/// BAD_PARAM if no reference is in it; a reference that the ORB which received it cannot use.
+pub fn any_to_object(any: &Any) -> Result<Option<ObjectRef>, SystemException> {
+    if !is_reference(any.type_code()) {
+        return Err(bad_param().with_detail(|| format!("`{}` is no reference", any.type_code())));
+    }
+    Ok(Option::<ObjectRef>::decode(&mut any.value())?)
+}
+
+/// A reference, or nil, as a value of this type.
+///
+/// # Errors
+/// BAD_PARAM if the type is not one of references.
+pub fn object_to_any(object: Option<&ObjectRef>, type_code: &TypeCode) -> Result<Any, SystemException> {
+    if !is_reference(type_code) {
+        return Err(bad_param().with_detail(|| format!("`{type_code}` is no interface")));
+    }
+    let object = object.cloned();
+    let written = Any::write(type_code.clone(), |out| {
+        let mut octets = spandrel_cdr::Encoder::new(out.wire());
+        object.encode(&mut octets)?;
+        out.octets(&octets.to_vec());
+        Ok(())
+    })?;
+    // Read by who binds references, as one that was received.
+    let Some(object) = &object else { return Ok(written) };
+    Ok(Any::read(type_code.clone(), &mut written.value().with_binder(object.orb()))?)
+}
