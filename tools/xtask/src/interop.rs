@@ -59,6 +59,7 @@ pub(crate) fn run(wanted: Wanted<'_>) -> Result<()> {
     let mut is_good = bench.absent.is_empty() || wanted.allow_absent;
     build_ours("compiled")?;
     is_good &= bench.run_all(pairings::types());
+    is_good &= bench.run_all(pairings::bridged());
     if wanted.only.is_empty() {
         is_good &= bench.run_all(pairings::features());
         is_good &= bench.run_all(pairings::values());

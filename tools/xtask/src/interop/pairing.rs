@@ -25,6 +25,8 @@ pub(super) struct Pairing {
 pub(super) enum Suite {
     /// `idl/interop.idl`
     Types,
+    /// The same by way of a bridge of ours between client and server: dynamic servants before, dynamic requests behind.
+    Bridged,
     /// `idl/values.idl`
     Values,
     /// `idl/anything.idl`, with or without a code set for narrow texts that has a euro sign.
@@ -38,7 +40,7 @@ pub(super) enum Suite {
 impl Suite {
     fn server(self, side: Side) -> Result<Command> {
         Ok(match self {
-            Self::Types => side.types_server(),
+            Self::Types | Self::Bridged => side.types_server(),
             Self::Values => side.serve("valuetypes"),
             Self::Anything { .. } => side.serve("anything"),
             Self::Names => side.names_server(),
@@ -48,7 +50,7 @@ impl Suite {
 
     fn client(self, side: Side, reference: &str) -> Command {
         match self {
-            Self::Types => side.types_client(reference),
+            Self::Types | Self::Bridged => side.types_client(reference),
             Self::Values => side.call("valuetypes", reference),
             Self::Names => side.call("names", reference),
             Self::Features => side.call("features", reference),
@@ -72,6 +74,7 @@ impl Pairing {
     pub(super) fn title(self) -> String {
         let suite = match self.suite {
             Suite::Types => "",
+            Suite::Bridged => ", by our bridge",
             Suite::Values => ", values",
             Suite::Anything { .. } => ", anything",
             Suite::Names => ", names",
@@ -93,6 +96,14 @@ impl Pairing {
         let Some(reference) = server.line(Instant::now() + START_LIMIT)? else {
             bail!("the server ended at once: {}", server.complaints());
         };
+        let bridge = match self.suite {
+            Suite::Bridged => Some(Bounded::start("the bridge", &mut Side::bridge(self.client.version(), &reference))?),
+            _ => None,
+        };
+        let reference = match &bridge {
+            Some(bridge) => bridge.line(Instant::now() + START_LIMIT)?.context("the bridge ended at once")?,
+            None => reference,
+        };
         let mut command = self.suite.client(self.client, &reference);
         if !only.is_empty() {
             command.args(["--only", only]);
@@ -105,9 +116,11 @@ impl Pairing {
         if outcomes.is_empty() || (!status.success() && !failed && outcomes.iter().all(|o| o.failure.is_none())) {
             bail!("the client ended with {status} after {} cases: {complaints}", outcomes.len());
         }
-        let status = server.finish(START_LIMIT).context("after the client was done")?;
-        if !status.success() {
-            bail!("the server ended with {status}");
+        for (program, name) in bridge.into_iter().map(|bridge| (bridge, "bridge")).chain([(server, "server")]) {
+            let status = program.finish(START_LIMIT).context("after the client was done")?;
+            if !status.success() {
+                bail!("the {name} ended with {status}");
+            }
         }
         Ok(outcomes)
     }

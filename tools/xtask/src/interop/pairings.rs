@@ -27,6 +27,19 @@ pub(super) fn types() -> Vec<Pairing> {
     all
 }
 
+/// `idl/interop.idl` by way of our bridge, which knows it from its text: between ours and a foreign ORB, and between foreign ones.
+pub(super) fn bridged() -> Vec<Pairing> {
+    let suite = Suite::Bridged;
+    let ours = Side::ours("1.2", "big");
+    let mut all: Vec<_> = both(Side::ours("1.0", "big"), Side::of(Peer::OmniOrb, "1.0"), suite).into();
+    for peer in Peer::ALL {
+        let other = Side::of(peer, "1.2");
+        all.extend(both(ours, other, suite));
+        all.push(Pairing { client: other, server: other, suite });
+    }
+    all
+}
+
 /// Values came with GIOP 1.2.
 pub(super) fn values() -> Vec<Pairing> {
     newest(Suite::Values)

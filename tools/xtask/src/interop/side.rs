@@ -157,6 +157,13 @@ impl Side {
         }
     }
 
+    /// A server of ours that hands all on to another hub.
+    pub(super) fn bridge(version: &'static str, hub: &str) -> Command {
+        let mut command = Command::new(ours("bridge"));
+        command.args([hub, "-ORBGiopVersion", version]);
+        command
+    }
+
     /// Who serves a name: our own naming service, or omniORB's beside an object of ours.
     pub(super) fn names_server(self) -> Command {
         match self {
