@@ -113,8 +113,8 @@ impl ObjectRef {
         #[cfg(feature = "policies")]
         {
             let policy = RelativeRoundtripTimeoutPolicy(timeout.unwrap_or(Duration::MAX));
-            let overrides = self.overrides().with(&[policy.into()], SetOverrideType::AddOverride);
-            self.with_overrides(overrides.expect("one policy that clients may have"))
+            let policy = Overrides::of(&[policy.into()]).expect("one policy that clients may have");
+            self.with_overrides(self.overrides().with(policy, SetOverrideType::AddOverride))
         }
         #[cfg(not(feature = "policies"))]
         {

@@ -47,8 +47,9 @@ impl PolicyCurrent {
     /// # Errors
     /// [`OverrideError`]; then all is as it was.
     pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
+        let new = Overrides::of(policies)?;
         let old = with(&self.orb, |entry| entry.overrides.clone()).unwrap_or_default();
-        let overrides = old.with(policies, how)?;
+        let overrides = old.with(new, how);
         let gone = CURRENT.with(|current| {
             let mut entries = current.borrow_mut();
             // Those of ORBs that are no more go with this one's.
@@ -85,5 +86,7 @@ pub(super) fn policy(orb: &Orb, policy_type: PolicyType) -> Option<Policy> {
 }
 
 fn with<R>(orb: &Orb, look: impl FnOnce(&Entry) -> R) -> Option<R> {
-    CURRENT.with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(look))
+    // A thread that ends may call once more when it has let go of its policies.
+    let found = CURRENT.try_with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(look));
+    found.ok().flatten()
 }

@@ -18,8 +18,8 @@ impl OrbPolicies {
     /// The policies that are settings, too.
     pub(crate) fn new(request_timeout: Option<std::time::Duration>) -> Self {
         let timeout = request_timeout.map(|limit| RelativeRoundtripTimeoutPolicy(limit).into());
-        let overrides = Overrides::default().with(timeout.as_slice(), SetOverrideType::SetOverride);
-        Self { overrides: RwLock::new(overrides.unwrap_or_default()), factories: RwLock::default() }
+        let overrides = Overrides::of(timeout.as_slice()).expect("one policy that clients may have");
+        Self { overrides: RwLock::new(overrides), factories: RwLock::default() }
     }
 
     pub(crate) fn quality(&self) -> OrbQuality {
@@ -54,12 +54,14 @@ impl PolicyManager {
     /// # Errors
     /// [`OverrideError`]; then all is as it was.
     pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), OverrideError> {
+        // Before the lock is taken: policies are anybody's values.
+        let new = Overrides::of(policies)?;
         let mut overrides = self.orb.policies().overrides.write();
-        let new = overrides.with(policies, how)?;
+        let new = overrides.with(new, how);
         self.orb.quality().set(new.quality());
         let old = std::mem::replace(&mut *overrides, new);
         drop(overrides);
-        // Outside of the lock: policies are anybody's values.
+        // And dropped after that.
         drop(old);
         Ok(())
     }

@@ -2,8 +2,29 @@
 //! qualities of service of 17.2).
 //!
 //! A policy that is set on a reference goes before one that the calling thread has, and that before the ORB's. What they say
-//! is obeyed by [`invocation`](crate::invocation) and its asynchronous sibling; [`quality`] is the form in which they ask.
+//! is obeyed by `invocation` and its asynchronous sibling; `quality` is the form in which they ask.
 //! Policies of adapters belong to those.
+//!
+//! ```
+//! # #[cfg(feature = "policies")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! use spandrel_orb::Orb;
+//! use spandrel_orb::policies::{RelativeRoundtripTimeoutPolicy, SetOverrideType, SyncScopePolicy};
+//!
+//! let orb = Orb::builder().build();
+//! let limit = RelativeRoundtripTimeoutPolicy(Duration::from_secs(2));
+//! orb.policy_manager().set_policy_overrides(&[limit.into()], SetOverrideType::AddOverride)?;
+//!
+//! let object = orb.string_to_object("corbaloc::localhost/Printer")?;
+//! let certain = object.set_policy_overrides(&[SyncScopePolicy::WithTarget.into()], SetOverrideType::AddOverride)?;
+//! assert_eq!(certain.timeout(), Some(Duration::from_secs(2)), "of the ORB, since the reference has none");
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "policies"))]
+//! # fn main() {}
+//! ```
 
 #[cfg(feature = "policies")]
 mod current;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 use super::{
-    OverrideError, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy,
+    OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy,
     SetOverrideType, SyncScopePolicy, current, manager, messaging, values,
 };
 use crate::{
@@ -22,7 +22,7 @@ impl ObjectRef {
     /// # Errors
     /// [`OverrideError`].
     pub fn set_policy_overrides(&self, policies: &[Policy], how: SetOverrideType) -> Result<Self, OverrideError> {
-        Ok(self.with_overrides(self.overrides().with(policies, how)?))
+        Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, how)))
     }
 
     /// The reference's own policies of these types; all of them if no type is named (`_get_policy_overrides`).

@@ -46,68 +46,72 @@ impl From<OverrideError> for SystemException {
 /// The policies of adapters, which no client overrides (15.3.8, 15.2).
 const OF_ADAPTERS: std::ops::RangeInclusive<PolicyType> = 16..=22;
 
-/// Policies, one of each type at most, in the order of their types.
+/// Policies, one of each type at most, in the order of their types, which they were asked for once: they are anybody's values.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Overrides(Vec<Policy>);
+pub(crate) struct Overrides(Vec<(PolicyType, Policy)>);
 
 impl Overrides {
     /// No policies.
     pub(crate) const NONE: Self = Self(Vec::new());
 
     pub(crate) fn get(&self, policy_type: PolicyType) -> Option<&Policy> {
-        let at = self.0.binary_search_by_key(&policy_type, Policy::policy_type).ok()?;
-        Some(&self.0[at])
+        let at = self.0.binary_search_by_key(&policy_type, |(known, _)| *known).ok()?;
+        Some(&self.0[at].1)
     }
 
     /// Those of these types; all if no type is named.
     pub(super) fn of_types(&self, types: &[PolicyType]) -> Vec<Policy> {
-        let is_meant = |policy: &&Policy| types.is_empty() || types.contains(&policy.policy_type());
-        self.0.iter().filter(is_meant).cloned().collect()
+        let meant = self.0.iter().filter(|(known, _)| types.is_empty() || types.contains(known));
+        meant.map(|(_, policy)| policy.clone()).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The set with these policies in it.
-    pub(crate) fn with(&self, policies: &[Policy], how: SetOverrideType) -> Result<Self, OverrideError> {
-        let mut new: Vec<Policy> = policies.to_vec();
-        new.sort_by_key(Policy::policy_type);
-        if let Some(pair) = new.windows(2).find(|pair| pair[0].policy_type() == pair[1].policy_type()) {
-            return Err(SystemException::bad_param(minor::DUPLICATE_POLICY, CompletionStatus::No)
-                .with_detail(|| format!("two policies of type {}", pair[0].policy_type()))
-                .into());
-        }
-        if let Some(policy) = new.iter().find(|policy| OF_ADAPTERS.contains(&policy.policy_type())) {
+    /// A set of these policies, if clients may have them.
+    pub(crate) fn of(policies: &[Policy]) -> Result<Self, OverrideError> {
+        let typed: Vec<_> = policies.iter().map(|policy| (policy.policy_type(), policy.clone())).collect();
+        if let Some((_, policy)) = typed.iter().find(|(known, _)| OF_ADAPTERS.contains(known)) {
             return Err(SystemException::no_permission(0, CompletionStatus::No)
                 .with_detail(|| format!("{policy:?} is a policy of adapters, and not of clients"))
                 .into());
         }
-        let invalid = policies.iter().zip(0u16..).filter(|(policy, _)| !can_be_obeyed(policy));
+        let invalid = typed.iter().zip(0u16..).filter(|((known, policy), _)| !can_be_obeyed(*known, policy));
         let indices: Vec<u16> = invalid.map(|(_, index)| index).collect();
-        if !indices.is_empty() {
-            return Err(OverrideError::InvalidPolicies { indices });
+        let mut set = Self(typed);
+        set.0.sort_by_key(|(known, _)| *known);
+        if let Some(pair) = set.0.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(SystemException::bad_param(minor::DUPLICATE_POLICY, CompletionStatus::No)
+                .with_detail(|| format!("two policies of type {}", pair[0].0))
+                .into());
         }
+        if indices.is_empty() { Ok(set) } else { Err(OverrideError::InvalidPolicies { indices }) }
+    }
+
+    /// This set with those policies in it, or those in its place. Calls nobody's code.
+    pub(crate) fn with(&self, new: Self, how: SetOverrideType) -> Self {
+        let mut set = new;
         if how == SetOverrideType::AddOverride {
-            let old = self.0.iter().filter(|old| new.iter().all(|new| new.policy_type() != old.policy_type()));
-            let old: Vec<Policy> = old.cloned().collect();
-            new.extend(old);
-            new.sort_by_key(Policy::policy_type);
+            let old = self.0.iter().filter(|(known, _)| set.get(*known).is_none());
+            let old: Vec<_> = old.cloned().collect();
+            set.0.extend(old);
+            set.0.sort_by_key(|(known, _)| *known);
         }
-        Ok(Self(new))
+        set
     }
 
     /// What calls have to know of it.
     pub(crate) fn quality(&self) -> Quality {
         let mut quality = Quality::UNSAID;
-        for policy in &self.0 {
+        for (policy_type, policy) in &self.0 {
             if let Some(RelativeRoundtripTimeoutPolicy(limit)) = policy.value() {
                 quality.set_round_trip(Some(*limit));
             } else if let Some(scope) = policy.value() {
                 quality.set_sync_scope(*scope);
             } else if let Some(rebind) = policy.value() {
                 quality.set_rebind(*rebind);
-            } else if values::LIMITS.contains(&policy.policy_type()) {
+            } else if values::LIMITS.contains(policy_type) {
                 quality.set_limited();
             }
         }
@@ -116,8 +120,8 @@ impl Overrides {
 }
 
 /// A policy whose number is the standard's has the standard's value, and not that of somebody's own type.
-fn can_be_obeyed(policy: &Policy) -> bool {
-    match policy.policy_type() {
+fn can_be_obeyed(policy_type: PolicyType, policy: &Policy) -> bool {
+    match policy_type {
         messaging::REBIND => policy.value::<RebindPolicy>().is_some(),
         messaging::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),
         values::REQUEST_END_TIME => policy.value::<RequestEndTimePolicy>().is_some(),
@@ -148,24 +152,27 @@ mod tests {
         overrides.of_types(&[]).iter().map(Policy::policy_type).collect()
     }
 
+    fn set(policies: &[Policy]) -> Overrides {
+        Overrides::of(policies).unwrap()
+    }
+
     #[test]
     fn adding_keeps_what_is_of_another_type_and_setting_does_not() {
         let add = SetOverrideType::AddOverride;
-        let first = Overrides::default().with(&[Numbered(900).into(), RebindPolicy::NoRebind.into()], add).unwrap();
+        let first = set(&[Numbered(900).into(), RebindPolicy::NoRebind.into()]);
         assert_eq!(types(&first), [23, 900]);
-        let second = first.with(&[RebindPolicy::NoReconnect.into(), SyncScopePolicy::None.into()], add).unwrap();
+        let second = first.with(set(&[SyncScopePolicy::None.into(), RebindPolicy::NoReconnect.into()]), add);
         assert_eq!(types(&second), [23, 24, 900]);
         assert_eq!(second.get(23).unwrap().value(), Some(&RebindPolicy::NoReconnect));
         assert_eq!(second.quality().rebind(), RebindPolicy::NoReconnect);
-        let third = second.with(&[SyncScopePolicy::None.into()], SetOverrideType::SetOverride).unwrap();
+        let third = second.with(set(&[SyncScopePolicy::None.into()]), SetOverrideType::SetOverride);
         assert_eq!(types(&third), [24]);
-        assert!(third.with(&[], SetOverrideType::SetOverride).unwrap().is_empty());
+        assert!(third.with(set(&[]), SetOverrideType::SetOverride).is_empty());
     }
 
     #[test]
     fn policies_that_nobody_could_obey_are_refused_with_their_places() {
-        let refused =
-            |policies: &[Policy]| Overrides::default().with(policies, SetOverrideType::AddOverride).unwrap_err();
+        let refused = |policies: &[Policy]| Overrides::of(policies).unwrap_err();
         let invalid = refused(&[SyncScopePolicy::None.into(), Numbered(32).into(), Numbered(23).into()]);
         assert_eq!(invalid, OverrideError::InvalidPolicies { indices: vec![1, 2] });
         let twice = refused(&[
