@@ -54,6 +54,7 @@ impl OrbBuilder {
     /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPoolThreads`, `-ORBPendingRequests` | a number |
     /// | `-ORBWaitStrategy` | `on-read`, `on-reactor` or `on-waker` |
     /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`]) |
+    /// | `-ORBRequestCaching`, `-ORBAdaptiveDemultiplexing`, `-ORBOperationIndex` | `yes` or `no` |
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBId`, `-ORBServerId` | any text |
     ///
@@ -144,6 +145,13 @@ impl OrbBuilder {
             }),
             #[cfg(feature = "server")]
             "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
+            "-ORBRequestCaching" => self.request_caching(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(feature = "server")]
+            "-ORBAdaptiveDemultiplexing" => {
+                self.adaptive_demultiplexing(yes_or_no(value).ok_or_else(|| bad("yes or no"))?)
+            }
+            #[cfg(feature = "server")]
+            "-ORBOperationIndex" => self.operation_index(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
             "-ORBSocketQueue" => {
                 let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);
                 self.socket_queues(octets, octets)
@@ -179,6 +187,14 @@ fn with_value(arg: &str) -> Option<(&str, &str)> {
     ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
 }
 
+fn yes_or_no(text: &str) -> Option<bool> {
+    match text {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}
+
 /// A time-out in milliseconds; zero would refuse every call and is no time-out.
 fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().filter(|count| *count > 0).map(Duration::from_millis)
@@ -203,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_remembered_is_switched_on_and_off() {
+        let wire = |args: &[&str]| take(args).unwrap().0.settings.wire;
+        assert!(wire(&[]).caches_requests && !wire(&[]).sends_operation_index);
+        assert!(!wire(&["-ORBRequestCaching", "no"]).caches_requests);
+        assert!(wire(&["-ORBOperationIndex", "yes"]).sends_operation_index);
+        assert!(take(&["-ORBAdaptiveDemultiplexing", "no"]).is_ok());
+    }
+
+    #[test]
     fn what_cannot_be_meant_is_refused() {
         assert_eq!(take(&["-ORBNoSuch", "1"]).unwrap_err(), InitError::UnknownOption("-ORBNoSuch".into()));
         assert_eq!(take(&["-ORBInitRef"]).unwrap_err(), InitError::MissingValue("-ORBInitRef".into()));
@@ -213,6 +238,9 @@ mod tests {
             ("-ORBByteOrder", "middle"),
             ("-ORBCollocation", "yes"),
             ("-ORBNativeCharCodeSet", "EBCDIC"),
+            ("-ORBRequestCaching", "perhaps"),
+            ("-ORBAdaptiveDemultiplexing", "1"),
+            ("-ORBOperationIndex", ""),
             ("-ORBMaxMessageSize", "-1"),
         ] {
             assert!(matches!(take(&[option, value]).unwrap_err(), InitError::BadValue { .. }), "{option} {value}");
