@@ -12,3 +12,8 @@ mod types;
 
 #[cfg(feature = "parse")]
 pub use describe::{DescribeError, Descriptions, describe, describe_file};
+
+/// What the book says runs.
+#[cfg(all(doctest, feature = "parse", feature = "server"))]
+#[doc = include_str!("../../../docs/dynamic.md")]
+struct Book;
