@@ -11,6 +11,7 @@ use crate::peer::launch;
 
 /// Options that mean something with many servants only.
 #[derive(Debug, clap::Args)]
+#[group(skip)] // it would have the name of the one that it is flattened into
 pub(super) struct Args {
     /// Measure servers with so many servants each
     #[arg(long, value_name = "N,..", value_delimiter = ',', conflicts_with = "connect")]
