@@ -142,6 +142,16 @@ impl Adapter {
         given.or_else(|| self.policies.policy(policy_type))
     }
 
+    /// Whether a key is one of this adapter's.
+    #[inline]
+    pub(crate) fn has_key(&self, key: &[u8]) -> bool {
+        // Those of transient adapters are so long, and compared without a call.
+        match (<&[u8; 16]>::try_from(&*self.prefix).ok(), key.first_chunk::<16>()) {
+            (Some(own), Some(head)) => own == head,
+            _ => key.starts_with(&self.prefix),
+        }
+    }
+
     pub(crate) fn key(&self, id: &[u8]) -> Vec<u8> {
         [&self.prefix, id].concat()
     }

@@ -15,6 +15,9 @@ use spandrel_sync::{Arc, Weak, thread_local};
 
 use crate::{ObjectId, Poa, adapter::Adapter, hierarchy::Root, invocation::InUse};
 
+/// Octets that a frame keeps for object ids; longer ones are peers' and no threads' for ever.
+const KEPT_OCTETS: usize = 1024;
+
 thread_local! {
     static FRAMES: Frames = const { Frames { frames: RefCell::new(Vec::new()), depth: Cell::new(0) } };
 }
@@ -72,6 +75,9 @@ impl Drop for Entered {
         // Ended inside of the frame: a servant manager that is told of it must not wait for all upcalls to end either.
         if let (Some(in_use), Some(adapter)) = (in_use, &*self.0.adapter.borrow()) {
             in_use.end(adapter, &self.0.object_id.borrow());
+        }
+        if self.0.object_id.borrow().capacity() > KEPT_OCTETS {
+            self.0.object_id.take();
         }
         FRAMES.with(|stack| stack.depth.set(stack.depth.get() - 1));
     }

@@ -82,7 +82,7 @@ impl Root {
     fn is_at(&self, frame: &Frame, key: &[u8]) -> bool {
         let adapter = frame.adapter.borrow();
         adapter.as_ref().is_some_and(|adapter| {
-            key.starts_with(&adapter.prefix) && std::ptr::eq(adapter.root.as_ptr(), self) && !adapter.is_gone()
+            adapter.has_key(key) && std::ptr::eq(adapter.root.as_ptr(), self) && !adapter.is_gone()
         })
     }
 

@@ -87,6 +87,36 @@ impl Adapter {
         self.let_go_if_over();
     }
 
+    /// Runs something that may call servant managers, as the thread policy says.
+    pub(crate) fn run_apart(self: &Arc<Self>, job: Box<dyn FnOnce() + Send>) {
+        // In a place from where it can be taken back if nobody else takes it.
+        let job = Arc::new(Mutex::new(Some(job)));
+        let run = |job: &Mutex<Option<Box<dyn FnOnce() + Send>>>| {
+            let job = job.lock().take();
+            job.into_iter().for_each(|job| job());
+        };
+        let theirs = Arc::clone(&job);
+        let taken = match self.policies.thread {
+            ThreadPolicy::OrbCtrlModel => false,
+            ThreadPolicy::SingleThreadModel => {
+                let turn = self.turn.clone();
+                let thread = thread::Builder::new().name("spandrel-ethereal".into());
+                let started = thread.spawn(move || {
+                    let _turn = turn.as_ref().map(|turn| turn.take());
+                    run(&theirs);
+                });
+                started.is_ok()
+            }
+            ThreadPolicy::MainThreadModel => {
+                let orb = self.root.upgrade().and_then(|root| root.orb().ok());
+                orb.is_some_and(|orb| orb.run_in_main(Box::new(move || run(&theirs))).is_ok())
+            }
+        };
+        if !taken {
+            run(&job);
+        }
+    }
+
     /// Lets the application's objects go once the adapter is gone and nothing needs them any more: the adapter itself may be remembered
     /// for a while.
     pub(crate) fn let_go_if_over(&self) {

@@ -134,6 +134,11 @@ impl Root {
             None => Some(PoaManager(self.managers.create(&self.me, None, State::Holding)?)),
         };
         let manager = manager.or(made.as_ref()).expect("there is one or the other");
+        if !manager.0.is_of(&self.me) {
+            return Err(SystemException::bad_param(0, CompletionStatus::No)
+                .with_detail("the manager is another ORB's")
+                .into());
+        }
         check_may_have(parent, &parent.family.lock(), name)?;
         let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
         let described = Described { path: &path, manager, policies: &policies, given: &given };

@@ -161,9 +161,13 @@ struct Detained {
 
 impl Drop for Detained {
     fn drop(&mut self) {
-        let in_use = self.in_use.lock().take();
-        if let Some(in_use) = in_use {
-            in_use.end(&self.adapter, &self.id);
+        let Some(in_use) = self.in_use.lock().take() else { return };
+        let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
+        // Any thread may be here; a servant manager may be told in the adapter's own only.
+        if adapter.servant_manager.read().is_none() {
+            return in_use.end(&adapter, &id);
         }
+        let own = Arc::clone(&adapter);
+        own.run_apart(Box::new(move || in_use.end(&adapter, &id)));
     }
 }

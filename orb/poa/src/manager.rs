@@ -77,6 +77,10 @@ impl Manager {
         self.state.load(Ordering::SeqCst) == State::Active as u8
     }
 
+    pub(crate) fn is_of(&self, root: &Weak<Root>) -> bool {
+        Weak::ptr_eq(&self.root, root)
+    }
+
     fn state(&self) -> State {
         match self.state.load(Ordering::SeqCst) {
             0 => State::Holding,
