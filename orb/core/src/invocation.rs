@@ -328,7 +328,11 @@ impl ObjectRef {
     }
 
     /// How long the server is asked to hold the answer to a one-way back, if it is to answer at all.
+    #[inline]
     pub(crate) fn oneway_response(&self) -> ResponseFlags {
+        if !self.has_policies() {
+            return ResponseFlags::NONE;
+        }
         match self.quality().sync_scope() {
             SyncScopePolicy::None | SyncScopePolicy::WithTransport => ResponseFlags::NONE,
             SyncScopePolicy::WithServer => ResponseFlags::WITH_SERVER,

@@ -142,7 +142,6 @@ pub(crate) struct Terms {
 
 impl ObjectRef {
     /// The policies in force for this thread's calls.
-    #[inline]
     pub(crate) fn quality(&self) -> Quality {
         let own = self.own_quality();
         #[cfg(feature = "policies")]
@@ -152,14 +151,20 @@ impl ObjectRef {
 
     #[inline]
     pub(crate) fn terms(&self) -> Terms {
-        #[cfg(feature = "policies")]
-        let others = super::current::is_used() || self.orb().quality().is_said();
-        #[cfg(not(feature = "policies"))]
-        let others = self.orb().quality().is_said();
-        if others || self.own_quality().modes.0 != 0 {
+        if self.has_policies() {
             return self.terms_set();
         }
         Terms { deadline: None, rebind: RebindPolicy::default() }
+    }
+
+    /// True if there may be policies for this thread's calls.
+    #[inline]
+    pub(crate) fn has_policies(&self) -> bool {
+        #[cfg(feature = "policies")]
+        if super::current::is_used() {
+            return true;
+        }
+        self.orb().quality().is_said() || self.own_quality().modes.0 != 0
     }
 
     /// Where there are policies.
