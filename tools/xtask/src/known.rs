@@ -110,6 +110,16 @@ const KNOWN: &[Known] = &[
         reason: "a JacORB server answers nothing if a servant manager makes no servant (peers/jacorb/README.md)",
     },
     Known {
+        cases: &["operations/repository-id", "operations/component"],
+        applies: |between| between.server == Some(Peer::OmniOrb),
+        reason: "omniORB's servers do not know `_repository_id` and `_component` (CORBA 3.3 Part 1, 8.3): BAD_OPERATION",
+    },
+    Known {
+        cases: &["scope/"],
+        applies: |between| between.client == Some(Peer::OmniOrb),
+        reason: "omniORB's clients have no sync scopes; they send one-way calls and go on",
+    },
+    Known {
         cases: &["operations/component"],
         applies: |between| between.server == Some(Peer::JacOrb),
         reason: "JacORB's skeletons do not know `_component` (CORBA 3.3 Part 1, 8.3.12)",

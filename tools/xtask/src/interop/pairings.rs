@@ -64,7 +64,7 @@ pub(super) fn names() -> Vec<Pairing> {
 pub(super) fn features() -> Vec<Pairing> {
     let ours = Side::ours("1.2", "little");
     let itself = Pairing { client: ours, server: Side::ours("1.2", "big"), suite: Suite::Features };
-    let others = [Peer::JacOrb].into_iter().flat_map(|peer| both(ours, Side::of(peer, "1.2"), Suite::Features));
+    let others = Peer::ALL.into_iter().flat_map(|peer| both(ours, Side::of(peer, "1.2"), Suite::Features));
     others.chain([itself]).collect()
 }
 
