@@ -124,7 +124,11 @@ fn a_connection_that_is_closed_under_a_request_is_a_retry() {
 fn a_time_out_is_an_exception() {
     let server = Server::start();
     let (target, log) = client(server.object.ior().clone());
-    let short: Target = target.as_object().with_timeout(Some(Duration::from_millis(50))).unchecked_narrow();
+    // Connected before time counts.
+    target.ping().unwrap();
+    block_on(target.ping_async()).unwrap();
+    log.take();
+    let short: Target = target.as_object().with_timeout(Some(Duration::from_millis(400))).unchecked_narrow();
     assert_eq!(short.hold(1).unwrap_err().kind(), SystemExceptionKind::Timeout);
     assert_eq!(log.take(), tried("receive_exception TIMEOUT COMPLETED_MAYBE"));
     assert_eq!(block_on(short.hold_async(1)).unwrap_err().kind(), SystemExceptionKind::Timeout);
