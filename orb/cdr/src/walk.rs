@@ -4,9 +4,12 @@
 //! it. The work is bounded by the octets: types that take many steps and no octets, as nested empty structs do, exhaust a
 //! budget, and types that contain themselves a depth. Values of value types are the business of `values`.
 
+mod plain;
 mod values;
 
 use std::collections::HashMap;
+
+use plain::Plain;
 
 use crate::{
     CdrError, Decimal, Decode, Decoder, Encoder, TcKind, TypeCode,
@@ -42,6 +45,9 @@ pub(crate) fn find_end(of: &TypeCode, input: &mut Decoder<'_>) -> Result<bool, C
     walk.value(of.view(), input)?;
     Ok(!walk.leads_out)
 }
+
+/// From how many values on it is worth to see whether they are plain.
+const MANY: usize = 8;
 
 struct Walk<'o, 'e> {
     out: Option<&'o mut Encoder<'e>>,
@@ -261,8 +267,19 @@ impl<'o, 'e> Walk<'o, 'e> {
         self.to(|out| out.len(len))?;
         match unit {
             Some(unit) => self.block(unit, len, input),
-            None => input.nested(|input| (0..len).try_for_each(|_| self.value(content, input))),
+            None => input.nested(|input| self.values(content, len, input)),
         }
+    }
+
+    /// Values of one type that is no primitive, in a row.
+    fn values(&mut self, content: View<'_>, len: usize, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+        if len >= MANY && self.out.is_none() && !input.has_joints() {
+            let octets = Plain::of(content).and_then(|plain| plain.octets(8 - input.gap(8), len));
+            if let Some(octets) = octets {
+                return input.take(octets).map(drop);
+            }
+        }
+        (0..len).try_for_each(|_| self.value(content, input))
     }
 
     /// The innermost elements of all dimensions lie in a row.
@@ -274,7 +291,7 @@ impl<'o, 'e> Walk<'o, 'e> {
         }
         match Unit::of_view(content) {
             Some(unit) => self.block(unit, len, input),
-            None => (0..len).try_for_each(|_| self.value(content, input)),
+            None => self.values(content, len, input),
         }
     }
 

@@ -1,0 +1,136 @@
+//! Types whose values all take the same octets from the same place on, whatever the values are: many of them in a row are passed over
+//! by arithmetic.
+
+use super::Unit;
+use crate::{TcKind, type_code::View};
+
+/// Parts of a type that are looked at before it counts as not plain: a type may have very many.
+const MAX_PARTS: usize = 256;
+
+/// Where values end that begin at each place within eight octets. Nothing of them is checked.
+pub(super) struct Plain([usize; 8]);
+
+impl Plain {
+    /// Nothing if the type is not plain, or if its values have no octets.
+    pub(super) fn of(content: View<'_>) -> Option<Self> {
+        let mut ends = [0; 8];
+        let mut parts = MAX_PARTS;
+        for (start, end) in ends.iter_mut().enumerate() {
+            *end = end_of(content, start, &mut parts)?;
+            if *end == start {
+                return None;
+            }
+        }
+        Some(Self(ends))
+    }
+
+    /// How many octets so many values take that begin at this place; nothing if there is no such number.
+    pub(super) fn octets(&self, start: usize, len: usize) -> Option<usize> {
+        let step = |at: usize| self.0[at % 8] - at % 8;
+        // After eight values at most, places repeat.
+        let (mut at, mut left) = (start % 8, len);
+        let mut seen = [None; 8];
+        while left > 0 {
+            if let Some((before, then)) = seen[at % 8] {
+                let (octets, values): (usize, usize) = (at - before, then - left);
+                let turns = left / values;
+                at = at.checked_add(octets.checked_mul(turns)?)?;
+                left -= turns * values;
+                seen = [None; 8];
+                if left == 0 {
+                    break;
+                }
+            }
+            seen[at % 8] = Some((at, left));
+            at = at.checked_add(step(at))?;
+            left -= 1;
+        }
+        Some(at - start % 8)
+    }
+}
+
+/// The end of a value that begins at `at`.
+fn end_of(of: View<'_>, at: usize, parts: &mut usize) -> Option<usize> {
+    *parts = parts.checked_sub(1)?;
+    let of = of.resolved();
+    if let Some(unit) = Unit::of_view(of) {
+        return row(unit, 1, at);
+    }
+    match of.kind() {
+        TcKind::Struct => {
+            let mut at = at;
+            for (_, member) in of.members() {
+                at = end_of(member, at, parts)?;
+            }
+            Some(at)
+        }
+        TcKind::Array => {
+            let content = of.content()?.resolved();
+            if let Some(unit) = Unit::of_view(content) {
+                return row(unit, of.number() as usize, at);
+            }
+            (0..of.number()).try_fold(at, |at, _| end_of(content, at, parts))
+        }
+        _ => None,
+    }
+}
+
+/// The end of so many primitives that begin at `at`.
+fn row(unit: Unit, len: usize, at: usize) -> Option<usize> {
+    if unit.boolean {
+        return None;
+    }
+    at.next_multiple_of(unit.alignment).checked_add(unit.size.checked_mul(len)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LongDouble, TypeCode, Typed};
+
+    fn structure(members: &[TypeCode]) -> TypeCode {
+        let members: Vec<_> = members.iter().map(|member| ("m", member.clone())).collect();
+        TypeCode::structure("IDL:S:1.0", "S", &members).unwrap()
+    }
+
+    #[test]
+    fn octets_of_many_are_those_of_one_after_the_other() {
+        let types = [
+            structure(&[i16::type_code(), u8::type_code(), i32::type_code(), u8::type_code(), f64::type_code()]),
+            structure(&[u8::type_code(), i16::type_code()]),
+            structure(&[u8::type_code(), u8::type_code(), u8::type_code()]),
+            structure(&[LongDouble::type_code(), u8::type_code()]),
+            TypeCode::array(&structure(&[u8::type_code(), i32::type_code()]), 3).unwrap(),
+            TypeCode::array(&i16::type_code(), 1_001).unwrap(),
+        ];
+        for of in &types {
+            let plain = Plain::of(of.view()).expect("all parts are numbers");
+            for start in 0..8 {
+                let mut at = start;
+                for len in 0..40 {
+                    assert_eq!(plain.octets(start, len), Some(at - start), "{len} of {of:?} at {start}");
+                    at = end_of(of.view(), at, &mut MAX_PARTS.clone()).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_must_be_looked_at_is_not_plain() {
+        for of in [
+            structure(&[]),
+            structure(&[bool::type_code()]),
+            structure(&[i32::type_code(), TypeCode::string(0)]),
+            TypeCode::array(&bool::type_code(), 3).unwrap(),
+            TypeCode::array(&structure(&[u8::type_code()]), 1 << 30).unwrap(),
+        ] {
+            assert!(Plain::of(of.view()).is_none(), "{of:?}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_could_send_has_no_octets() {
+        let plain = Plain::of(structure(&[f64::type_code()]).view()).unwrap();
+        assert_eq!(plain.octets(0, usize::MAX), None);
+    }
+}
