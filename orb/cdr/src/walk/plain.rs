@@ -89,7 +89,8 @@ mod tests {
     use crate::{LongDouble, TypeCode, Typed};
 
     fn structure(members: &[TypeCode]) -> TypeCode {
-        let members: Vec<_> = members.iter().map(|member| ("m", member.clone())).collect();
+        let named = |(index, member): (usize, &TypeCode)| (format!("m{index}"), member.clone());
+        let members: Vec<_> = members.iter().enumerate().map(named).collect();
         TypeCode::structure("IDL:S:1.0", "S", &members).unwrap()
     }
 
