@@ -206,7 +206,7 @@ impl ObjectRef {
         let mut attempts = Attempts::new(rebind);
         loop {
             if deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero()) {
-                return Err(not_sent_in_time());
+                return Err(not_sent_in_time(deadline.as_ref()));
             }
             let forwarded = self.forwarded();
             let destinations = match &forwarded {
@@ -587,8 +587,10 @@ pub(crate) fn no_reconnecting() -> SystemException {
 }
 
 /// TIMEOUT for a request that was not sent.
-pub(crate) fn not_sent_in_time() -> SystemException {
-    SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
+pub(crate) fn not_sent_in_time(deadline: Option<&Deadline>) -> SystemException {
+    let is_for_sending = deadline.is_some_and(Deadline::limits_sending);
+    let minor = if is_for_sending { minor::REQUEST_EXPIRED } else { minor::ROUND_TRIP_EXPIRED };
+    SystemException::timeout(minor, CompletionStatus::No)
         .with_detail("the time-out passed before the request could be sent")
 }
 

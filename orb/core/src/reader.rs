@@ -72,6 +72,11 @@ impl Deadline {
         }
     }
 
+    /// True if it is for sending that time is short.
+    pub(crate) fn limits_sending(&self) -> bool {
+        cfg!(feature = "policies") && self.sending.is_some_and(|(at, _)| at < self.at)
+    }
+
     /// How long a transport may wait now, `None` if the time is up: the same span from call to call while all of it is
     /// ahead, so that a constant time-out costs no system call.
     pub(crate) fn wait(&self) -> Option<Duration> {

@@ -122,14 +122,16 @@ fn points_in_time_and_limits_of_sending_are_kept() {
     let target = server.client();
     target.ping().unwrap();
     let past = SystemTime::now() - Duration::from_secs(1);
-    for policy in [
-        RequestEndTimePolicy(past).into(),
-        ReplyEndTimePolicy(past).into(),
-        RelativeRequestTimeoutPolicy(Duration::ZERO).into(),
-        RelativeRoundtripTimeoutPolicy(Duration::ZERO).into(),
-    ] as [Policy; 4]
+    let (request, reply) = (minor::REQUEST_EXPIRED, minor::ROUND_TRIP_EXPIRED);
+    for (policy, expired) in [
+        (RequestEndTimePolicy(past).into(), request),
+        (ReplyEndTimePolicy(past).into(), reply),
+        (RelativeRequestTimeoutPolicy(Duration::ZERO).into(), request),
+        (RelativeRoundtripTimeoutPolicy(Duration::ZERO).into(), reply),
+    ] as [(Policy, u32); 4]
     {
         let limited = with(&target, policy);
+        assert_eq!(limited.ping().unwrap_err().minor(), expired);
         assert_kind(limited.ping(), SystemExceptionKind::Timeout, CompletionStatus::No);
         assert_kind(limited.note(&[7]), SystemExceptionKind::Timeout, CompletionStatus::No);
         assert_kind(block_on(limited.ping_async()), SystemExceptionKind::Timeout, CompletionStatus::No);

@@ -214,7 +214,8 @@ impl Call {
     /// Where it is sent next; nowhere if that is to be asked once more.
     fn next_leg(&self, progress: &mut Progress) -> Result<Option<Next>, SystemException> {
         let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero());
-        let next = if is_late { Err(not_sent_in_time()) } else { self.next_destination(progress) };
+        let next =
+            if is_late { Err(not_sent_in_time(self.deadline.as_ref())) } else { self.next_destination(progress) };
         match next {
             Ok(next) => Ok(self.begin_leg(progress, next.0)?.then_some(next)),
             Err(exception) => self.fail_leg(progress, exception).map(|()| None),

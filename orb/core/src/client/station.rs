@@ -43,7 +43,7 @@ impl Ending {
     pub(crate) fn exception(self, may_have_arrived: bool) -> SystemException {
         let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
         match self {
-            Self::TimeUp if !may_have_arrived => not_sent_in_time(),
+            Self::TimeUp if !may_have_arrived => not_sent_in_time(None),
             Self::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
                 .with_detail("no reply within the time-out"),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),

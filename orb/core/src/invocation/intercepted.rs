@@ -106,7 +106,7 @@ impl ObjectRef {
         attempt: &mut Attempt<'_>,
     ) -> Result<Option<Reply>, Option<CallFailure>> {
         if attempt.deadline.is_some_and(|deadline| deadline.to_send().remaining().is_zero()) {
-            return Err(Some(CallFailure::new(not_sent_in_time())));
+            return Err(Some(CallFailure::new(not_sent_in_time(attempt.deadline))));
         }
         #[cfg(feature = "server")]
         if destination.is_here && question.waits() {
