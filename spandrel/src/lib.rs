@@ -54,6 +54,11 @@ pub use spandrel_poa as poa;
 #[cfg(feature = "server")]
 pub use spandrel_poa::Poa;
 
+/// The page on adapters runs as a test.
+#[cfg(all(doctest, feature = "server"))]
+#[doc = include_str!("../../docs/adapters.md")]
+mod adapters {}
+
 /// The toolkit of network components that the ORB is built on.
 pub mod net {
     pub use spandrel_ipc as ipc;
