@@ -4,7 +4,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use spandrel_cdr::Encoder;
+use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{CompletionStatus, SystemException};
 #[cfg(feature = "server")]
 use spandrel_reactor::Registry;
@@ -40,7 +40,7 @@ pub(crate) fn is_due(orb: &Orb) -> bool {
 
 /// What a thread waits for.
 #[derive(Debug)]
-struct Awaited {
+pub(crate) struct Awaited {
     state: Mutex<State>,
     changed: Condition,
     /// In which it may be serving others.
@@ -57,6 +57,34 @@ enum State {
 }
 
 impl Awaited {
+    /// `registry`: of the reactor in which the thread will serve others.
+    pub(crate) fn new(#[cfg(feature = "server")] registry: Option<Registry>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State::Pending),
+            changed: Condition::new(),
+            #[cfg(feature = "server")]
+            registry,
+        })
+    }
+
+    /// Waits for what comes of a request; gives it up if the time is up, or all is over.
+    pub(crate) fn outcome(
+        &self,
+        connection: &ClientConnection,
+        request_id: u32,
+        wire: Wire,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure> {
+        match self.wait(deadline) {
+            State::Come(outcome) => outcome,
+            State::Over(why) => {
+                let may_have_arrived = connection.abandon(request_id, Some(wire), true);
+                Err(CallFailure::new(why.exception(may_have_arrived)))
+            }
+            State::Pending => Err(CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe))),
+        }
+    }
+
     /// Only what comes first counts.
     fn settle(&self, state: State) {
         let mut now = self.state.lock();
@@ -121,12 +149,10 @@ pub(crate) fn two_way(
     // Before anything is sent.
     #[cfg(feature = "server")]
     let nested = Nested::begin().map_err(CallFailure::new)?;
-    let awaited = Arc::new(Awaited {
-        state: Mutex::new(State::Pending),
-        changed: Condition::new(),
+    let awaited = Awaited::new(
         #[cfg(feature = "server")]
-        registry: nested.as_ref().map(|nested| nested.registry().clone()),
-    });
+        nested.as_ref().map(|nested| nested.registry().clone()),
+    );
     let station = orb.station();
     station.seat(connection).map_err(CallFailure::new)?;
     let limited: Arc<dyn Limited> = Arc::clone(&awaited) as _;
@@ -137,14 +163,7 @@ pub(crate) fn two_way(
         if let Some(nested) = nested {
             nested.serve_until(deadline.map(Deadline::remaining), || awaited.is_settled());
         }
-        match awaited.wait(deadline) {
-            State::Come(outcome) => outcome,
-            State::Over(why) => {
-                let may_have_arrived = connection.abandon(request_id, Some(request.wire()), true);
-                Err(CallFailure::new(why.exception(may_have_arrived)))
-            }
-            State::Pending => Err(CallFailure::new(SystemException::internal(0, CompletionStatus::Maybe))),
-        }
+        awaited.outcome(connection, request_id, request.wire(), deadline)
     });
     station.leave(ticket);
     outcome

@@ -450,14 +450,16 @@ impl ClientConnection {
             self.retire();
         }
         drop(mux);
-        let was_sent = matches!(was, Who::Task { is_sent: true, .. });
-        let Some(wire) = wire.filter(|wire| wire.version >= GiopVersion::V1_2) else { return was_sent };
+        // What he may do when he is let go is anybody's code.
+        drop(was);
+        // Also where the transport has taken only a part of it yet: the rest will follow, before what others have to send.
+        let Some(wire) = wire.filter(|wire| wire.version >= GiopVersion::V1_2) else { return true };
         let mut out = Encoder::new(wire);
         if (CancelRequest { request_id }).encode(&mut out).is_ok() {
             // A hint: if it cannot be sent, the server merely works in vain.
             let _ = self.write_soon(request_id, &out, Kind::Hint);
         }
-        was_sent
+        true
     }
 
     /// The reactor ends, or can wait for this connection no longer.

@@ -1,17 +1,20 @@
 //! Models of calls that no thread waits for, on a connection that threads use as well.
 
+use spandrel_giop::SystemExceptionKind;
 use spandrel_ipc::Interest;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 
 use super::{Outcome, Stage, an_hour, verify};
 use crate::{
-    client::{Awaiting, CallFailure, ClientConnection, Kind, Reply, connection::Seat},
+    asynchronous::waiting::Awaited,
+    client::{Awaiting, CallFailure, ClientConnection, Ending, Kind, Limited, Reply, connection::Seat},
     models::{
         check, one_in,
         pipe::{Bell, End},
         pretend::{Manners, Record, Running},
         talk::{self, Question},
     },
+    reader::Deadline,
 };
 
 /// A reactor for one connection.
@@ -273,5 +276,95 @@ fn the_table_is_bounded() {
         let (outcomes, record) = close(stage, server, reactor);
         verify(&outcomes, &record);
         assert!(outcomes[0].1.is_ok(), "there is room for one");
+    });
+}
+
+impl Stage {
+    /// A call whose thread sleeps until others have read its reply.
+    fn woken(&self, token: u32, deadline: Option<Deadline>, ending: Option<&Arc<Awaited>>) -> bool {
+        let question = Question { is_limited: deadline.is_some(), ..self.question(token, true) };
+        let awaited = ending.map_or_else(|| Awaited::new(None), Arc::clone);
+        let request = talk::request(question, self.octets);
+        let awaiting = Arc::clone(&awaited) as Arc<dyn Awaiting>;
+        let sent = self.connection.send_soon(question.id, &request, Kind::TwoWay, awaiting, 16);
+        let outcome = sent
+            .and_then(|()| awaited.outcome(&self.connection, question.id, request.wire(), deadline.as_ref()))
+            .map(|reply| assert_eq!(talk::token_in(&reply.message, reply.body), token));
+        self.note(question, outcome)
+    }
+}
+
+#[test]
+fn threads_that_others_read_for_get_their_own_replies() {
+    check(6000, || {
+        let (stage, server, reactor) = stage(4096, 4, Manners { octets: 4, ..Manners::default() });
+        stage.callers(3, |stage, caller| {
+            for turn in 0..2 {
+                let token = caller * 10 + turn;
+                let succeeded = if one_in(3) { stage.two_way(token, None) } else { stage.woken(token, None, None) };
+                assert!(succeeded, "nothing ended the connection");
+            }
+        });
+        let (outcomes, record) = close(stage, server, reactor);
+        verify(&outcomes, &record);
+        assert_eq!(record.read.len(), 6);
+    });
+}
+
+#[test]
+fn threads_that_others_read_for_leave_when_their_time_is_up() {
+    check(6000, || {
+        let (stage, server, reactor) = stage(64, 100, Manners { octets: 4, forgets: true, ..Manners::default() });
+        stage.callers(3, |stage, caller| match caller {
+            0 => {
+                stage.woken(0, an_hour(), None);
+            }
+            1 => {
+                let _ = stage.woken(10, None, None) && stage.woken(11, None, None);
+            }
+            _ => {
+                let _ = stage.two_way(20, None) && stage.two_way(21, None);
+            }
+        });
+        for (question, outcome) in stage.outcomes.lock().iter() {
+            if let Err(failure) = outcome {
+                let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
+                assert!(question.is_limited && is_timeout || failure.stale, "{question:?}: {}", failure.exception);
+            }
+        }
+        let (outcomes, record) = close(stage, server, reactor);
+        verify(&outcomes, &record);
+    });
+}
+
+#[test]
+fn whatever_ends_the_connection_or_the_orb_ends_the_wait() {
+    check(6000, || {
+        let (stage, server, reactor) = stage(4096, 4, Manners { octets: 4, ends: true, ..Manners::default() });
+        let awaited = Awaited::new(None);
+        let ending = Arc::clone(&awaited);
+        let is_over = one_in(2);
+        let over = thread::spawn(move || {
+            if is_over {
+                Limited::end(ending, Ending::Shutdown);
+            }
+        });
+        let other = {
+            let stage = Arc::clone(&stage);
+            thread::spawn(move || {
+                let _ = stage.two_way(10, None) && stage.woken(11, None, None);
+            })
+        };
+        stage.woken(0, None, Some(&awaited));
+        for thread in [over, other] {
+            thread.join().expect("it did not panic");
+        }
+        let (mut outcomes, record) = close(stage, server, reactor);
+        let is_shut_down = |(_, outcome): &mut Outcome| {
+            outcome.as_ref().is_err_and(|failure| failure.exception.kind() == SystemExceptionKind::BadInvOrder)
+        };
+        let shut_down = outcomes.extract_if(.., is_shut_down).count();
+        assert!(shut_down <= usize::from(is_over));
+        verify(&outcomes, &record);
     });
 }
