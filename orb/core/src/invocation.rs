@@ -539,7 +539,7 @@ impl<'a> Question<'_, 'a> {
     }
 
     /// Writes the whole message. `said`: what is said of the connection.
-    #[inline]
+    #[inline(always)]
     fn write(
         &self,
         out: &mut Encoder<'a>,

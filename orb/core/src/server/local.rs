@@ -7,6 +7,10 @@
 //! that a two-way does not overtake the one-ways that its thread has sent before, the first one after them takes the same way: it
 //! is then run after them, as one from elsewhere would be.
 
+mod awaited;
+#[cfg(all(test, shuttle))]
+mod models;
+
 use std::{
     cell::{Cell, RefCell},
     sync::OnceLock,
@@ -23,6 +27,8 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     thread_local,
 };
+
+use awaited::Awaited;
 
 use super::{
     call::{self, Asked},
@@ -74,15 +80,15 @@ pub(crate) fn settle(orb: &Orb) -> bool {
 }
 
 /// The calls within one ORB.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Locals {
     ids: AtomicU32,
     /// Calls that run or wait.
     running: AtomicUsize,
     /// The ORB ends as soon as none does.
     is_closing: AtomicBool,
-    /// Those that wait for another thread.
-    waiting: Mutex<Vec<Weak<Awaited>>>,
+    /// Those that wait for another thread; nothing once nobody is waited for any more.
+    waiting: Mutex<Option<Vec<Weak<Awaited>>>>,
     /// Notified when the last call of a closing ORB has ended.
     ended: Condition,
 }
@@ -90,6 +96,18 @@ pub(crate) struct Locals {
 /// The time of one call within an ORB, which does not end before.
 #[derive(Debug)]
 pub(crate) struct Running<'o>(&'o Locals);
+
+impl Default for Locals {
+    fn default() -> Self {
+        Self {
+            ids: AtomicU32::new(0),
+            running: AtomicUsize::new(0),
+            is_closing: AtomicBool::new(false),
+            waiting: Mutex::new(Some(Vec::new())),
+            ended: Condition::new(),
+        }
+    }
+}
 
 impl Locals {
     pub(crate) fn request_id(&self) -> u32 {
@@ -121,17 +139,22 @@ impl Locals {
             }
             self.ended.wait_for(&mut waiting, remaining);
         }
-        let left = std::mem::take(&mut *waiting);
+        let left = waiting.take();
         drop(waiting);
-        for awaited in left.iter().filter_map(Weak::upgrade) {
+        for awaited in left.iter().flatten().filter_map(Weak::upgrade) {
             awaited.give_up(Some(cut_off()));
         }
     }
 
     fn note_waiting(&self, awaited: &Arc<Awaited>) {
         let mut waiting = self.waiting.lock();
-        waiting.retain(|known| known.strong_count() > 0);
-        waiting.push(Arc::downgrade(awaited));
+        if let Some(waiting) = &mut *waiting {
+            waiting.retain(|known| known.strong_count() > 0);
+            waiting.push(Arc::downgrade(awaited));
+            return;
+        }
+        drop(waiting);
+        awaited.give_up(Some(cut_off()));
     }
 }
 
@@ -174,13 +197,13 @@ pub(crate) fn ask(
     let caller = Caller { orb, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
     caller.run(question)?;
     let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
+        (Some(_), _) if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) => {
+            return Err(CallFailure::new(too_late()));
+        }
         (Some(answer), _) => answer,
         (None, Some(awaited)) => awaited.wait(deadline)?,
         (None, None) => return Err(CallFailure::new(unanswered())),
     };
-    if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) {
-        return Err(CallFailure::new(too_late()));
-    }
     Reply::parse(answer).map_err(|error| CallFailure::new(unexpected(&error)))
 }
 
@@ -256,134 +279,6 @@ impl Origin for Caller<'_> {
 
 fn read<'m>(orb: &'m Orb, wire: Wire, message: &'m Message) -> Decoder<'m> {
     message.decoder(wire.limits).with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set)
-}
-
-/// A caller that waits for an answer from another thread.
-#[derive(Debug)]
-struct Awaited {
-    orb: Orb,
-    wire: Wire,
-    me: Weak<Self>,
-    state: Mutex<Waiting>,
-    changed: Condition,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    /// How the call ends, once that is known.
-    outcome: Option<Result<Message, CallFailure>>,
-    /// The servant's side of it: what has been deferred may be so again before it ends.
-    deferred: Vec<(u64, Arc<Cancellation>)>,
-    next: u64,
-    /// Nobody waits any more.
-    is_given_up: bool,
-}
-
-impl Awaited {
-    fn new(orb: Orb, wire: Wire) -> Arc<Self> {
-        let (state, changed) = (Mutex::default(), Condition::new());
-        Arc::new_cyclic(|me| Self { orb, wire, me: Weak::clone(me), state, changed })
-    }
-
-    fn wait(&self, deadline: Option<&Deadline>) -> Result<Message, CallFailure> {
-        let mut state = self.state.lock();
-        loop {
-            if let Some(outcome) = state.outcome.take() {
-                return outcome;
-            }
-            match deadline.map(Deadline::remaining) {
-                None => self.changed.wait(&mut state),
-                Some(remaining) if remaining.is_zero() => {
-                    drop(state);
-                    self.give_up(None);
-                    return Err(CallFailure::new(too_late()));
-                }
-                Some(remaining) => {
-                    self.changed.wait_for(&mut state, remaining);
-                }
-            }
-        }
-    }
-
-    /// Whoever is to answer learns that nobody waits; and whoever waits, if there is something to say.
-    fn give_up(&self, why: Option<SystemException>) {
-        let mut state = self.state.lock();
-        state.is_given_up = true;
-        if let (Some(why), None) = (why, &state.outcome) {
-            state.outcome = Some(Err(CallFailure::new(why)));
-        }
-        let deferred = std::mem::take(&mut state.deferred);
-        self.changed.notify_all();
-        drop(state);
-        for (_, cancellation) in deferred {
-            cancellation.cancel();
-        }
-    }
-
-    fn end(&self, outcome: Result<Message, CallFailure>) {
-        let mut state = self.state.lock();
-        if state.outcome.is_none() {
-            state.outcome = Some(outcome);
-        }
-        self.changed.notify_all();
-    }
-}
-
-impl Origin for Awaited {
-    fn orb(&self) -> &Orb {
-        &self.orb
-    }
-
-    fn name(&self) -> &str {
-        "this ORB"
-    }
-
-    fn wire(&self, version: GiopVersion) -> Wire {
-        Wire { version, ..self.wire }
-    }
-
-    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
-        read(&self.orb, self.wire, message)
-    }
-
-    fn send(&self, answer: &Encoder<'_>) {
-        self.end(deliver(answer));
-    }
-
-    fn shared(&self) -> Arc<dyn Origin> {
-        self.me.upgrade().expect("it is shared from its beginning, and used now")
-    }
-
-    fn enter_deferred(
-        &self,
-        _id: u32,
-        _is_one_way: bool,
-        _octets: usize,
-        how: &Arc<Cancellation>,
-    ) -> Result<u64, SystemException> {
-        let mut state = self.state.lock();
-        let key = state.next;
-        state.next += 1;
-        state.deferred.push((key, Arc::clone(how)));
-        let is_given_up = state.is_given_up;
-        drop(state);
-        if is_given_up {
-            how.cancel();
-        }
-        Ok(key)
-    }
-
-    fn leave_deferred(&self, key: u64) {
-        let mut state = self.state.lock();
-        let left = state.deferred.iter().position(|(known, _)| *known == key).map(|at| state.deferred.swap_remove(at));
-        let was_last = state.deferred.is_empty();
-        drop(state);
-        drop(left);
-        if was_last {
-            // Nothing if it was answered.
-            self.end(Err(CallFailure::new(unanswered())));
-        }
-    }
 }
 
 /// TIMEOUT for an answer that came too late, or not yet.

@@ -1,0 +1,156 @@
+//! A caller whose servant answers later, from another thread.
+
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{Message, SystemException};
+use spandrel_reactor::Registry;
+use spandrel_sync::{Arc, Condition, Mutex, Weak};
+
+use super::{deliver, read, too_late, unanswered};
+use crate::{
+    Orb,
+    client::CallFailure,
+    reader::Deadline,
+    server::{deferred::Cancellation, nesting::Nested, origin::Origin},
+};
+
+/// A caller that waits for an answer from another thread.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    orb: Orb,
+    wire: Wire,
+    me: Weak<Self>,
+    state: Mutex<Waiting>,
+    changed: Condition,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// How the call ends, once that is known.
+    outcome: Option<Result<Message, CallFailure>>,
+    /// The servant's side of it: what has been deferred may be so again before it ends.
+    deferred: Vec<(u64, Arc<Cancellation>)>,
+    next: u64,
+    /// In which whoever waits serves others.
+    registry: Option<Registry>,
+    /// Nobody waits any more.
+    is_given_up: bool,
+}
+
+impl Waiting {
+    /// The first outcome counts.
+    fn end(&mut self, outcome: Result<Message, CallFailure>) {
+        self.outcome.get_or_insert(outcome);
+        if let Some(registry) = &self.registry {
+            registry.wake();
+        }
+    }
+}
+
+impl Awaited {
+    pub(super) fn new(orb: Orb, wire: Wire) -> Arc<Self> {
+        let (state, changed) = (Mutex::default(), Condition::new());
+        Arc::new_cyclic(|me| Self { orb, wire, me: Weak::clone(me), state, changed })
+    }
+
+    pub(super) fn wait(&self, deadline: Option<&Deadline>) -> Result<Message, CallFailure> {
+        // A thread that others may be waiting for serves them meanwhile; one that may not nest any deeper sleeps.
+        if let Some(nested) = Nested::begin().ok().flatten() {
+            self.state.lock().registry = Some(nested.registry().clone());
+            nested.serve_until(deadline.map(Deadline::remaining), || self.state.lock().outcome.is_some());
+        }
+        let mut state = self.state.lock();
+        loop {
+            if let Some(outcome) = state.outcome.take() {
+                return outcome;
+            }
+            match deadline.map(Deadline::remaining) {
+                None => self.changed.wait(&mut state),
+                Some(remaining) if remaining.is_zero() => {
+                    drop(state);
+                    self.give_up(None);
+                    return Err(CallFailure::new(too_late()));
+                }
+                Some(remaining) => {
+                    self.changed.wait_for(&mut state, remaining);
+                }
+            }
+        }
+    }
+
+    /// Whoever is to answer learns that nobody waits; and whoever waits, if there is something to say.
+    pub(super) fn give_up(&self, why: Option<SystemException>) {
+        let mut state = self.state.lock();
+        state.is_given_up = true;
+        if let Some(why) = why {
+            state.end(Err(CallFailure::new(why)));
+        }
+        let deferred = std::mem::take(&mut state.deferred);
+        self.changed.notify_all();
+        drop(state);
+        for (_, cancellation) in deferred {
+            cancellation.cancel();
+        }
+    }
+
+    fn end(&self, outcome: Result<Message, CallFailure>) {
+        self.state.lock().end(outcome);
+        self.changed.notify_all();
+    }
+}
+
+impl Origin for Awaited {
+    fn orb(&self) -> &Orb {
+        &self.orb
+    }
+
+    fn name(&self) -> &str {
+        "this ORB"
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        Wire { version, ..self.wire }
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        read(&self.orb, self.wire, message)
+    }
+
+    fn send(&self, answer: &Encoder<'_>) {
+        self.end(deliver(answer));
+    }
+
+    fn shared(&self) -> Arc<dyn Origin> {
+        self.me.upgrade().expect("it is shared from its beginning, and used now")
+    }
+
+    fn enter_deferred(
+        &self,
+        _id: u32,
+        _is_one_way: bool,
+        _octets: usize,
+        how: &Arc<Cancellation>,
+    ) -> Result<u64, SystemException> {
+        let mut state = self.state.lock();
+        let key = state.next;
+        state.next += 1;
+        state.deferred.push((key, Arc::clone(how)));
+        let is_given_up = state.is_given_up;
+        drop(state);
+        if is_given_up {
+            how.cancel();
+        }
+        Ok(key)
+    }
+
+    fn leave_deferred(&self, key: u64) {
+        let mut state = self.state.lock();
+        let left = state.deferred.iter().position(|(known, _)| *known == key).map(|at| state.deferred.swap_remove(at));
+        let was_last = state.deferred.is_empty();
+        drop(state);
+        drop(left);
+        if was_last {
+            // Nothing if it was answered.
+            self.end(Err(CallFailure::new(unanswered())));
+        }
+    }
+}
