@@ -13,10 +13,16 @@ mod findings;
 mod hostile;
 #[path = "initial_references.rs"]
 mod initial_references;
+#[path = "interceptor_contexts.rs"]
+mod interceptor_contexts;
+#[path = "interceptor_outcomes.rs"]
+mod interceptor_outcomes;
 #[path = "policies.rs"]
 mod policies;
 #[path = "review.rs"]
 mod review;
+#[path = "server_interceptors.rs"]
+mod server_interceptors;
 #[path = "shutdown.rs"]
 mod shutdown;
 #[path = "threads.rs"]
