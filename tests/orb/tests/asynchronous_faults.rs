@@ -256,9 +256,10 @@ fn shutdown_ends_what_is_only_half_written() {
     let long = vec![1; 32 << 20];
     let calls = [target.echo_octets_async(&long), target.echo_octets_async(&long)];
     target.as_object().orb().shutdown(true).unwrap();
-    for call in calls {
+    // What was begun may be written to its end by whoever is at it; the other was not begun.
+    for (call, completed) in calls.into_iter().zip([CompletionStatus::Maybe, CompletionStatus::No]) {
         let error = block_on(call).unwrap_err();
-        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, CompletionStatus::No), "{error}");
+        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::BadInvOrder, completed), "{error}");
     }
 }
 
