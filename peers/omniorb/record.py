@@ -155,14 +155,16 @@ def exchange_of(messages, **wanted):
 
 
 class Store:
-    def __init__(self, out, omniorb):
-        self.out, self.omniorb, self.kept = out, omniorb, []
+    """Where files go, and what they say of their origin: the ORB with its version, and the script."""
+
+    def __init__(self, out, orb, script="peers/omniorb/record.py"):
+        self.out, self.orb, self.script, self.kept = out, orb, script, []
         os.makedirs(out, exist_ok=True)
 
-    def keep(self, name, about, messages, how="omniORB {} client and server over a relay"):
+    def keep(self, name, about, messages, how="{} client and server over a relay"):
         path = os.path.join(self.out, name + ".hex")
         with open(path, "w", encoding="ascii") as f:
-            f.write(f"# {about}\n# Recorded by peers/omniorb/record.py: {how.format(self.omniorb)}.\n")
+            f.write(f"# {about}\n# Recorded by {self.script}: {how.format(self.orb)}.\n")
             for m in messages:
                 f.write(m.line() + "\n")
                 text = m.octets.hex()
@@ -171,7 +173,7 @@ class Store:
 
     def keep_reference(self, name, about, reference, fields):
         with open(os.path.join(self.out, name + ".ior"), "w", encoding="ascii") as f:
-            f.write(f"# {about}\n# Recorded by peers/omniorb/record.py: omniORB {self.omniorb} server.\n")
+            f.write(f"# {about}\n# Recorded by {self.script}: {self.orb} server.\n")
             f.write(f"{fields}\n{reference}\n")
 
 
@@ -332,7 +334,7 @@ def record_foreign(session, version, keep):
     inner.string()
     inner.ushort()
     key = inner.sequence()
-    how = "written by the script, answered by an omniORB {} server"
+    how = "written by the script, answered by an {} server"
 
     def ask(octets, expected, answers=1):
         found = session.send(octets, answers)
@@ -410,7 +412,7 @@ def main():
     parser.add_argument("--out", default=os.path.join(root, "orb/giop/tests/golden"))
     options = parser.parse_args()
     omniorb = subprocess.run(["pkg-config", "--modversion", "omniORB4"], capture_output=True, text=True)
-    store = Store(options.out, re.sub(r"\s", "", omniorb.stdout) or "4.2")
+    store = Store(options.out, "omniORB " + (re.sub(r"\s", "", omniorb.stdout) or "4.2"))
     record(options.peers, store)
     print(f"{len(store.kept)} messages in {options.out}")
     compare(store.kept)

@@ -1,4 +1,4 @@
-//! Messages and references as omniORB wrote them: read, compared with what their recorder says of them, written again.
+//! Messages and references as omniORB and JacORB wrote them: read, compared with what their recorder says of them, written again.
 //!
 //! `golden/README.md` describes the files. Where an encoding is ours to choose, ours must be the same octets, except that
 //! padding is zero in ours: an octet may differ only if ours is zero and the message means the same with either.
@@ -197,10 +197,14 @@ fn check_reply(golden: &Golden, message: &Message, input: &mut Decoder<'_>) {
             golden.check("minor", format!("{:#x}", exception.minor()));
             golden.check("completed", format!("{:?}", exception.completed()).to_uppercase());
             let begin = |out: &mut Encoder<'_>| {
-                let body = begin_reply(out, header.request_id, header.status, &[]);
+                let body = begin_reply(out, header.request_id, header.status, &contexts);
                 exception.encode(out).map(|()| body)
             };
-            check_written(golden, message, begin, &[]);
+            // JacORB puts a text behind what the standard has.
+            let more = input.rest();
+            assert!(more.is_empty() || golden.file.starts_with("jacorb-"), "{}", golden.file);
+            check_written(golden, message, begin, more);
+            return;
         }
         ReplyStatus::LocationForward => check_ior(golden, &Ior::decode(input).unwrap()),
         status => panic!("{}: no such reply was recorded: {status}", golden.file),
@@ -386,7 +390,8 @@ fn recorded_references_are_read_and_written_alike() {
         }
         let again = ior_to_string(&ior);
         assert_eq!(ior_from_string(&again), Ok(ior.clone()));
-        if ByteOrder::NATIVE == ByteOrder::Little {
+        let order = if reference.to_lowercase().starts_with("ior:00") { ByteOrder::Big } else { ByteOrder::Little };
+        if ByteOrder::NATIVE == order {
             assert_eq!(again.to_lowercase(), reference.trim().to_lowercase());
             assert_eq!(profile.encode().unwrap(), ior.profiles[0], "{}", golden.file);
         }

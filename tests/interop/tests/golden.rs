@@ -1,4 +1,4 @@
-//! The values in the golden messages: what omniORB wrote for seed 2 is what the generator makes.
+//! The values in the golden messages: what omniORB and JacORB wrote for seed 2 is what the generator makes.
 
 use std::fs;
 
@@ -79,4 +79,15 @@ fn structs_and_arrays() {
 fn sequences() {
     rotated::<Vec<Vec<String>>>("rotate-stringseqs-1.2");
     rotated::<Vec<Point>>("rotate-pointseq-1.2");
+}
+
+#[test]
+fn the_same_as_jacorb_writes_them() {
+    rotated::<Scalars>("jacorb-rotate-scalars-1.0");
+    rotated::<Scalars>("jacorb-rotate-scalars-1.2");
+    rotated::<Grid>("jacorb-rotate-grid-1.2");
+    rotated::<Cube>("jacorb-rotate-cube-1.2");
+    rotated::<Record>("jacorb-rotate-record-1.0");
+    rotated::<Record>("jacorb-rotate-record-1.2");
+    rotated::<Vec<Vec<String>>>("jacorb-rotate-stringseqs-1.2");
 }

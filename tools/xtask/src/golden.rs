@@ -7,13 +7,18 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{interop, packages, place};
 
-/// Builds the peers and hands over to their recorder.
+/// Builds the peers and hands over to their recorders.
 pub(crate) fn run() -> Result<()> {
     packages::require(packages::OMNIORB)?;
     packages::require(packages::RECORDING)?;
     interop::build_omniorb()?;
     let mut command = Command::new("python3");
     command.arg("-B").arg(place::root().join("peers/omniorb/record.py")).arg("--peers").arg(place::omniorb());
+    place::run(&mut command)?;
+    packages::require(packages::JACORB)?;
+    interop::build_jacorb()?;
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(place::root().join("peers/jacorb/record.py")).arg("--peers").arg(place::jacorb());
     place::run(&mut command)?;
     record("anys", "orb/cdr/tests/golden/anys.txt")?;
     record("valuetypes", "tests/interop/golden/values.txt")

@@ -17,6 +17,7 @@ mod pairing;
 mod pairings;
 mod side;
 
+pub(crate) use jacorb::build as build_jacorb;
 use pairing::{Pairing, Suite};
 pub(crate) use side::Peer;
 use side::Side;

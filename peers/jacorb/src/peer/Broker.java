@@ -34,9 +34,11 @@ final class Broker {
         all.put("jacorb.poa.queue_wait", "on");
         all.put("jacorb.orb.print_version", "off");
         all.putAll(more);
+        all.putAll(options.properties);
         orb = ORB.init(new String[0], all);
         root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         root.the_POAManager().activate();
+        if (options.tellsPort) System.out.println(((org.jacorb.orb.ORB) orb).getBasicAdapter().getPort());
     }
 
     org.omg.CORBA.Object activate(Servant servant) {

@@ -2,8 +2,9 @@ package peer;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Properties;
 
-/** `ROLE --serve | ROLE --call REFERENCE`, and how: `--giop 1.N`, `--codeset NAME`, `--only PREFIX`, `--port N`. */
+/** `ROLE --serve | ROLE --call REFERENCE`, and how: `--giop 1.N`, `--codeset NAME`, `--only PREFIX`, `--port N`, `--property NAME=VALUE`. */
 final class Options {
     final String role;
     boolean serves;
@@ -13,8 +14,12 @@ final class Options {
     String minor = "2";
     String codeset = "ISO8859_1";
     boolean euro = true;
+    /** A server prints the port that it listens at first: its references may name another. */
+    boolean tellsPort;
     /** Where a server listens; any port if empty. */
     String port = "";
+    /** Of the ORB, in JacORB's own names. */
+    final Properties properties = new Properties();
     /** What a role understands itself. */
     final List<String> rest = new ArrayList<>();
 
@@ -27,7 +32,13 @@ final class Options {
                 case "--only": only = words.get(++i); break;
                 case "--giop": minor = words.get(++i).substring(2); break;
                 case "--codeset": codeset = words.get(++i); break;
+                case "--property": {
+                    String[] both = words.get(++i).split("=", 2);
+                    properties.put(both[0], both[1]);
+                    break;
+                }
                 case "--port": port = words.get(++i); break;
+                case "--port-line": tellsPort = true; break;
                 case "--no-euro": euro = false; break;
                 default: rest.add(words.get(i));
             }
