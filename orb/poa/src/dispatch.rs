@@ -16,6 +16,7 @@ use crate::{
     error,
     hierarchy::{Root, Search},
     invocation::{InUse, Invocation},
+    key,
     objects::Behind,
     signal::Ticket,
     turn::{Asked, Held, Promise},
@@ -163,6 +164,10 @@ impl ObjectAdapter for Root {
         let frame = entered.frame();
         if !self.is_at(frame, object_key) {
             frame.adapter.take();
+            if key::home(self.incarnation, object_key).is_none() {
+                // Another's key, or a plain one.
+                return Ok(false);
+            }
             let Search::Found(adapter) = self.search(object_key)? else { return Ok(false) };
             *frame.adapter.borrow_mut() = Some(adapter);
         }

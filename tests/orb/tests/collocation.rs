@@ -644,3 +644,30 @@ fn a_single_thread_adapter_runs_one_call_at_a_time() {
         assert_eq!(second.recv_timeout(PATIENCE).unwrap().unwrap(), 0, "{strategy:?}");
     }
 }
+
+#[test]
+fn a_single_thread_adapter_may_be_called_from_inside_of_its_own_upcall() {
+    for strategy in IN_THREAD {
+        let stage = Stage::new(strategy, vec![ThreadPolicy::SingleThreadModel.into()]);
+        let target = stage.target.clone();
+        assert_eq!(stage.inside(move || target.add(0, 0).map(|sum| sum + 1)).unwrap(), 1, "{strategy:?}");
+    }
+}
+
+#[test]
+fn plain_object_keys_lead_to_their_objects() {
+    for strategy in STRATEGIES {
+        let (server, target) = server(strategy);
+        server.orb.set_object_key_alias("Probe", &server.object).unwrap();
+        let url = format!("corbaloc:iiop:127.0.0.1:{}/Probe", server.port());
+        let named = Target::unchecked_narrow(&server.orb.string_to_object(&url).unwrap());
+        assert_eq!(named.add(1, 2).unwrap(), 3, "{strategy:?}");
+        assert_eq!(named.add(3, 4).unwrap(), 7, "{strategy:?}");
+        assert_eq!(target.add(1, 2).unwrap(), 3);
+        let unknown =
+            server.orb.string_to_object(&format!("corbaloc:iiop:127.0.0.1:{}/Nobody", server.port())).unwrap();
+        assert!(unknown.non_existent().unwrap());
+        let error = Target::unchecked_narrow(&unknown).ping().unwrap_err();
+        assert_eq!(kind_and_completion(&error), (SystemExceptionKind::ObjectNotExist, CompletionStatus::No));
+    }
+}

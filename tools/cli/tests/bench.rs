@@ -81,6 +81,22 @@ fn lookups_are_measured_by_strategy_number_and_order() {
     assert!(fs::read_to_string(folder.path().join("random.svg")).unwrap().contains("Demultiplexing overhead"));
 }
 
+#[test]
+fn calls_within_an_orb_are_measured_by_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let args = ["bench", "collocation", "--rounds", "2", "--calls", "100", "--placement", "free", "--out", out];
+    let output = spandrel(&args);
+    check_code(&output, 0);
+    let text = stdout(&output);
+    for words in ["| virtual ", "| direct ", "| through-poa ", "| socket ", "128 doubles"] {
+        assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+    let json = json(folder.path(), "collocation.json");
+    assert_eq!(json["measured"].as_array().unwrap().len(), 2 * 4);
+    check_code(&spandrel(&["bench", "collocation", "--paths", "elsewhere"]), 2);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn echo_servers_that_are_not_here_have_rows_that_say_so() {
