@@ -27,7 +27,7 @@ use crate::{
 /// What the root adapter is called (15.3.9.1).
 pub(crate) const ROOT_NAME: &str = "RootPOA";
 /// What its manager is called (15.3.2.8).
-const ROOT_MANAGER: &str = "RootPOAManager";
+pub(crate) const ROOT_MANAGER: &str = "RootPOAManager";
 
 /// What the core dispatches to: all adapters of an ORB.
 pub(crate) struct Root {

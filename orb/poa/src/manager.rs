@@ -330,3 +330,64 @@ impl fmt::Debug for PoaManagerFactory {
         f.debug_struct("PoaManagerFactory").field("managers", &self.list()).finish()
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use spandrel_giop::SystemExceptionKind;
+    use spandrel_orb::Orb;
+
+    use super::*;
+    use crate::{Poa, hierarchy::ROOT_MANAGER};
+
+    #[test]
+    fn so_many_requests_are_held_and_no_more() {
+        let orb = Orb::builder().build();
+        let factory = Poa::root(&orb).unwrap().the_poa_manager_factory();
+        let manager = factory.create("holding", []).unwrap();
+        let mut held = Vec::new();
+        for _ in 0..MAX_HELD {
+            match manager.0.refuse() {
+                Refused::Held(ticket) => held.push(ticket),
+                _ => panic!("it holds"),
+            }
+        }
+        let Refused::No(exception) = manager.0.refuse() else { panic!("too many are held") };
+        assert_eq!((exception.kind(), exception.minor()), (SystemExceptionKind::Transient, minor::REQUEST_DISCARDED));
+        held.pop();
+        assert!(matches!(manager.0.refuse(), Refused::Held(_)), "one has left");
+        manager.activate().unwrap();
+        assert!(matches!(manager.0.refuse(), Refused::Again));
+        orb.shutdown(true).unwrap();
+    }
+
+    #[test]
+    fn managers_are_known_by_ids_that_nobody_else_has() {
+        let orb = Orb::builder().build();
+        let root = Poa::root(&orb).unwrap();
+        let factory = root.the_poa_manager_factory();
+        assert_eq!(factory.find(ROOT_MANAGER), Some(root.the_poa_manager()));
+        let made = factory.create("POAManager1", []).unwrap();
+        assert_eq!(made.state(), State::Holding);
+        assert_eq!(factory.create("POAManager1", []), Err(PoaError::ManagerAlreadyExists));
+        let child = root.create_poa("child", None, []).unwrap();
+        let own = child.the_poa_manager();
+        assert_ne!(own.id(), made.id());
+        assert_eq!(factory.list().len(), 3);
+        drop(made);
+        assert!(factory.find("POAManager1").is_some(), "it was made by itself, and stays");
+        let id = own.id().to_owned();
+        drop((own, child.destroy(true, true), child));
+        assert_eq!(factory.find(&id), None, "it was its adapter's");
+        orb.shutdown(true).unwrap();
+    }
+
+    #[test]
+    fn a_manager_of_another_orb_is_refused() {
+        let [one, other] = [(); 2].map(|()| Orb::builder().build());
+        let stranger = Poa::root(&other).unwrap().the_poa_manager();
+        let refused = Poa::root(&one).unwrap().create_poa("child", Some(&stranger), []).unwrap_err();
+        assert!(matches!(refused, PoaError::System(exception) if exception.kind() == SystemExceptionKind::BadParam));
+        one.shutdown(true).unwrap();
+        other.shutdown(true).unwrap();
+    }
+}

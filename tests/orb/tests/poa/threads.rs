@@ -210,3 +210,91 @@ fn destroying_waits_for_asynchronous_servants_too() {
     destroying.recv_timeout(PATIENCE).unwrap().unwrap();
     running.recv_timeout(PATIENCE).unwrap().unwrap();
 }
+
+/// A servant manager that notes in which threads it is called, and whether alone.
+struct Alone {
+    servant: Arc<dyn Servant>,
+    inside: AtomicUsize,
+    ended: Board<Vec<thread::ThreadId>>,
+}
+
+impl Alone {
+    fn new(servant: Arc<dyn Servant>) -> Arc<Self> {
+        Arc::new(Self { servant, inside: AtomicUsize::new(0), ended: Board::default() })
+    }
+
+    fn pass(&self) {
+        assert_eq!(self.inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
+        thread::yield_now();
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl ServantLocator for Alone {
+    fn preinvoke(&self, _: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
+        self.pass();
+        Ok((Arc::clone(&self.servant), Box::new(())))
+    }
+
+    fn postinvoke(&self, _: &ObjectId, _: &Poa, _: &str, _: Cookie, _: Arc<dyn Servant>) {
+        self.pass();
+        self.ended.change(|ended| ended.push(thread::current().id()));
+    }
+}
+
+impl ServantActivator for Alone {
+    fn incarnate(&self, _: &ObjectId, _: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
+        self.pass();
+        Ok(Arc::clone(&self.servant))
+    }
+
+    fn etherealize(&self, _: &ObjectId, _: &Poa, _: Arc<dyn Servant>, _: bool, _: bool) {
+        self.pass();
+        self.ended.change(|ended| ended.push(thread::current().id()));
+    }
+}
+
+#[test]
+fn a_servant_manager_of_one_thread_is_alone_also_when_requests_are_answered_elsewhere() {
+    let gate = Arc::<Board<bool>>::default();
+    gate.change(|is_open| *is_open = true);
+    let policies: [Policy; 4] = [
+        ThreadPolicy::SingleThreadModel.into(),
+        SERVANT_MANAGER.into(),
+        ServantRetentionPolicy::NonRetain.into(),
+        USER_ID.into(),
+    ];
+    let stage = Stage::active(policies);
+    let alone = Alone::new(Arc::new(TargetAsyncSkeleton::new(Patient(gate))));
+    stage.poa.set_servant_manager(ServantManager::Locator(Arc::clone(&alone) as _)).unwrap();
+    let calls: Vec<_> = (0..20)
+        .map(|number| {
+            let target = client(&stage.reference("any"));
+            in_background(move || target.add(number, 1))
+        })
+        .collect();
+    for (number, call) in (0..).zip(calls) {
+        assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
+    }
+    alone.ended.await_that(|ended| ended.len() == 20);
+}
+
+#[test]
+fn the_main_thread_tells_servant_activators_too() {
+    let policies: [Policy; 3] = [ThreadPolicy::MainThreadModel.into(), SERVANT_MANAGER.into(), USER_ID.into()];
+    let stage = Stage::active(policies);
+    let alone = Alone::new(probe(&stage.orb).1);
+    stage.poa.set_servant_manager(ServantManager::Activator(Arc::clone(&alone) as _)).unwrap();
+    let (target, poa, orb) = (client(&stage.reference("any")), stage.poa.clone(), stage.orb.clone());
+    let told = Arc::clone(&alone);
+    let finished = in_background(move || {
+        target.ping().unwrap();
+        poa.deactivate_object(&"any".into()).unwrap();
+        told.ended.await_that(|ended| ended.len() == 1);
+        target.ping().unwrap();
+        orb.shutdown(false).unwrap();
+    });
+    stage.orb.run();
+    finished.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(alone.ended.see(|ended| ended[0]), thread::current().id());
+}
