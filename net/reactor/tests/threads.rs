@@ -6,8 +6,8 @@ use std::io;
 use std::time::Duration;
 
 use scripted::{LONG, Log, NONE, Scripted, echo, pair, ping, wait_until};
-use spandrel_ipc::{Interest, inet};
-use spandrel_reactor::{Backend, HandlerId, Options, Reactor, ThreadStrategy};
+use spandrel_ipc::{Interest, Pollable, inet};
+use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, HandlerId, Options, Reactor, ThreadStrategy};
 use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex, thread};
 
@@ -371,5 +371,74 @@ fn half_sync_half_async_with_a_short_queue() {
         running.reactor.close();
         wait_until(|| running.reactor.registry().is_empty());
         assert_eq!(log.count("a close: the reactor was closed"), 10);
+    }
+}
+
+/// Echoes each octet; at a `(` it leaves its handle to another of its kind, and runs the reactor inside of itself until a `)` has come.
+struct Nesting {
+    stream: Arc<inet::Stream>,
+    reactor: Reactor,
+    open: Arc<AtomicUsize>,
+    log: Log,
+}
+
+impl EventHandler for Nesting {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        Some(&*self.stream)
+    }
+
+    fn handle_input(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        let mut octet = [0];
+        if self.stream.recv(&mut octet)? == 0 {
+            cx.close();
+            return Ok(());
+        }
+        match octet[0] {
+            b'(' => {
+                let depth = self.open.fetch_add(1, Ordering::SeqCst);
+                assert!(cx.detach(cx.id()));
+                assert!(!cx.detach(cx.id()), "once is enough");
+                let Self { stream, reactor, open, log } = self;
+                let next = Nesting {
+                    stream: Arc::clone(stream),
+                    reactor: reactor.clone(),
+                    open: Arc::clone(open),
+                    log: log.clone(),
+                };
+                cx.register(next, Interest::INPUT)?;
+                assert!(reactor.run_until(Some(LONG), || open.load(Ordering::SeqCst) == depth)?);
+            }
+            b')' => drop(self.open.fetch_sub(1, Ordering::SeqCst)),
+            _ => {}
+        }
+        Ok(self.stream.send_n(&octet)?)
+    }
+
+    fn handle_close(&mut self, _cx: &Context<'_>, why: CloseReason) {
+        self.log.note(format!("closed: {why}"));
+    }
+}
+
+#[test]
+fn a_handler_may_leave_its_handle_to_another_while_it_is_called() {
+    for backend in Backend::available() {
+        let running = Running::new(backend, ThreadStrategy::LeaderFollowers, 1);
+        let (near, far) = pair();
+        let log = Log::default();
+        let handler =
+            Nesting { stream: Arc::new(far), reactor: running.reactor.clone(), open: Arc::default(), log: log.clone() };
+        running.reactor.registry().register(handler, Interest::INPUT).expect("registered");
+        for round in 1..=3 {
+            near.send_n(b"x(y(z))").expect("sent");
+            let mut echoed = [0; 7];
+            near.recv_n(&mut echoed).expect("echoed");
+            // The innermost returns first.
+            assert_eq!(&echoed, b"xyz)()(", "{backend}");
+            wait_until(|| log.count("closed: removed") == 2 * round);
+        }
+        assert_eq!(running.reactor.registry().len(), 1);
+        drop(near);
+        wait_until(|| running.reactor.registry().is_empty());
+        assert_eq!(log.count("closed: removed"), 7);
     }
 }

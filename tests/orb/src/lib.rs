@@ -190,11 +190,16 @@ impl Server {
     }
 }
 
-/// The suite `pooled` is all the other suites over servers whose connections have no thread of their own.
+/// The suites `pooled` and `fixed` are other suites over servers whose connections have no thread of their own; in the latter there are as
+/// few threads as there can be.
 fn arranged(builder: OrbBuilder) -> OrbBuilder {
     let suite = std::env::current_exe().unwrap();
-    let is_pooled = suite.file_stem().is_some_and(|name| name.to_string_lossy().starts_with("pooled"));
-    if is_pooled { builder.threaded_connections(0) } else { builder }
+    let suite = suite.file_stem().unwrap_or_default().to_string_lossy();
+    match &*suite {
+        name if name.starts_with("pooled") => builder.threaded_connections(0),
+        name if name.starts_with("fixed") => builder.threaded_connections(0).pool_threads(1),
+        _ => builder,
+    }
 }
 
 impl Drop for Server {
