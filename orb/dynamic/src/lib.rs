@@ -23,7 +23,7 @@ mod reference;
 
 pub use any::{
     DynAny, DynAnyError, DynArray, DynEnum, DynFixed, DynNamePair, DynSequence, DynStruct, DynUnion, DynValue,
-    DynValueBox, NameValuePair,
+    DynValueBox, NameValuePair, TextError,
 };
 pub use description::{
     AttributeDescription, DescriptionError, DynamicObject, InterfaceDescription, OperationDescription, Outcome,

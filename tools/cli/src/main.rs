@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod call;
 mod common;
 mod idl;
 mod ior;
@@ -35,6 +36,7 @@ enum Command {
     Bench(bench::Args),
     Ior(ior::Args),
     Ping(ping::Args),
+    Call(call::Args),
     Idl(idl::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => args.run(),
         Command::Ior(args) => args.run(),
         Command::Ping(args) => args.run(),
+        Command::Call(args) => args.run(),
         Command::Idl(args) => args.run(),
         Command::Peer(args) => args.run(),
     };

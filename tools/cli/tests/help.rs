@@ -8,7 +8,7 @@ use support::{check_code, spandrel, stderr, stdout};
 fn every_command_explains_itself_with_examples() {
     let output = spandrel(&["--help"]);
     check_code(&output, 0);
-    for command in ["ttcp", "latency", "bench", "ior", "ping", "idl"] {
+    for command in ["ttcp", "latency", "bench", "ior", "ping", "call", "idl"] {
         assert!(stdout(&output).contains(&format!("\n  {command} ")), "{command} is missing in:\n{}", stdout(&output));
         let output = spandrel(&[command, "--help"]);
         check_code(&output, 0);

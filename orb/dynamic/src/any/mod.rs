@@ -27,6 +27,7 @@ mod octets;
 mod sequence;
 mod simple;
 mod structure;
+mod text;
 mod union;
 mod value;
 
@@ -35,5 +36,6 @@ pub use error::DynAnyError;
 pub use sequence::{DynArray, DynSequence};
 pub use simple::{DynEnum, DynFixed};
 pub use structure::{DynNamePair, DynStruct, NameValuePair};
+pub use text::TextError;
 pub use union::DynUnion;
 pub use value::{DynValue, DynValueBox};

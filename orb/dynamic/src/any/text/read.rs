@@ -1,0 +1,357 @@
+//! From text to values.
+
+use std::str::FromStr;
+
+use spandrel_cdr::{Any, Char, Ior, Label, LongDouble, TcKind, TypeCode};
+
+use super::{
+    super::{
+        DynAny, DynAnyError,
+        discriminator::{discriminator_with, label_of, unclaimed},
+        dyn_any::Value,
+        leaf::Leaf,
+        members::members_of,
+        meter::Meter,
+    },
+    scan::Scanner,
+};
+
+/// Why a text is no value of the type that was wanted.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{message}, at character {}", .at + 1)]
+pub struct TextError {
+    /// What is wrong.
+    pub message: String,
+    /// Where: in octets from the start.
+    pub at: usize,
+}
+
+/// What URLs lead to.
+type Resolve<'r> = &'r dyn Fn(&str) -> Result<Ior, String>;
+
+impl DynAny {
+    /// Reads a value of this type from a text: much as in JSON, with the names that the IDL has. A string that is the whole value
+    /// may stand without quotes.
+    ///
+    /// ```
+    /// use spandrel_cdr::TypeCode;
+    /// use spandrel_dynamic::DynAny;
+    ///
+    /// let members = [("x", TypeCode::LONG), ("names", TypeCode::sequence(&TypeCode::STRING, 0)?)];
+    /// let of = TypeCode::structure("IDL:Point:1.0", "Point", &members)?;
+    /// let value = DynAny::from_text(&of, r#"{names: ["a", "b"], x: -3}"#)?;
+    /// assert_eq!(value.to_string(), r#"{x: -3, names: ["a", "b"]}"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A text that is no value of the type; references other than `null`, which
+    /// [`from_text_with`](Self::from_text_with) reads.
+    pub fn from_text(of: &TypeCode, text: &str) -> Result<Self, TextError> {
+        Self::from_text_with(of, text, &|_| Err("there is nobody here to resolve references".to_owned()))
+    }
+
+    /// As [`DynAny::from_text`]; `resolve` says what references in text form lead to.
+    ///
+    /// # Errors
+    /// A text that is no value of the type; those of `resolve`.
+    pub fn from_text_with(
+        of: &TypeCode,
+        text: &str,
+        resolve: &dyn Fn(&str) -> Result<Ior, String>,
+    ) -> Result<Self, TextError> {
+        let mut reader = Reader { scanner: Scanner::new(text), resolve, meter: Meter::new(Self::COMPONENTS) };
+        let is_bare = matches!(of.without_aliases().kind(), TcKind::String | TcKind::WString)
+            && reader.scanner.peek() != Some('"');
+        let value = if is_bare { reader.texts(&of.without_aliases(), text.to_owned()) } else { reader.value(of) };
+        let value = match value {
+            Ok(value) if is_bare => return Ok(Self::made_of(of, value.value)),
+            other => other?,
+        };
+        reader.scanner.end()?;
+        Ok(value)
+    }
+}
+
+struct Reader<'t, 'r> {
+    scanner: Scanner<'t>,
+    resolve: Resolve<'r>,
+    meter: Meter,
+}
+
+impl Reader<'_, '_> {
+    fn value(&mut self, of: &TypeCode) -> Result<DynAny, TextError> {
+        let (at, mut meter) = (self.scanner.at, std::mem::replace(&mut self.meter, Meter::new(0)));
+        let mut read = None;
+        let counted = meter.nested(|meter| {
+            std::mem::swap(&mut self.meter, meter);
+            read = Some(self.of_type(of));
+            std::mem::swap(&mut self.meter, meter);
+            Ok(())
+        });
+        self.meter = meter;
+        counted.map_err(|error| TextError { message: error.to_string(), at })?;
+        read.expect("it was read")
+    }
+
+    fn of_type(&mut self, of: &TypeCode) -> Result<DynAny, TextError> {
+        let resolved = of.without_aliases();
+        let value = match resolved.kind() {
+            TcKind::Struct | TcKind::Except => self.members(&resolved)?,
+            TcKind::Value | TcKind::Event if self.null() => Value::Nothing,
+            TcKind::ValueBox if self.null() => Value::Nothing,
+            TcKind::Value | TcKind::Event => self.members(&resolved)?,
+            TcKind::ValueBox => {
+                let content = resolved.content_type().map_err(|error| self.scanner.wrong(error.to_string()))?;
+                Value::Parts(vec![self.value(&content)?])
+            }
+            TcKind::Sequence | TcKind::Array => self.elements(&resolved)?,
+            TcKind::Union => self.union(&resolved)?,
+            TcKind::String | TcKind::WString => {
+                let text = self.scanner.string()?;
+                return self.texts(&resolved, text).map(|value| DynAny::made_of(of, value.value));
+            }
+            _ => Value::Leaf(self.leaf(&resolved)?),
+        };
+        Ok(DynAny::made_of(of, value))
+    }
+
+    fn null(&mut self) -> bool {
+        let before = self.scanner.at;
+        let is_null = matches!(self.scanner.word(), Ok("null"));
+        if !is_null {
+            self.scanner.at = before;
+        }
+        is_null
+    }
+
+    fn refused(&self, error: &DynAnyError) -> TextError {
+        self.scanner.wrong(error.to_string())
+    }
+
+    fn texts(&self, of: &TypeCode, text: String) -> Result<DynAny, TextError> {
+        let mut value = DynAny::of_type(of).map_err(|error| self.refused(&error))?;
+        let inserted = match of.kind() {
+            TcKind::String => value.insert_string(&text),
+            _ => value.insert_wstring(&text),
+        };
+        inserted.map_err(|error| self.refused(&error))?;
+        Ok(value)
+    }
+
+    fn members(&mut self, of: &TypeCode) -> Result<Value, TextError> {
+        let members = members_of(of).map_err(|error| self.refused(&error))?;
+        let mut found: Vec<Option<DynAny>> = members.iter().map(|_| None).collect();
+        self.scanner.expect('{')?;
+        while !self.scanner.eat('}') {
+            let key = self.scanner.key()?;
+            let place = members.iter().position(|(name, _)| *name == key);
+            let place = place.ok_or_else(|| self.scanner.wrong(format!("there is no member `{key}`")))?;
+            if found[place].is_some() {
+                return Err(self.scanner.wrong(format!("the member `{key}` stands here twice")));
+            }
+            found[place] = Some(self.value(&members[place].1)?);
+            self.between('}')?;
+        }
+        let parts = found.into_iter().zip(&members).map(|(value, (name, _))| {
+            value.ok_or_else(|| self.scanner.wrong(format!("the member `{name}` is missing")))
+        });
+        parts.collect::<Result<_, _>>().map(Value::Parts)
+    }
+
+    /// A comma, unless the end comes next.
+    fn between(&mut self, end: char) -> Result<(), TextError> {
+        if self.scanner.eat(',') || self.scanner.peek() == Some(end) {
+            return Ok(());
+        }
+        Err(self.scanner.wrong(format!("expected `,` or `{end}`")))
+    }
+
+    fn elements(&mut self, of: &TypeCode) -> Result<Value, TextError> {
+        let wrong = |error: spandrel_cdr::TypeCodeError, scanner: &Scanner<'_>| scanner.wrong(error.to_string());
+        let element = of.content_type().map_err(|error| wrong(error, &self.scanner))?;
+        let bound = of.length().map_err(|error| wrong(error, &self.scanner))? as usize;
+        let mut parts = Vec::new();
+        self.scanner.expect('[')?;
+        while !self.scanner.eat(']') {
+            parts.push(self.value(&element)?);
+            self.between(']')?;
+        }
+        let fits = match of.kind() {
+            TcKind::Array => parts.len() == bound,
+            _ => bound == 0 || parts.len() <= bound,
+        };
+        if fits {
+            Ok(Value::Parts(parts))
+        } else {
+            Err(self.scanner.wrong(format!("`{of}` has not {} elements", parts.len())))
+        }
+    }
+
+    fn union(&mut self, of: &TypeCode) -> Result<Value, TextError> {
+        let of_discriminator = of.discriminator_type().map_err(|error| self.scanner.wrong(error.to_string()))?;
+        self.scanner.expect('{')?;
+        let (mut discriminator, mut member) = (None, None);
+        while !self.scanner.eat('}') {
+            let key = self.scanner.key()?;
+            if key == "_d" {
+                discriminator = Some(self.value(&of_discriminator)?);
+            } else {
+                let named = |index: &usize| of.member_name(*index).is_ok_and(|name| name == key);
+                let place = (0..of.member_count().unwrap_or(0)).find(named).filter(|_| member.is_none());
+                let place = place.ok_or_else(|| self.scanner.wrong(format!("there is no member `{key}`")))?;
+                let of_member = of.member_type(place).map_err(|error| self.scanner.wrong(error.to_string()))?;
+                member = Some((key, place, self.value(&of_member)?));
+            }
+            self.between('}')?;
+        }
+        self.selected(of, &of_discriminator, discriminator, member).map(Value::Parts)
+    }
+
+    /// The discriminator and its member, which belong together.
+    fn selected(
+        &self,
+        of: &TypeCode,
+        of_discriminator: &TypeCode,
+        discriminator: Option<DynAny>,
+        member: Option<(String, usize, DynAny)>,
+    ) -> Result<Vec<DynAny>, TextError> {
+        let refused = |error: DynAnyError| self.refused(&error);
+        let discriminator = match (discriminator, &member) {
+            (Some(discriminator), _) => discriminator,
+            (None, Some((_, place, _))) => {
+                let label = match of.member_label(*place) {
+                    Ok(Label::Value(label)) => Some(label),
+                    _ => unclaimed(of).map_err(refused)?,
+                };
+                let label = label.ok_or_else(|| self.scanner.wrong("no discriminator is left for this member"))?;
+                discriminator_with(of_discriminator, label).map_err(refused)?
+            }
+            (None, None) => return Err(self.scanner.wrong("a union has a member, or `_d`")),
+        };
+        let label = label_of(&discriminator).map_err(refused)?;
+        let name = |index: usize| of.member_name(index).unwrap_or_default();
+        let selected = of.selected_member(label).map_err(|error| self.scanner.wrong(error.to_string()))?;
+        match (selected, member) {
+            (None, None) => Ok(vec![discriminator]),
+            (Some(index), Some((key, _, value))) if name(index) == key => Ok(vec![discriminator, value]),
+            (Some(index), _) => {
+                Err(self.scanner.wrong(format!("the discriminator wants the member `{}`", name(index))))
+            }
+            (None, Some((key, ..))) => Err(self.scanner.wrong(format!("the discriminator does not select `{key}`"))),
+        }
+    }
+
+    fn leaf(&mut self, of: &TypeCode) -> Result<Leaf, TextError> {
+        Ok(match of.kind() {
+            TcKind::Boolean => Leaf::Boolean(self.parsed("`true` or `false`")?),
+            TcKind::Octet => Leaf::Octet(self.integer()?),
+            TcKind::Short => Leaf::Short(self.integer()?),
+            TcKind::UShort => Leaf::UShort(self.integer()?),
+            TcKind::Long => Leaf::Long(self.integer()?),
+            TcKind::ULong => Leaf::ULong(self.integer()?),
+            TcKind::LongLong => Leaf::LongLong(self.integer()?),
+            TcKind::ULongLong => Leaf::ULongLong(self.integer()?),
+            TcKind::Float => Leaf::Float(self.parsed("a number")?),
+            TcKind::Double => Leaf::Double(self.parsed("a number")?),
+            TcKind::LongDouble => Leaf::LongDouble(LongDouble::from(self.parsed::<f64>("a number")?)),
+            TcKind::Char => {
+                let code = u32::from(self.character()?);
+                let code = u8::try_from(code).map_err(|_| self.scanner.wrong("that is no character of ISO 8859-1"))?;
+                Leaf::Char(Char(code))
+            }
+            TcKind::WChar => Leaf::WChar(self.character()?),
+            TcKind::Enum => self.enumerator(of)?,
+            TcKind::Fixed => return self.fixed(of),
+            TcKind::Any => Leaf::Any(self.any()?),
+            TcKind::ObjRef | TcKind::Component | TcKind::Home => Leaf::Reference(self.reference()?),
+            kind => return Err(self.scanner.wrong(format!("values of kind {kind} have no text form"))),
+        })
+    }
+
+    fn parsed<T: FromStr>(&mut self, what: &str) -> Result<T, TextError> {
+        self.scanner.peek();
+        let at = self.scanner.at;
+        let word = self.scanner.word()?;
+        word.parse().map_err(|_| TextError { message: format!("expected {what}, not `{word}`"), at })
+    }
+
+    fn integer<T: TryFrom<i128>>(&mut self) -> Result<T, TextError> {
+        self.scanner.peek();
+        let at = self.scanner.at;
+        let word = self.scanner.word()?;
+        let (sign, digits) = word.strip_prefix('-').map_or((1, word), |digits| (-1, digits));
+        let number = match digits.strip_prefix("0x") {
+            Some(digits) => i128::from_str_radix(digits, 16),
+            None => digits.parse(),
+        };
+        let number = number.ok().and_then(|number| T::try_from(sign * number).ok());
+        number.ok_or_else(|| TextError { message: format!("`{word}` is no integer of this type"), at })
+    }
+
+    fn character(&mut self) -> Result<char, TextError> {
+        let text = self.scanner.string()?;
+        let mut characters = text.chars();
+        match (characters.next(), characters.next()) {
+            (Some(character), None) => Ok(character),
+            _ => Err(self.scanner.wrong("expected one character")),
+        }
+    }
+
+    fn enumerator(&mut self, of: &TypeCode) -> Result<Leaf, TextError> {
+        let name = match self.scanner.peek() {
+            Some('"') => self.scanner.string()?,
+            _ => self.scanner.word()?.to_owned(),
+        };
+        let mut value = DynAny::of_type(of).map_err(|error| self.refused(&error))?;
+        let found = value.as_enum().and_then(|mut value| value.set_as_string(&name).map(|()| value.as_ulong()));
+        found.map(Leaf::Enum).map_err(|_| self.scanner.wrong(format!("`{of}` has no enumerator `{name}`")))
+    }
+
+    fn fixed(&mut self, of: &TypeCode) -> Result<Leaf, TextError> {
+        let word = self.scanner.word()?;
+        let mut value = DynAny::of_type(of).map_err(|error| self.refused(&error))?;
+        let set = value.as_fixed().and_then(|mut value| value.set_value(word).map(|whole| (whole, value.decimal())));
+        match set {
+            Ok((true, decimal)) => Ok(Leaf::Fixed(decimal)),
+            Ok((false, _)) => Err(self.scanner.wrong(format!("`{of}` has no room for all digits of `{word}`"))),
+            Err(_) => Err(self.scanner.wrong(format!("`{word}` is no `{of}`"))),
+        }
+    }
+
+    fn reference(&mut self) -> Result<Ior, TextError> {
+        if self.null() {
+            return Ok(Ior::default());
+        }
+        let url = match self.scanner.peek() {
+            Some('"') => self.scanner.string()?,
+            // One with commas in it, a list of addresses, stands in quotes.
+            _ => self.scanner.word()?.to_owned(),
+        };
+        (self.resolve)(&url).map_err(|why| self.scanner.wrong(format!("`{url}` leads nowhere: {why}")))
+    }
+
+    /// Of the type that the value looks like.
+    fn any(&mut self) -> Result<Any, TextError> {
+        if self.null() {
+            return Ok(Any::default());
+        }
+        let made = if self.scanner.peek() == Some('"') {
+            Any::new(&self.scanner.string()?)
+        } else {
+            let word = self.scanner.word()?;
+            if let Ok(value) = word.parse::<bool>() {
+                Any::new(&value)
+            } else if let Ok(value) = word.parse::<i32>() {
+                Any::new(&value)
+            } else if let Ok(value) = word.parse::<i64>() {
+                Any::new(&value)
+            } else if let Ok(value) = word.parse::<f64>() {
+                Any::new(&value)
+            } else {
+                return Err(self.scanner.wrong(format!("`{word}` does not say of what type it is")));
+            }
+        };
+        made.map_err(|error| self.scanner.wrong(error.to_string()))
+    }
+}

@@ -1,0 +1,136 @@
+//! The words of a value's text.
+
+use super::TextError;
+
+/// Where reading has come to.
+#[derive(Debug)]
+pub(super) struct Scanner<'t> {
+    text: &'t str,
+    pub(super) at: usize,
+}
+
+impl<'t> Scanner<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    /// The next character that is not blank.
+    pub(super) fn peek(&mut self) -> Option<char> {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+        self.rest().chars().next()
+    }
+
+    /// Passes this character, if it comes next.
+    pub(super) fn eat(&mut self, wanted: char) -> bool {
+        let is_there = self.peek() == Some(wanted);
+        if is_there {
+            self.at += wanted.len_utf8();
+        }
+        is_there
+    }
+
+    pub(super) fn expect(&mut self, wanted: char) -> Result<(), TextError> {
+        if self.eat(wanted) { Ok(()) } else { Err(self.wrong(format!("expected `{wanted}`"))) }
+    }
+
+    /// All up to the next mark or blank: a number, a name, a URL.
+    pub(super) fn word(&mut self) -> Result<&'t str, TextError> {
+        self.peek();
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}' | '[' | ']' | '"');
+        let rest = self.rest();
+        let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+        if word.is_empty() {
+            return Err(self.wrong("expected a value"));
+        }
+        self.at += word.len();
+        Ok(word)
+    }
+
+    /// A name, and the colon behind it.
+    pub(super) fn key(&mut self) -> Result<String, TextError> {
+        let key = if self.peek() == Some('"') {
+            self.string()?
+        } else {
+            let rest = self.rest();
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+            self.at += end;
+            rest[..end].to_owned()
+        };
+        if key.is_empty() {
+            return Err(self.wrong("expected a member's name"));
+        }
+        self.expect(':')?;
+        Ok(key)
+    }
+
+    /// A text between quotes, as in JSON.
+    pub(super) fn string(&mut self) -> Result<String, TextError> {
+        self.expect('"')?;
+        let mut text = String::new();
+        loop {
+            let rest = self.rest();
+            let Some(next) = rest.chars().next() else { return Err(self.wrong("the text has no end")) };
+            self.at += next.len_utf8();
+            match next {
+                '"' => return Ok(text),
+                '\\' => text.push(self.escaped()?),
+                other => text.push(other),
+            }
+        }
+    }
+
+    fn escaped(&mut self) -> Result<char, TextError> {
+        let next = self.rest().chars().next();
+        self.at += next.map_or(0, char::len_utf8);
+        match next {
+            Some('n') => Ok('\n'),
+            Some('r') => Ok('\r'),
+            Some('t') => Ok('\t'),
+            Some('b') => Ok('\u{8}'),
+            Some('f') => Ok('\u{c}'),
+            Some('u') => self.code_point(),
+            Some(other @ ('"' | '\\' | '/' | '\'')) => Ok(other),
+            _ => Err(self.wrong("there is no such escape")),
+        }
+    }
+
+    fn code_point(&mut self) -> Result<char, TextError> {
+        let high = self.code_unit()?;
+        let is_surrogate = (0xd800..0xdc00).contains(&high);
+        if !is_surrogate {
+            return char::from_u32(high).ok_or_else(|| self.wrong("that is no character"));
+        }
+        let low = if self.rest().starts_with("\\u") {
+            self.at += 2;
+            self.code_unit()?
+        } else {
+            0
+        };
+        let units = [high, low].map(|unit| u16::try_from(unit).unwrap_or(0));
+        let mut characters = char::decode_utf16(units);
+        characters.next().and_then(Result::ok).ok_or_else(|| self.wrong("that is half a character"))
+    }
+
+    fn code_unit(&mut self) -> Result<u32, TextError> {
+        let digits = self.rest().get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let unit = digits.ok_or_else(|| self.wrong("expected four hexadecimal digits"))?;
+        self.at += 4;
+        Ok(unit)
+    }
+
+    pub(super) fn end(&mut self) -> Result<(), TextError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.wrong("the value ends here")),
+        }
+    }
+
+    pub(super) fn wrong(&self, message: impl Into<String>) -> TextError {
+        TextError { message: message.into(), at: self.at }
+    }
+}

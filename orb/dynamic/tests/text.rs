@@ -1,0 +1,140 @@
+//! Values as people type and read them.
+
+mod support;
+
+use spandrel_cdr::{Ior, TypeCode};
+use spandrel_dynamic::DynAny;
+use support::{boxed, choice, colour, derived, empty, full, many, point};
+
+/// Reads a text, and writes it again.
+#[track_caller]
+fn again(of: &TypeCode, text: &str, expected: &str) {
+    let value = DynAny::from_text(of, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(value.to_string(), expected);
+    let once_more = DynAny::from_text(of, expected).unwrap_or_else(|error| panic!("{expected}: {error}"));
+    assert_eq!(once_more, value);
+    assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value);
+}
+
+#[track_caller]
+fn refused(of: &TypeCode, text: &str, why: &str) {
+    let error = DynAny::from_text(of, text).unwrap_err().to_string();
+    assert!(error.contains(why), "{text}: {error}");
+}
+
+#[test]
+fn numbers_are_within_their_types() {
+    again(&TypeCode::SHORT, " -32768 ", "-32768");
+    again(&TypeCode::OCTET, "0xff", "255");
+    again(&TypeCode::ULONGLONG, "18446744073709551615", "18446744073709551615");
+    again(&TypeCode::DOUBLE, "1e3", "1000.0");
+    again(&TypeCode::FLOAT, "inf", "inf");
+    again(&TypeCode::LONGDOUBLE, "0.5", "0.5");
+    again(&TypeCode::BOOLEAN, "true", "true");
+    again(&TypeCode::fixed(5, 2).unwrap(), "1.50", "1.5");
+    refused(&TypeCode::OCTET, "256", "`256` is no integer");
+    refused(&TypeCode::ULONG, "-1", "`-1` is no integer");
+    refused(&TypeCode::LONG, "1 2", "the value ends here");
+    refused(&TypeCode::LONG, "", "expected a value");
+    refused(&TypeCode::BOOLEAN, "yes", "expected `true` or `false`, not `yes`");
+    refused(&TypeCode::fixed(3, 1).unwrap(), "1.25", "no room");
+    refused(&TypeCode::fixed(3, 1).unwrap(), "text", "is no");
+}
+
+#[test]
+fn texts_may_stand_without_quotes_alone() {
+    let text = DynAny::from_text(&TypeCode::STRING, "Ada, and others").unwrap();
+    assert_eq!(text.string().unwrap(), "Ada, and others");
+    again(&TypeCode::STRING, r#" "a \"b\" \\ \u00e9\n" "#, r#""a \"b\" \\ é\n""#);
+    again(&TypeCode::WSTRING, r#""\ud83d\ude00""#, "\"\u{1f600}\"");
+    again(&TypeCode::CHAR, r#""é""#, r#""é""#);
+    again(&TypeCode::WCHAR, r#""€""#, r#""€""#);
+    refused(&TypeCode::CHAR, r#""€""#, "ISO 8859-1");
+    refused(&TypeCode::CHAR, r#""ab""#, "one character");
+    refused(&TypeCode::STRING, r#""ab"#, "has no end");
+    refused(&TypeCode::STRING, r#""\ud83d""#, "half a character");
+    refused(&TypeCode::STRING, r#""\q""#, "no such escape");
+    refused(&TypeCode::string(3), "four", "longer");
+}
+
+#[test]
+fn members_have_their_names() {
+    again(&point(), r#"{"name": "b", x: 3}"#, r#"{x: 3, name: "b"}"#);
+    again(&empty(), "{}", "{}");
+    again(&derived(), r#"{id: 1, note: "n"}"#, r#"{id: 1, note: "n"}"#);
+    again(&derived(), "null", "null");
+    again(&boxed(), r#""in""#, r#""in""#);
+    again(&boxed(), "null", "null");
+    refused(&point(), "{x: 3}", "the member `name` is missing");
+    refused(&point(), "{y: 3}", "there is no member `y`");
+    refused(&point(), "{x: 3, x: 4}", "twice");
+    refused(&point(), "{x: 3 name: 4}", "expected `,` or `}`");
+    refused(&point(), "3", "expected `{`");
+    again(&colour(), "green", "green");
+    again(&colour(), "\"blue\"", "blue");
+    refused(&colour(), "pink", "no enumerator `pink`");
+}
+
+#[test]
+fn unions_are_told_by_their_members() {
+    again(&choice(), r#"{text: "t"}"#, r#"{_d: 1, text: "t"}"#);
+    again(&choice(), r#"{_d: 2, text: "t"}"#, r#"{_d: 2, text: "t"}"#);
+    again(&choice(), r#"{point: {x: 1, name: ""}}"#, r#"{_d: 5, point: {x: 1, name: ""}}"#);
+    again(&choice(), "{_d: 9}", "{_d: 9}");
+    again(&full(), "{number: 1}", "{_d: true, number: 1}");
+    refused(&choice(), r#"{_d: 5, text: "t"}"#, "wants the member `point`");
+    refused(&choice(), r#"{_d: 9, text: "t"}"#, "does not select `text`");
+    refused(&choice(), "{_d: 1}", "wants the member `text`");
+    refused(&choice(), "{}", "a member, or `_d`");
+    refused(&choice(), "{other: 1}", "no member `other`");
+}
+
+#[test]
+fn elements_are_as_many_as_the_type_has() {
+    again(&many(&TypeCode::LONG, 3), "[1, 2,3]", "[1, 2, 3]");
+    again(&many(&point(), 0), "[]", "[]");
+    again(&TypeCode::array(&TypeCode::BOOLEAN, 2).unwrap(), "[true, false]", "[true, false]");
+    refused(&many(&TypeCode::LONG, 1), "[1, 2]", "2 elements");
+    refused(&TypeCode::array(&TypeCode::BOOLEAN, 2).unwrap(), "[true]", "1 elements");
+    refused(&many(&TypeCode::LONG, 0), "[1", "expected `,` or `]`");
+}
+
+#[test]
+fn anys_are_of_the_type_that_they_look_like() {
+    for (text, of) in [
+        ("true", TypeCode::BOOLEAN),
+        ("12", TypeCode::LONG),
+        ("5000000000", TypeCode::LONGLONG),
+        ("1.5", TypeCode::DOUBLE),
+        ("\"t\"", TypeCode::STRING),
+        ("null", TypeCode::NULL),
+    ] {
+        again(&TypeCode::ANY, text, text);
+        assert_eq!(DynAny::from_text(&TypeCode::ANY, text).unwrap().any().unwrap().type_code(), &of);
+    }
+    refused(&TypeCode::ANY, "what", "does not say of what type");
+}
+
+#[test]
+fn references_are_resolved_by_whoever_can() {
+    again(&TypeCode::object(), "null", "null");
+    refused(&TypeCode::object(), "corbaloc:rir:/Name", "leads nowhere");
+    let known = |url: &str| {
+        assert_eq!(url, "corbaloc:rir:/Name");
+        Ok(Ior { type_id: "IDL:X:1.0".into(), ..Ior::default() })
+    };
+    let value = DynAny::from_text_with(&TypeCode::object(), "corbaloc:rir:/Name", &known).unwrap();
+    assert_eq!(value.reference().unwrap().type_id, "IDL:X:1.0");
+}
+
+#[test]
+fn no_text_nests_without_end() {
+    let of = TypeCode::structure(
+        "IDL:N:1.0",
+        "N",
+        &[("kids", TypeCode::sequence(&TypeCode::recursive("IDL:N:1.0").unwrap(), 0).unwrap())],
+    )
+    .unwrap();
+    again(&of, "{kids: [{kids: []}]}", "{kids: [{kids: []}]}");
+    refused(&of, &"{kids: [".repeat(100_000), "nests too deep");
+}

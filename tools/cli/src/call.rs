@@ -1,0 +1,143 @@
+//! `spandrel call`: one call of an object, by IDL that is read now.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use spandrel::dynamic::{
+    Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, RequestError,
+    describe_file,
+};
+use spandrel::{Any, ObjectRef, Orb};
+
+use crate::{common, ior};
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel call --idl bank.idl corbaloc::localhost:2809/Account deposit 100
+  spandrel call --idl bank.idl - transfer '{number: 7, owner: \"Ada\"}' '[1.5, 2]' < account.ior
+  spandrel call --idl bank.idl IOR:0100... balance
+  spandrel call --idl bank.idl IOR:0100...
+
+Arguments are those of `in` and `inout` parameters, much as in JSON: true, 0xff, 1.5e3, \"text\" (without quotes if nothing else is
+in the argument), ENUMERATOR, {member: value, ...}, [value, ...], for unions {member: value}, for references a URL or null.
+An attribute is got by its name, and set by its name and a value. Without an operation, those that there are are listed.
+
+Prints the result, then a line for each `inout` and `out` parameter with its name.
+
+Exit codes: 0 done, 1 failed, or the operation raised an exception, 2 wrong usage.";
+
+/// Call an operation of an object.
+///
+/// Reads the interface from an IDL file, so that nothing needs to be compiled.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The reference, as IOR: or corbaloc:, or - to read it from standard input
+    reference: String,
+    /// The operation, or an attribute
+    operation: Option<String>,
+    /// The values of its parameters
+    #[arg(allow_hyphen_values = true)]
+    arguments: Vec<String>,
+    /// The file that declares the interface
+    #[arg(long, value_name = "FILE")]
+    idl: PathBuf,
+    /// A folder in which included files are looked for
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// The interface, as Bank::Account or by its repository id; what the reference says unless given
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Seconds that the call may take
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 30.0)]
+    timeout: f64,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let idl = describe_file(&self.idl, self.include.iter().cloned())?;
+        let timeout = Duration::try_from_secs_f64(self.timeout).context("the time-out is none")?;
+        let orb = Orb::builder().request_timeout(Some(timeout)).build();
+        let reference = ior::reference_text(self.reference.clone())?;
+        let object = orb.string_to_object(&reference).context("cannot read the reference")?;
+        let interface = self.interface(&idl, &object)?;
+        let Some(name) = &self.operation else { return list(&interface) };
+        let operation = find(&interface, name, self.arguments.len())?;
+        let arguments = read(&orb, operation, &self.arguments)?;
+        let outcome = DynamicObject::new(object, interface.clone()).call(&operation.name, &arguments);
+        common::print(&show(operation, &outcome.map_err(explain)?)?)
+    }
+
+    fn interface(&self, idl: &Descriptions, object: &ObjectRef) -> anyhow::Result<InterfaceDescription> {
+        let named = self.interface.as_deref().or(Some(object.type_id()).filter(|id| !id.is_empty()));
+        if let Some(name) = named {
+            return idl
+                .interface(name)
+                .with_context(|| format!("{} does not say what `{name}` is", self.idl.display()));
+        }
+        let all: Vec<&str> = idl.interfaces().collect();
+        match all[..] {
+            [only] => Ok(idl.interface(only)?),
+            [] => bail!("{} declares no interface", self.idl.display()),
+            _ => bail!("the reference does not say its interface: give --interface, one of {}", all.join(", ")),
+        }
+    }
+}
+
+/// The operation, or the accessor of an attribute.
+fn find<'i>(
+    interface: &'i InterfaceDescription,
+    name: &str,
+    arguments: usize,
+) -> anyhow::Result<&'i OperationDescription> {
+    let accessor = if arguments == 0 { "_get_" } else { "_set_" };
+    let found = interface.find(name).or_else(|| interface.find(&format!("{accessor}{name}")));
+    found.ok_or_else(|| anyhow!("`{}` has no operation or attribute `{name}` for so many arguments", interface.id()))
+}
+
+fn list(interface: &InterfaceDescription) -> anyhow::Result<()> {
+    let lines = interface.operations().iter().map(|operation| format!("{operation}\n"));
+    common::print(&lines.collect::<String>())
+}
+
+fn read(orb: &Orb, operation: &OperationDescription, texts: &[String]) -> anyhow::Result<Vec<Any>> {
+    let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
+    if sent.len() != texts.len() {
+        bail!("`{operation}` takes {} arguments, not {}", sent.len(), texts.len());
+    }
+    let resolve = |url: &str| {
+        let object = orb.string_to_object(url);
+        object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
+    };
+    let read = sent.iter().zip(texts).map(|(parameter, text)| {
+        let value = DynAny::from_text_with(&parameter.type_code, text, &resolve);
+        let value = value.with_context(|| format!("`{text}` is no `{}` for `{}`", parameter.type_code, parameter.name));
+        Ok(value?.to_any()?)
+    });
+    read.collect()
+}
+
+fn show(operation: &OperationDescription, outcome: &Outcome) -> anyhow::Result<String> {
+    let mut text = String::new();
+    if operation.result.kind() != spandrel::TcKind::Void {
+        text = format!("{}\n", DynAny::new(&outcome.result)?);
+    }
+    for out in &outcome.outs {
+        if let Some(value) = &out.value {
+            text.push_str(&format!("{}: {}\n", out.name, DynAny::new(value)?));
+        }
+    }
+    Ok(text)
+}
+
+/// An exception that the operation raised is told with its members.
+fn explain(error: RequestError) -> anyhow::Error {
+    match &error {
+        RequestError::Raised(raised) => match DynAny::new(&raised.exception) {
+            Ok(members) => anyhow!("{raised} {members}"),
+            Err(_) => anyhow!(error),
+        },
+        _ => anyhow!(error),
+    }
+}
