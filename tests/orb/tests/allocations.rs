@@ -2,8 +2,7 @@
 
 use std::alloc::System;
 
-use spandrel::{Collocation, Orb};
-use spandrel::{TypeCode, dynamic::CreateRequest};
+use spandrel::{Collocation, Orb, TypeCode, dynamic::CreateRequest};
 use spandrel_orb_tests::{Server, probe::Target};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -37,7 +36,10 @@ fn calls_allocate_nothing_but_what_they_return() {
     assert_eq!(allocations(one_way), 0, "a long one-way sequence, lent on both sides");
     // The servant's answer and the caller's copy of it are the application's.
     assert_eq!(allocations(|| drop(target.echo("text").unwrap())), 2 * 300, "a string");
-    drop(server);
+    let mut request = target.as_object().request("add");
+    request.add_in_arg(&1_i32).unwrap().add_in_arg(&2_i32).unwrap().set_return_type(TypeCode::LONG);
+    assert_eq!(allocations(|| request.invoke().unwrap()), 0, "a dynamic request that is used again");
+    drop((target, server));
     for strategy in [Collocation::Direct, Collocation::ThroughPoa] {
         let server = Server::with(Orb::builder().collocation(strategy));
         let target: Target = server.object.unchecked_narrow();
