@@ -192,7 +192,7 @@ impl Server {
 
 /// The suites `pooled` and `fixed` are other suites over servers whose connections have no thread of their own; in the latter there are as
 /// few threads as there can be.
-fn arranged(builder: OrbBuilder) -> OrbBuilder {
+pub fn arranged(builder: OrbBuilder) -> OrbBuilder {
     let suite = std::env::current_exe().unwrap();
     let suite = suite.file_stem().unwrap_or_default().to_string_lossy();
     match &*suite {

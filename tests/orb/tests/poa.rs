@@ -19,7 +19,7 @@ use spandrel::{
     },
 };
 use spandrel_orb_tests::{
-    Probe,
+    Probe, arranged,
     probe::{Target, TargetAsyncServant, TargetAsyncSkeleton, TargetSkeleton, target::RefuseError},
     support::{PATIENCE, in_background, kind_and_completion},
 };
@@ -34,7 +34,7 @@ struct Stage {
 
 impl Stage {
     fn new(policies: impl IntoIterator<Item = Policy>) -> Self {
-        let orb = Orb::builder().build();
+        let orb = arranged(Orb::builder()).build();
         let root = Poa::root(&orb).unwrap();
         let poa = root.create_poa("child", None, policies).unwrap();
         let manager = poa.the_poa_manager();
@@ -466,7 +466,7 @@ mod locators {
 
     #[test]
     fn every_request_asks_and_tells_once_with_its_own_cookie() {
-        let orb = Orb::builder().build();
+        let orb = arranged(Orb::builder()).build();
         let (_probe, servant) = probe(&orb);
         let (stage, finding) = stage(servant, orb);
         let target = client(&stage.reference("any"));
@@ -502,7 +502,7 @@ mod locators {
     fn a_request_that_is_answered_later_is_in_use_until_then() {
         let later = Later::default();
         let calls = Arc::clone(&later.0);
-        let (stage, finding) = stage(Arc::new(later), Orb::builder().build());
+        let (stage, finding) = stage(Arc::new(later), arranged(Orb::builder()).build());
         let target = client(&stage.reference("any"));
         let running = in_background(move || target.ping());
         calls.await_that(|calls| calls.len() == 1);

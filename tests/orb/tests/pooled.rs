@@ -17,6 +17,8 @@ mod initial_references;
 mod interceptor_contexts;
 #[path = "interceptor_outcomes.rs"]
 mod interceptor_outcomes;
+#[path = "poa.rs"]
+mod poa;
 #[path = "policies.rs"]
 mod policies;
 #[path = "review.rs"]

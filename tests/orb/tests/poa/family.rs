@@ -36,7 +36,7 @@ impl AdapterActivator for Growing {
 
 /// A server at a port of its own choice or a given one, with a tree of adapters that grows.
 fn server(port: u16) -> (Orb, Poa, Arc<Growing>) {
-    let orb = Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port)).build();
+    let orb = arranged(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port))).build();
     let root = Poa::root(&orb).unwrap();
     let growing = Arc::<Growing>::default();
     root.set_the_activator(Some(Arc::clone(&growing) as _));
