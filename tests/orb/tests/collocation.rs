@@ -671,3 +671,35 @@ fn plain_object_keys_lead_to_their_objects() {
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::ObjectNotExist, CompletionStatus::No));
     }
 }
+
+#[test]
+fn a_pool_of_one_thread_waits_for_a_local_answer_and_serves_who_brings_it() {
+    for strategy in IN_THREAD {
+        let orb = Orb::builder().collocation(strategy).threaded_connections(0).pool_threads(1).build();
+        let poa = Poa::root(&orb).unwrap();
+        let (send, requests) = mpsc::channel();
+        let deferring = poa.activate(Deferring(send)).unwrap();
+        let requests = Mutex::new(requests);
+        // The first call inside of the pool's only thread waits for the second, which that thread must serve, too.
+        let is_first = AtomicU32::new(1);
+        let doing = Doing(move || {
+            if is_first.swap(0, Ordering::SeqCst) == 1 {
+                return echo(&deferring, "within").map(|text| i32::try_from(text.len()).unwrap());
+            }
+            answer(requests.lock().unwrap().recv_timeout(PATIENCE).unwrap());
+            Ok(0)
+        });
+        let object = poa.activate(TargetSkeleton::new(doing)).unwrap();
+        let there = |patience| {
+            let client = Orb::builder().request_timeout(Some(patience)).build();
+            Target::unchecked_narrow(&client.string_to_object(&object.to_string()).unwrap())
+        };
+        let first = there(PATIENCE);
+        let called = in_background(move || first.add(1, 1));
+        let second = there(PATIENCE);
+        // Whichever comes first begins to wait.
+        assert!(matches!(second.add(1, 1), Ok(0 | 6)), "{strategy:?}");
+        assert!(matches!(called.recv_timeout(PATIENCE).unwrap(), Ok(0 | 6)), "{strategy:?}");
+        orb.shutdown(true).unwrap();
+    }
+}
