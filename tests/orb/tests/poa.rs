@@ -279,6 +279,14 @@ mod activators {
                     Err(Incarnation::ForwardRequest(adapter.create_reference_with_id(&"here".into(), "").unwrap()))
                 }
                 b"panic" => panic!("as asked"),
+                b"own" | b"wrong" => {
+                    let (probe, servant) = probe(adapter.orb());
+                    adapter.activate_object_with_id(oid, Arc::clone(&servant)).unwrap();
+                    let other = self::probe(adapter.orb()).1;
+                    self.servants.lock().unwrap().push(probe);
+                    Ok(if oid.as_bytes() == b"own" { servant } else { other })
+                }
+                b"twice" => Ok(adapter.id_to_servant(&"own".into()).unwrap()),
                 _ => {
                     let (probe, servant) = probe(adapter.orb());
                     self.servants.lock().unwrap().push(probe);
@@ -383,6 +391,60 @@ mod activators {
         }
         making.state.change(|made| assert_eq!(made.incarnated, 5));
         assert_eq!(stage.poa.active_objects(), 1);
+    }
+
+    #[test]
+    fn an_activator_may_activate_the_object_itself_but_must_return_what_stands_there() {
+        let (stage, making) = stage();
+        client(&stage.reference("own")).ping().unwrap();
+        client(&stage.reference("own")).ping().unwrap();
+        assert_eq!(making.state.see(|made| made.incarnated), 1);
+        // A servant that stands behind another object, although it may stand behind one only.
+        for name in ["twice", "wrong"] {
+            let refused = client(&stage.reference(name)).ping().unwrap_err();
+            let told = (refused.kind(), refused.minor());
+            assert_eq!(told, (SystemExceptionKind::ObjAdapter, minor::INCARNATE_VIOLATED_POLICY), "{name}");
+        }
+        client(&stage.reference("wrong")).ping().unwrap();
+    }
+
+    #[test]
+    fn an_adapter_may_be_destroyed_inside_of_its_own_upcall() {
+        /// Destroys its adapter.
+        struct Ending(Poa);
+
+        impl Servant for Ending {
+            fn repository_id(&self) -> &str {
+                "IDL:Ending:1.0"
+            }
+
+            fn is_a(&self, _: &str) -> bool {
+                false
+            }
+
+            fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+                self.0.destroy(true, false).unwrap();
+                // Requests go on, and so may children be made nowhere and by nobody.
+                let PoaError::System(refused) = self.0.create_poa("late", None, []).unwrap_err() else {
+                    panic!("it is a system exception")
+                };
+                assert_eq!(refused.minor(), minor::POA_BEING_DESTROYED);
+                call.reply(|_| Ok(()))
+            }
+        }
+
+        let (stage, making) = stage();
+        stage.poa.activate_object_with_id(&"end".into(), Arc::new(Ending(stage.poa.clone()))).unwrap();
+        let target = client(&stage.reference("end"));
+        target.ping().unwrap();
+        making.state.await_that(|made| made.etherealized.len() == 1);
+        assert_eq!(making.state.see(|made| made.etherealized.clone()), [(true, false)]);
+        assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
+        stage.poa.destroy(true, true).unwrap();
+        let PoaError::System(gone) = stage.poa.create_poa("late", None, []).unwrap_err() else {
+            panic!("it is a system exception")
+        };
+        assert_eq!(gone.kind(), SystemExceptionKind::ObjectNotExist);
     }
 
     #[test]

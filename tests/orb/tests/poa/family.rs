@@ -188,3 +188,29 @@ fn octets_that_are_no_key_of_ours_are_refused_whatever_they_are() {
     }
     client(&good).ping().unwrap();
 }
+
+/// Looks for what it is asked to make.
+struct Looking;
+
+impl AdapterActivator for Looking {
+    fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
+        assert_eq!(parent.find_poa(name, true).unwrap_err(), PoaError::AdapterNonExistent);
+        let made = parent.create_poa(name, None, []).unwrap();
+        assert_eq!(parent.find_poa(name, true).unwrap(), made);
+        if name == "ends" {
+            made.destroy(true, true).unwrap();
+        }
+        true
+    }
+}
+
+#[test]
+fn an_activator_that_looks_for_what_it_makes_does_not_wait_for_itself() {
+    let stage = Stage::active([]);
+    stage.poa.set_the_activator(Some(Arc::new(Looking)));
+    let made = stage.poa.find_poa("grandchild", true).unwrap();
+    assert_eq!(made.the_parent().unwrap(), stage.poa);
+    assert_eq!(stage.poa.the_children(), [made]);
+    // It says that it has, and has not any more.
+    assert_eq!(stage.poa.find_poa("ends", true).unwrap_err(), PoaError::AdapterNonExistent);
+}
