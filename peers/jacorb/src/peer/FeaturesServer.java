@@ -311,9 +311,12 @@ final class FeaturesServer {
             try {
                 POA adapter = adaptedAdapter();
                 Target target = named(adapter, name);
-                adapter.destroy(false, false);
+                // A call may not wait for adapters of its own ORB, but another thread may.
+                Thread destroyer = new Thread(() -> adapter.destroy(false, true));
+                destroyer.start();
+                destroyer.join();
                 return target;
-            } catch (org.omg.CORBA.UserException error) {
+            } catch (org.omg.CORBA.UserException | InterruptedException error) {
                 throw new IllegalStateException(error);
             }
         }

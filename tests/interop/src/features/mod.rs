@@ -10,7 +10,7 @@ pub mod server;
 use anyhow::Result;
 use spandrel::{Orb, OrbBuilder};
 
-/// An ORB whose requests and replies are looked at.
+/// An ORB whose requests and replies are looked at, and say where operations are if references offer that.
 ///
 /// # Errors
 /// None: there is one interceptor of each kind.

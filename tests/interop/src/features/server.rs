@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use spandrel::poa::{
-    Current, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, Poa, PoaError, PoaManager,
-    RequestProcessingPolicy, ServantManager, ServantRetentionPolicy,
+    Current, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, OperationDemux, Poa, PoaError,
+    PoaManager, RequestProcessingPolicy, ServantManager, ServantRetentionPolicy,
 };
 use spandrel::{Interface, ObjectRef, Orb, Policy, SystemException};
 
@@ -81,11 +81,34 @@ struct Server {
     root: Poa,
 }
 
+/// Serves until told to stop, starting anew when told; `say` gets the reference of the desk, which stays the same, and `now` each ORB.
+///
+/// # Errors
+/// If an ORB cannot be made, or cannot listen.
+pub fn run(make: impl Fn() -> anyhow::Result<Orb>, say: impl FnOnce(&str), now: impl Fn(&Orb)) -> anyhow::Result<()> {
+    let again = Arc::new(AtomicBool::new(true));
+    let mut say = Some(say);
+    for generation in 1.. {
+        if !again.swap(false, Ordering::AcqRel) {
+            break;
+        }
+        let orb = make()?;
+        now(&orb);
+        let reference = activate(&orb, generation, &again)?;
+        if let Some(say) = say.take() {
+            say(&reference);
+        }
+        orb.run();
+        orb.shutdown(true)?;
+    }
+    Ok(())
+}
+
 /// Activates everything; the reference of the desk.
 ///
 /// # Errors
 /// If the ORB cannot listen.
-pub fn activate(orb: &Orb, generation: u32, again: &Arc<AtomicBool>) -> Result<String, PoaError> {
+fn activate(orb: &Orb, generation: u32, again: &Arc<AtomicBool>) -> Result<String, PoaError> {
     let root = Poa::root(orb)?;
     let plain = root.activate(TargetSkeleton::new(OneTarget::named("plain")))?;
     orb.set_object_key_alias("Greeter", &plain)?;
@@ -98,8 +121,9 @@ const USER_ID: IdAssignmentPolicy = IdAssignmentPolicy::UserId;
 
 /// An object that outlives restarts.
 fn persistent(root: &Poa, name: &str, servant: Arc<dyn spandrel::Servant>) -> Result<ObjectRef, PoaError> {
-    let poa =
-        root.create_poa(name, Some(&root.the_poa_manager()), [USER_ID.into(), LifespanPolicy::Persistent.into()])?;
+    // Whoever is not of our kind has no use for what its references say of operations.
+    let policies: [Policy; 3] = [USER_ID.into(), LifespanPolicy::Persistent.into(), OperationDemux::Active.into()];
+    let poa = root.create_poa(name, Some(&root.the_poa_manager()), policies)?;
     let id = ObjectId::from(name);
     poa.activate_object_with_id(&id, servant)?;
     poa.id_to_reference(&id)
