@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use spandrel::{
     Any, CompletionStatus, GiopVersion, IiopProfile, InvalidName, ObjectRef, Orb, OrbBuilder, Poa, SystemException,
-    SystemExceptionKind,
+    SystemExceptionKind, Typed,
+    dynamic::CreateRequest,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Encoding, Interceptor, Interruption, InvalidSlot, OrbInitInfo,
         OrbInitializer, ReplyStatus, ServerRequestInfo, ServerRequestInterceptor, ServiceContext, SlotId,
@@ -323,6 +324,10 @@ impl<I: ClientRequestInterceptor> ClientRequestInterceptor for Shared<I> {
     fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
         self.0.send_request(info)
     }
+
+    fn receive_reply(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
+        self.0.receive_reply(info)
+    }
 }
 
 /// Looks at where requests go.
@@ -453,4 +458,52 @@ fn calls_on_objects_of_the_same_orb_are_seen() {
     assert_eq!(*came_back.lock().unwrap(), [6]);
     assert_eq!(value(&orb.pi_current().slot(slot).unwrap()), Some(6), "the caller's slots are its own again");
     orb.shutdown(true).unwrap();
+}
+
+/// Notes what dynamic requests know of themselves.
+#[derive(Default)]
+struct Reader(Mutex<Vec<String>>);
+
+impl Interceptor for Reader {}
+
+impl ClientRequestInterceptor for Reader {
+    fn send_request(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), Interruption> {
+        let note = match info.arguments() {
+            Ok(arguments) => {
+                let values = arguments.iter().map(|one| (one.mode, value(one.argument.as_ref().unwrap()).unwrap()));
+                let exceptions = info.exceptions()?.len();
+                format!("{} {:?} {exceptions}", info.operation(), values.collect::<Vec<_>>())
+            }
+            Err(refused) => format!("{} {}", info.operation(), refused.kind().name()),
+        };
+        self.0.lock().unwrap().push(note);
+        Ok(())
+    }
+
+    fn receive_reply(&self, info: &mut ClientRequestInfo<'_>) -> Result<(), SystemException> {
+        if let Ok(result) = info.result() {
+            self.0.lock().unwrap().push(format!("{:?} of {}", value(&result).unwrap(), info.arguments()?.len()));
+        }
+        Ok(())
+    }
+}
+
+// 16.3.12.3 to 16.3.12.7: requests that are put together at run time know what stubs do not keep.
+#[test]
+fn dynamic_requests_show_their_arguments_and_results() {
+    let server = Server::start();
+    let reader = Arc::new(Reader::default());
+    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&reader))).unwrap().build();
+    let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
+    let mut request = target.as_object().request("add");
+    request.add_in_arg(&40).unwrap().add_in_arg(&2).unwrap();
+    request.set_return_type(spandrel::TypeCode::LONG).add_exception(Refused::type_code());
+    request.invoke().unwrap();
+    assert_eq!(request.return_value::<i32>().unwrap(), 42);
+    request.send_deferred().unwrap();
+    request.get_response().unwrap();
+    target.add(1, 2).unwrap();
+    let notes = std::mem::take(&mut *reader.0.lock().unwrap());
+    let (sent, answered) = ("add [(In, 40), (In, 2)] 1".to_owned(), "42 of 2".to_owned());
+    assert_eq!(notes, [sent.clone(), answered.clone(), sent, answered, "add NO_RESOURCES".to_owned()]);
 }

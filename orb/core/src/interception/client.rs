@@ -6,11 +6,15 @@ use spandrel_giop::{
 };
 
 use super::{
-    Ending, Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, SlotId, Slots,
+    DynamicRequest, Ending, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, SlotId,
+    Slots,
+    dynamic::{self, Returned},
     exception::Source,
     flow::{self, Stack},
     not_here, not_kept, sync_scope,
 };
+use spandrel_sync::Arc;
+
 use crate::{ObjectRef, Policy, PolicyType, client::Reply, object::Effective, policies::SyncScopePolicy};
 
 /// An interceptor that the requests of an ORB pass on their way to their servers, and their replies on the way back (16.3.5).
@@ -91,6 +95,8 @@ pub struct ClientRequestInfo<'r> {
     departure: Departure,
     /// Contexts that came back.
     reply_contexts: Vec<ServiceContext>,
+    /// Results that came back for a dynamic request.
+    returned: Option<Returned>,
     ending: Ending,
 }
 
@@ -103,19 +109,23 @@ pub(crate) struct Departure {
     request_id: u32,
     contexts: Vec<ServiceContext>,
     slots: Slots,
+    /// What it knows of itself if it was put together at run time.
+    described: Option<Arc<DynamicRequest>>,
 }
 
 impl Departure {
     /// Of a request that the calling thread makes, with a copy of its slots (16.4.4.1).
     pub(crate) fn of_thread(object: &ObjectRef) -> Self {
         let interception = object.orb().interception();
-        Self { request_id: interception.request_id(), contexts: Vec::new(), slots: interception.thread_slots() }
+        let (request_id, slots) = (interception.request_id(), interception.thread_slots());
+        Self { request_id, contexts: Vec::new(), slots, described: dynamic::take() }
     }
 
     /// Of the same request once it is sent again: another one, with the same slots (16.3.6.5).
     pub(crate) fn again(&self, object: &ObjectRef) -> Self {
         let interception = object.orb().interception();
-        Self { request_id: interception.request_id(), contexts: Vec::new(), slots: self.slots.clone() }
+        let (slots, described) = (self.slots.clone(), self.described.clone());
+        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, described }
     }
 
     /// What interceptors add to the request.
@@ -137,22 +147,26 @@ impl<'r> ClientRequestInfo<'r> {
         self.operation
     }
 
-    /// The arguments, as a dynamic request has them.
+    /// The parameters of a dynamic request; in `receive_reply` with what came back.
     ///
     /// # Errors
-    /// NO_RESOURCES: compiled stubs keep none; BAD_INV_ORDER but in `send_request` and `receive_reply`.
-    pub fn arguments(&self) -> Result<Vec<Any>, SystemException> {
+    /// NO_RESOURCES for requests of compiled stubs, which keep none; BAD_INV_ORDER but in `send_request` and `receive_reply`.
+    pub fn arguments(&self) -> Result<Vec<Parameter>, SystemException> {
         self.only_at(&[Point::SendRequest, Point::ReceiveReply])?;
-        Err(not_kept())
+        let described = self.described()?;
+        match &self.returned {
+            Some(returned) => returned.read(self.target.orb(), described).map(|(_, arguments)| arguments),
+            None => Ok(described.arguments.clone()),
+        }
     }
 
     /// The types of the exceptions that the operation raises.
     ///
     /// # Errors
-    /// NO_RESOURCES: compiled stubs keep none; BAD_INV_ORDER in `send_poll`.
+    /// NO_RESOURCES for requests of compiled stubs, which keep none; BAD_INV_ORDER in `send_poll`.
     pub fn exceptions(&self) -> Result<Vec<TypeCode>, SystemException> {
         self.not_at_poll()?;
-        Err(not_kept())
+        Ok(self.described()?.exceptions.clone())
     }
 
     /// The names of the operation's `context` clause.
@@ -161,7 +175,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// As [`exceptions`](Self::exceptions).
     pub fn contexts(&self) -> Result<Vec<String>, SystemException> {
         self.not_at_poll()?;
-        Err(not_kept())
+        Ok(self.described()?.contexts.clone())
     }
 
     /// The context that is sent with the request.
@@ -170,16 +184,17 @@ impl<'r> ClientRequestInfo<'r> {
     /// As [`exceptions`](Self::exceptions).
     pub fn operation_context(&self) -> Result<crate::Context, SystemException> {
         self.not_at_poll()?;
-        Err(not_kept())
+        Ok(self.described()?.operation_context.clone())
     }
 
-    /// What the operation returned.
+    /// What the operation returned to a dynamic request.
     ///
     /// # Errors
-    /// NO_RESOURCES: compiled stubs keep none; BAD_INV_ORDER but in `receive_reply`.
+    /// NO_RESOURCES for requests of compiled stubs, which keep none; BAD_INV_ORDER but in `receive_reply`.
     pub fn result(&self) -> Result<Any, SystemException> {
         self.only_at(&[Point::ReceiveReply])?;
-        Err(not_kept())
+        let (described, returned) = (self.described()?, self.returned.as_ref().ok_or_else(not_kept)?);
+        returned.read(self.target.orb(), described).map(|(result, _)| result)
     }
 
     /// False for a one-way, however long its client waits.
@@ -337,6 +352,10 @@ impl<'r> ClientRequestInfo<'r> {
         add_context(&mut self.departure.contexts, context, replace)
     }
 
+    fn described(&self) -> Result<&DynamicRequest, SystemException> {
+        self.departure.described.as_deref().ok_or_else(not_kept)
+    }
+
     fn find_profile(&self) -> Result<(&TaggedProfile, IiopProfile), SystemException> {
         let ior = self.effective.as_deref().unwrap_or(self.target.ior());
         let mut read = ior.profiles.iter().filter_map(|tagged| Some((tagged, IiopProfile::decode(tagged).ok()??)));
@@ -409,6 +428,7 @@ impl<'r> ClientFlow<'r> {
             profile,
             departure,
             reply_contexts,
+            returned: None,
             ending,
         };
         Self { info, height: 0 }
@@ -460,6 +480,7 @@ impl<'r> ClientFlow<'r> {
     pub(crate) fn end(mut self, ending: Ending, reply: Option<&Reply>) -> Result<(), Ending> {
         if let Some(reply) = reply {
             self.info.reply_contexts = contexts_of(reply);
+            self.info.returned = self.info.departure.described.is_some().then(|| Returned::of(reply));
         }
         self.info.ending = ending;
         if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }

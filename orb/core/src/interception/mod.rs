@@ -15,6 +15,7 @@
 mod client;
 mod codec;
 mod current;
+mod dynamic;
 mod exception;
 mod flow;
 mod initializer;
@@ -34,6 +35,7 @@ pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
 pub(crate) use current::Slots;
 pub use current::{InvalidSlot, PiCurrent, SlotId};
+pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
 pub use exception::RaisedException;
 #[cfg(feature = "server")]
 pub(crate) use exception::Source;

@@ -300,8 +300,8 @@ pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, argum
     }
 }
 
-/// The upcall itself.
-#[inline]
+/// The upcall itself. Always in place: otherwise the usual case would pay a call for the other one.
+#[inline(always)]
 pub(super) fn run_upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let orb = asked.origin.orb();

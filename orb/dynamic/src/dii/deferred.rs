@@ -25,7 +25,8 @@ impl Request {
     pub fn send_deferred(&mut self) -> Result<(), SystemException> {
         self.check_not_pending()?;
         self.state = State::Idle;
-        let answer = self.target.ask_for_answer_async(self.operation.clone(), true, |out| self.write(out));
+        let answer =
+            self.described(|| self.target.ask_for_answer_async(self.operation.clone(), true, |out| self.write(out)));
         self.state = State::Pending(Pending(answer));
         self.was_deferred = true;
         Ok(())

@@ -4,6 +4,8 @@ use std::{borrow::Cow, cell::Cell};
 
 use spandrel_cdr::{Any, CdrError, Decode, Encode, Encoder, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+#[cfg(feature = "interceptors")]
+use spandrel_orb::interception::{DynamicRequest, Parameter, ParameterMode};
 use spandrel_orb::{Answer, Context, Interface, ObjectRef};
 
 #[cfg(feature = "asynchronous")]
@@ -290,7 +292,7 @@ impl Request {
     /// was sent before and is still to be answered.
     pub fn invoke(&mut self) -> Result<(), RequestError> {
         self.begin()?;
-        let answer = self.target.ask_for_answer(&self.operation, &|out| self.write(out))?;
+        let answer = self.described(|| self.target.ask_for_answer(&self.operation, &|out| self.write(out)))?;
         self.accept(answer)
     }
 
@@ -300,7 +302,36 @@ impl Request {
     /// The system exception that kept it from being sent; BAD_INV_ORDER if it was sent before and is still to be answered.
     pub fn send_oneway(&mut self) -> Result<(), SystemException> {
         self.begin()?;
-        self.target.send_oneway(&self.operation, |out| self.write(out))
+        self.described(|| self.target.send_oneway(&self.operation, |out| self.write(out)))
+    }
+
+    /// Makes the request, of which interceptors may learn what it is made of.
+    pub(super) fn described<R>(&self, request: impl FnOnce() -> R) -> R {
+        #[cfg(feature = "interceptors")]
+        return self.target.orb().describing(|| self.description(), request);
+        #[cfg(not(feature = "interceptors"))]
+        request()
+    }
+
+    #[cfg(feature = "interceptors")]
+    fn description(&self) -> DynamicRequest {
+        let arguments = self.body.arguments().iter().enumerate().map(|(index, argument)| Parameter {
+            argument: argument.mode.is_sent().then(|| self.body.sent(index, self.target.orb()).ok()).flatten(),
+            type_code: argument.of.clone(),
+            mode: match argument.mode {
+                ArgMode::In => ParameterMode::In,
+                ArgMode::Out => ParameterMode::Out,
+                ArgMode::InOut => ParameterMode::InOut,
+            },
+        });
+        let (operation_context, contexts) = self.context.clone().unwrap_or_default();
+        DynamicRequest {
+            arguments: arguments.collect(),
+            return_type: self.return_type.clone(),
+            exceptions: self.exceptions.clone(),
+            contexts,
+            operation_context,
+        }
     }
 
     /// Forgets the old answer: the connection will receive into the block that it lies in.
