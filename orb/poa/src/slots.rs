@@ -9,7 +9,9 @@ pub(crate) struct Slots<V> {
     free: Vec<u32>,
 }
 
+/// Aligned so that none lies across the end of a cache line: where there are many, looking one up is a matter of lines.
 #[derive(Debug)]
+#[repr(align(32))]
 struct Slot<V> {
     generation: u32,
     value: Option<V>,
@@ -92,5 +94,16 @@ impl<V> Slots<V> {
     #[cfg(all(test, shuttle))]
     pub(crate) fn age(&mut self, slot: usize, generation: u32) {
         self.slots[slot].generation = generation;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_slot_lies_across_the_end_of_a_cache_line() {
+        assert_eq!(size_of::<Slot<Option<Box<u8>>>>(), 32);
+        assert_eq!(64 % align_of::<Slot<u8>>(), 0);
     }
 }
