@@ -8,4 +8,5 @@ pub mod idl {
     spandrel::include_idl!("subject");
 }
 
+pub mod managers;
 pub mod support;

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, Servant, SystemException, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, ObjectRef, Orb, Poa, Policy, Servant, SystemException, SystemExceptionKind,
+    poa::{IdUniquenessPolicy, PoaError, RequestProcessingPolicy, ServantRetentionPolicy},
+};
 
 use crate::idl::conformance::{Subject, SubjectServant, SubjectSkeleton};
 
@@ -41,6 +44,21 @@ impl Pair {
     pub fn seen(&self, object: &ObjectRef) -> Subject {
         Subject::unchecked_narrow(&self.client.reference(object.ior().clone()))
     }
+
+    /// Both ways to the object: by the socket, and from within the server's own process.
+    #[must_use]
+    pub fn ways(&self, object: &ObjectRef) -> [Subject; 2] {
+        [self.seen(object), Subject::unchecked_narrow(object)]
+    }
+
+    /// A child of the root adapter that shares its manager, which is active.
+    ///
+    /// # Panics
+    /// If there can be none.
+    #[must_use]
+    pub fn adapter(&self, name: &str, policies: impl IntoIterator<Item = Policy>) -> Poa {
+        self.root.create_poa(name, Some(&self.root.the_poa_manager()), policies).expect("these policies fit")
+    }
 }
 
 impl Default for Pair {
@@ -66,6 +84,29 @@ pub fn named(name: &str) -> Arc<dyn Servant> {
 #[must_use]
 pub fn gated(name: &str, gate: &Gate) -> Arc<dyn Servant> {
     Arc::new(SubjectSkeleton::new(Named { name: name.to_owned(), gate: gate.clone() }))
+}
+
+/// A servant whose `name` is whatever this returns.
+#[must_use]
+pub fn acting(act: impl Fn() -> String + Send + Sync + 'static) -> Arc<dyn Servant> {
+    Arc::new(SubjectSkeleton::new(Acting(act)))
+}
+
+struct Acting<F>(F);
+
+impl<F: Fn() -> String + Send + Sync + 'static> SubjectServant for Acting<F> {
+    fn name(&self) -> Result<String, SystemException> {
+        Ok(self.0())
+    }
+
+    fn wait(&self) -> Result<String, SystemException> {
+        Ok(self.0())
+    }
+
+    fn note(&self) -> Result<(), SystemException> {
+        self.0();
+        Ok(())
+    }
 }
 
 struct Named {
@@ -160,6 +201,42 @@ pub fn until(is_so: impl Fn() -> bool) {
         assert!(Instant::now() < end, "it never came to be");
         thread::yield_now();
     }
+}
+
+/// What the operation of an adapter refused to do.
+///
+/// # Panics
+/// If it did it.
+#[track_caller]
+#[must_use]
+pub fn refused<T>(result: Result<T, PoaError>) -> PoaError {
+    match result {
+        Ok(_) => panic!("it should have been refused"),
+        Err(error) => error,
+    }
+}
+
+/// What the system exception that an adapter raised is judged by.
+///
+/// # Panics
+/// If it raised none.
+#[track_caller]
+#[must_use]
+pub fn raised<T>(result: Result<T, PoaError>) -> (SystemExceptionKind, u32, CompletionStatus) {
+    match refused(result) {
+        PoaError::System(exception) => judged(&exception),
+        other => panic!("{other:?} is no system exception"),
+    }
+}
+
+/// What makes an adapter ask a default servant, and not remember any others.
+#[must_use]
+pub fn default_servant_only() -> [Policy; 3] {
+    [
+        ServantRetentionPolicy::NonRetain.into(),
+        RequestProcessingPolicy::UseDefaultServant.into(),
+        IdUniquenessPolicy::MultipleId.into(),
+    ]
 }
 
 /// What an exception is judged by.

@@ -1,5 +1,13 @@
 //! The portable object adapter (CORBA 3.3 Part 1, chapter 15): one test for each sentence that requires something.
 
+#[path = "poa/activation.rs"]
+mod activation;
+#[path = "poa/adapter_activators.rs"]
+mod adapter_activators;
+#[path = "poa/creation.rs"]
+mod creation;
+#[path = "poa/destruction.rs"]
+mod destruction;
 #[path = "poa/managers.rs"]
 mod managers;
 #[path = "poa/policies.rs"]

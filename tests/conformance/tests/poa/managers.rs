@@ -140,8 +140,8 @@ fn deactivating_again_has_no_effect() {
 /// 15.3.2.4, 15.3.2.5, 15.3.2.6: with wait_for_completion, the operation does not return before no request executes.
 #[test]
 fn waiting_for_completion_is_waiting_for_the_requests_that_run() {
-    let changes: [fn(&PoaManager) -> Result<(), PoaError>; 3] =
-        [|m| m.hold_requests(true), |m| m.discard_requests(true), |m| m.deactivate(false, true)];
+    type Change = fn(&PoaManager) -> Result<(), PoaError>;
+    let changes: [Change; 3] = [|m| m.hold_requests(true), |m| m.discard_requests(true), |m| m.deactivate(false, true)];
     for change in changes {
         let pair = Pair::new();
         let poa = pair.root.create_poa("managed", None, []).unwrap();

@@ -1,0 +1,186 @@
+//! Making adapters and finding them (15.3.9: create_POA, find_POA and the attributes), without adapter activators.
+
+use spandrel::Poa;
+use spandrel::poa::{IdAssignmentPolicy, ObjectId, PoaError, State};
+use spandrel_conformance_tests::support::{Pair, named, refused};
+
+fn names(adapters: &[Poa]) -> Vec<String> {
+    let mut names: Vec<_> = adapters.iter().map(Poa::the_name).collect();
+    names.sort();
+    names
+}
+
+/// 15.3.9 create_POA: the new adapter is a child of the target, by the name that was given.
+#[test]
+fn a_new_adapter_is_a_child_of_the_one_that_made_it() {
+    let pair = Pair::new();
+    let child = pair.root.create_poa("child", None, []).unwrap();
+    let grandchild = child.create_poa("grandchild", None, []).unwrap();
+    assert_eq!((child.the_name(), grandchild.the_name()), ("child".to_owned(), "grandchild".to_owned()));
+    assert_eq!(grandchild.the_parent().unwrap().id(), child.id());
+    assert_eq!(child.the_parent().unwrap().id(), pair.root.id());
+}
+
+/// 15.3.9 the_parent: the root adapter has no parent; 15.3.9 the_name: it is called `RootPOA`.
+#[test]
+fn the_root_adapter_has_no_parent() {
+    let pair = Pair::new();
+    assert!(pair.root.the_parent().is_none());
+    assert_eq!(pair.root.the_name(), "RootPOA");
+}
+
+/// 15.3.9 the_children: the set of all current child adapters.
+#[test]
+fn the_children_are_those_that_there_are() {
+    let pair = Pair::new();
+    assert!(pair.root.the_children().is_empty());
+    let first = pair.root.create_poa("first", None, []).unwrap();
+    let second = pair.root.create_poa("second", None, []).unwrap();
+    second.create_poa("not mine", None, []).unwrap();
+    assert_eq!(names(&pair.root.the_children()), ["first", "second"]);
+    first.destroy(false, true).unwrap();
+    assert_eq!(names(&pair.root.the_children()), ["second"]);
+}
+
+/// 15.3.9 create_POA: AdapterAlreadyExists if the target has a child of that name.
+#[test]
+fn a_name_is_given_once_among_siblings() {
+    let pair = Pair::new();
+    pair.root.create_poa("child", None, []).unwrap();
+    assert_eq!(refused(pair.root.create_poa("child", None, [])), PoaError::AdapterAlreadyExists);
+    assert_eq!(names(&pair.root.the_children()), ["child"]);
+}
+
+/// 15.3.9 create_POA: the name identifies the adapter with respect to others of the same parent only.
+#[test]
+fn a_name_may_be_given_again_below_another_parent() {
+    let pair = Pair::new();
+    let child = pair.root.create_poa("same", None, []).unwrap();
+    let below = child.create_poa("same", None, []).unwrap();
+    assert_ne!(child.id(), below.id());
+    assert_eq!(pair.root.find_poa("same", false).unwrap().id(), child.id());
+    assert_eq!(child.find_poa("same", false).unwrap().id(), below.id());
+}
+
+/// 15.3.9 create_POA: names are strings: nothing that is in one separates names.
+#[test]
+fn names_may_consist_of_anything() {
+    let pair = Pair::new();
+    let all = ["", "a", "a/b", "a.b", "\u{fffd}\u{1f300}", " ", "RootPOA"];
+    let a = pair.adapter("a", [IdAssignmentPolicy::UserId.into()]);
+    a.create_poa("b", Some(&pair.root.the_poa_manager()), [IdAssignmentPolicy::UserId.into()]).unwrap();
+    for name in all {
+        if name != "a" {
+            _ = pair.adapter(name, [IdAssignmentPolicy::UserId.into()]);
+        }
+    }
+    for name in all {
+        let poa = pair.root.find_poa(name, false).unwrap();
+        assert_eq!(poa.the_name(), name);
+        let id = ObjectId::from("object");
+        poa.activate_object_with_id(&id, named(name)).unwrap();
+        for object in pair.ways(&poa.id_to_reference(&id).unwrap()) {
+            assert_eq!(object.name().unwrap(), name);
+        }
+    }
+}
+
+/// 15.3.9 create_POA: without a manager, a new one is made and associated with the adapter.
+#[test]
+fn an_adapter_made_without_a_manager_gets_a_new_one() {
+    let pair = Pair::new();
+    let first = pair.root.create_poa("first", None, []).unwrap().the_poa_manager();
+    let second = pair.root.create_poa("second", None, []).unwrap().the_poa_manager();
+    let root = pair.root.the_poa_manager();
+    assert!(first.id() != second.id() && first.id() != root.id() && second.id() != root.id());
+    first.activate().unwrap();
+    assert_eq!((first.state(), second.state()), (State::Active, State::Holding));
+}
+
+/// 15.3.9 create_POA: otherwise the manager that was given is associated with it.
+#[test]
+fn an_adapter_made_with_a_manager_has_that_one() {
+    let pair = Pair::new();
+    let given = pair.root.the_poa_manager_factory().create("given", []).unwrap();
+    let poa = pair.root.create_poa("child", Some(&given), []).unwrap();
+    assert_eq!(poa.the_poa_manager().id(), "given");
+    given.activate().unwrap();
+    assert_eq!(poa.the_poa_manager().state(), State::Active);
+}
+
+/// 15.3.9 create_POA: policies are not inherited from the parent.
+#[test]
+fn policies_are_not_inherited() {
+    let pair = Pair::new();
+    let parent = pair.adapter("parent", [IdAssignmentPolicy::UserId.into()]);
+    let child = parent.create_poa("child", None, []).unwrap();
+    assert_eq!(refused(parent.activate_object(named("one"))), PoaError::WrongPolicy);
+    child.activate_object(named("one")).unwrap();
+}
+
+/// 15.3.9.1 The root adapter's policies: implicit activation besides the defaults, which others do not have.
+#[test]
+fn only_the_root_adapter_activates_implicitly_by_default() {
+    let pair = Pair::new();
+    assert!(pair.root.servant_to_reference(&named("one")).is_ok());
+    let child = pair.root.create_poa("child", None, []).unwrap();
+    assert_eq!(refused(child.servant_to_reference(&named("one"))), PoaError::ServantNotActive);
+}
+
+/// 15.3.9 find_POA: the child of that name is returned.
+#[test]
+fn find_poa_finds_a_child() {
+    let pair = Pair::new();
+    let child = pair.root.create_poa("child", None, []).unwrap();
+    let id = child.activate_object(named("one")).unwrap();
+    for activate_it in [false, true] {
+        let found = pair.root.find_poa("child", activate_it).unwrap();
+        assert_eq!(found.id(), child.id());
+        assert!(found.id_to_servant(&id).is_ok());
+    }
+}
+
+/// 15.3.9 find_POA: relative to the target: neither descendants further down nor the target itself are found.
+#[test]
+fn find_poa_finds_children_only() {
+    let pair = Pair::new();
+    let child = pair.root.create_poa("child", None, []).unwrap();
+    child.create_poa("grandchild", None, []).unwrap();
+    for name in ["grandchild", "RootPOA", "nobody"] {
+        assert_eq!(refused(pair.root.find_poa(name, false)), PoaError::AdapterNonExistent, "{name}");
+    }
+    assert_eq!(refused(child.find_poa("child", false)), PoaError::AdapterNonExistent);
+}
+
+/// 15.3.9 find_POA: AdapterNonExistent if the adapter is to be activated and there is no adapter activator.
+#[test]
+fn find_poa_without_an_activator_activates_nothing() {
+    let pair = Pair::new();
+    assert_eq!(refused(pair.root.find_poa("nobody", true)), PoaError::AdapterNonExistent);
+    assert!(pair.root.the_children().is_empty());
+}
+
+/// 15.3.9 create_POA: of many that create a child of the same name at once, one does.
+#[test]
+fn one_of_many_creators_wins() {
+    let pair = Pair::new();
+    let creators: Vec<_> = (0..8)
+        .map(|_| {
+            let root = pair.root.clone();
+            std::thread::spawn(move || root.create_poa("contested", None, []).map(drop))
+        })
+        .collect();
+    let outcomes: Vec<_> = creators.into_iter().map(|creator| creator.join().unwrap()).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
+    assert!(outcomes.into_iter().filter_map(Result::err).all(|error| error == PoaError::AdapterAlreadyExists));
+}
+
+/// 15.3.9 id: it identifies the adapter within its ORB.
+#[test]
+fn adapters_have_ids_of_their_own() {
+    let pair = Pair::new();
+    let first = pair.root.create_poa("first", None, []).unwrap();
+    let second = pair.root.create_poa("second", None, []).unwrap();
+    let again = pair.root.find_poa("first", false).unwrap();
+    assert!(first.id() != second.id() && first.id() == again.id() && first.id() != pair.root.id());
+}
