@@ -328,9 +328,14 @@ fn a_derived_value_in_chunks_is_cut_to_its_base() {
         out.i32(-1);
         Ok(())
     });
-    let mut value = DynAny::new(&any.unwrap()).unwrap();
+    let any = any.unwrap();
+    let mut value = DynAny::new(&any).unwrap();
     assert_eq!((value.component_count(), value.long()), (1, Ok(7)));
     assert!(!value.as_value().unwrap().is_null());
+    // Unless nothing may be lost.
+    assert_eq!(DynAny::without_truncation(&any).unwrap_err(), DynAnyError::MustTruncate);
+    let whole = value.to_any().unwrap();
+    assert_eq!(DynAny::without_truncation(&whole).unwrap(), value);
 }
 
 #[test]

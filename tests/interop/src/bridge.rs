@@ -19,12 +19,18 @@ struct Bridge {
     beyond: DynamicObject,
 }
 
-/// Activates a bridge to the hub with this reference, and returns its own reference as a string.
+/// The interfaces of the types' suite.
+pub const TYPES: &str = include_str!("../idl/interop.idl");
+
+/// The interfaces of the value types' suite.
+pub const VALUES: &str = include_str!("../idl/values.idl");
+
+/// Activates a bridge to the object with this reference, whose interface is in the IDL, and returns its own reference as a string.
 ///
 /// # Errors
 /// If the reference is none, or if the ORB cannot listen.
-pub fn activate(orb: &Orb, hub: &str) -> Result<String> {
-    let idl = describe(include_str!("../idl/interop.idl"))?;
+pub fn activate(orb: &Orb, hub: &str, idl: &str) -> Result<String> {
+    let idl = describe(idl)?;
     let hub = orb.string_to_object(hub)?;
     let poa = Poa::root(orb)?;
     let bridged = Bridge::activate(&poa, &Arc::new(idl), hub).context("the hub's interface is not in the IDL")?;

@@ -7,7 +7,7 @@ fn agree(version: &str, orders: [&str; 3]) {
     let orb = |order| server::orb(["-ORBGiopVersion", version, "-ORBByteOrder", order].map(str::to_owned)).unwrap();
     let [client, between, beyond] = orders.map(orb);
     let hub = server::activate(&beyond).unwrap();
-    let bridged = bridge::activate(&between, &hub).unwrap();
+    let bridged = bridge::activate(&between, &hub, bridge::TYPES).unwrap();
     let mut failures = Vec::new();
     let mut say = |line: &str| {
         if !line.starts_with("ok ") {

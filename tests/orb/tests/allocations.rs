@@ -36,9 +36,7 @@ fn calls_allocate_nothing_but_what_they_return() {
     assert_eq!(allocations(one_way), 0, "a long one-way sequence, lent on both sides");
     // The servant's answer and the caller's copy of it are the application's.
     assert_eq!(allocations(|| drop(target.echo("text").unwrap())), 2 * 300, "a string");
-    let mut request = target.as_object().request("add");
-    request.add_in_arg(&1_i32).unwrap().add_in_arg(&2_i32).unwrap().set_return_type(TypeCode::LONG);
-    assert_eq!(allocations(|| request.invoke().unwrap()), 0, "a dynamic request that is used again");
+    a_request_that_is_used_again_allocates_nothing(&target);
     drop((target, server));
     for strategy in [Collocation::Direct, Collocation::ThroughPoa] {
         let server = Server::with(Orb::builder().collocation(strategy));
@@ -48,4 +46,40 @@ fn calls_allocate_nothing_but_what_they_return() {
         let copies = if strategy == Collocation::Direct { 1 } else { 2 };
         assert_eq!(allocations(|| drop(target.echo("text").unwrap())), copies * 300, "a string, {strategy:?}");
     }
+}
+
+fn a_request_that_is_used_again_allocates_nothing(target: &Target) {
+    let mut ping = target.request("ping");
+    assert_eq!(allocations(|| ping.invoke().unwrap()), 0, "void");
+    let mut add = target.request("add");
+    add.set_return_type(TypeCode::LONG);
+    let mut a = 0;
+    let anew = || {
+        a += 1;
+        add.reset().add_in_arg(&a).unwrap().add_in_arg(&2_i32).unwrap().invoke().unwrap();
+        assert_eq!(add.return_value::<i32>().unwrap(), a + 2);
+    };
+    assert_eq!(allocations(anew), 0, "arguments anew");
+    let changed = || {
+        a += 1;
+        add.set_argument(0, &a).unwrap().invoke().unwrap();
+        assert_eq!(add.return_value::<i32>().unwrap(), a + 2);
+    };
+    assert_eq!(allocations(changed), 0, "one argument changed");
+    let octets = vec![7_u8; 64 << 10];
+    let mut note = target.request("note");
+    let one_way = || {
+        note.reset().add_in_arg(&octets).unwrap().send_oneway().unwrap();
+        target.ping().unwrap();
+    };
+    assert_eq!(allocations(one_way), 0, "a long one-way sequence");
+    let mut note = target.request("note");
+    note.add_in_arg(&octets[..10]).unwrap();
+    let mut len = 0;
+    let grows = || {
+        len = (len + 1) % 100;
+        note.set_argument(0, &octets[..len]).unwrap().send_oneway().unwrap();
+        target.ping().unwrap();
+    };
+    assert_eq!(allocations(grows), 0, "a sequence of another length each time");
 }

@@ -7,6 +7,8 @@ mod asynchronous;
 mod calls;
 #[path = "code_sets.rs"]
 mod code_sets;
+#[path = "dynamic.rs"]
+mod dynamic;
 #[path = "findings.rs"]
 mod findings;
 #[path = "hostile.rs"]

@@ -15,6 +15,9 @@ pub enum DynAnyError {
     /// There is no `DynAny` of such types: IDL `DynAnyFactory::InconsistentTypeCode`.
     #[error("there are no dynamic values of kind {0}")]
     InconsistentTypeCode(TcKind),
+    /// The value is of a type that derives from what its type code says: IDL `DynAnyFactory::MustTruncate`.
+    #[error("the value is of a derived type, and would have to be cut to its base")]
+    MustTruncate,
     /// The value has more components than are allowed for.
     #[error("the value has more than {limit} components, or nests too deep")]
     TooLarge {

@@ -11,11 +11,18 @@ pub(crate) struct Meter {
     left: usize,
     limit: usize,
     depth: u16,
+    /// Values of derived types may be cut to what is known of them.
+    pub(crate) truncates: bool,
 }
 
 impl Meter {
+    /// Values of derived types are not cut.
+    pub(crate) fn without_truncation(limit: usize) -> Self {
+        Self { truncates: false, ..Self::new(limit) }
+    }
+
     pub(crate) fn new(limit: usize) -> Self {
-        Self { left: limit, limit, depth: 0 }
+        Self { left: limit, limit, depth: 0, truncates: true }
     }
 
     /// Makes one component, and what it consists of.

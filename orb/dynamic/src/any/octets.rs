@@ -20,6 +20,15 @@ impl DynAny {
         Self::with_limit(any, Self::COMPONENTS)
     }
 
+    /// As [`DynAny::new`], where nothing may be lost (`create_dyn_any_without_truncation`): a value of a type that derives from
+    /// what the type code knows is not cut to that.
+    ///
+    /// # Errors
+    /// As [`DynAny::new`]; [`DynAnyError::MustTruncate`].
+    pub fn without_truncation(any: &Any) -> Result<Self, DynAnyError> {
+        Self::read(any.type_code(), &mut any.value(), &mut Meter::without_truncation(Self::COMPONENTS))
+    }
+
     /// Takes apart a value of at most so many components.
     ///
     /// # Errors
@@ -140,6 +149,9 @@ fn read_state(
     }
     // A derived value is cut to what the type knows, which only chunks allow (9.3.4.3).
     let is_derived = coming.ids().first().is_some_and(|first| **first != *id);
+    if is_derived && !meter.truncates {
+        return Err(DynAnyError::MustTruncate);
+    }
     if is_derived && !coming.is_chunked() {
         return Err(CdrError::Malformed("a derived value cannot be cut to its base").into());
     }

@@ -12,7 +12,7 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = env::args().skip(1);
     let hub = arguments.next().context("the reference of a hub is wanted")?;
     let orb = server::orb(arguments)?;
-    println!("{}", bridge::activate(&orb, &hub)?);
+    println!("{}", bridge::activate(&orb, &hub, bridge::TYPES)?);
     let watched = orb.clone();
     thread::spawn(move || {
         // Whoever started us is gone once this ends, well or not.
