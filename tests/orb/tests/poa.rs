@@ -34,6 +34,7 @@ struct Stage {
 
 impl Stage {
     fn new(policies: impl IntoIterator<Item = Policy>) -> Self {
+        spandrel::net::sync::held::watch();
         let orb = arranged(Orb::builder()).build();
         let root = Poa::root(&orb).unwrap();
         let poa = root.create_poa("child", None, policies).unwrap();
