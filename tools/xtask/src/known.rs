@@ -124,6 +124,11 @@ const KNOWN: &[Known] = &[
         applies: |between| between.server == Some(Peer::JacOrb),
         reason: "JacORB's skeletons do not know `_component` (CORBA 3.3 Part 1, 8.3.12)",
     },
+    Known {
+        cases: &["names/corbaname_escaped", "names/is_equivalent"],
+        applies: |between| between.client == Some(Peer::JacOrb),
+        reason: "JacORB's clients do not undo the escapes of a `corbaname:`",
+    },
 ];
 
 /// Why a case cannot pass there, if it cannot.

@@ -31,6 +31,8 @@ public final class Main {
                 return options.serves ? AnyThing.serve(options) : AnyThing.call(options);
             case "features":
                 return options.serves ? FeaturesServer.run(options) : FeaturesClient.run(options);
+            case "names":
+                return Names.call(options);
             default:
                 System.err.println("not a role: " + options.role);
                 return 2;

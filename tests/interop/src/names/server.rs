@@ -12,8 +12,9 @@ use spandrel::{CompletionStatus, Interface, ObjectRef, Orb, Poa, Replied, Servan
 
 use super::NAMED;
 use crate::naming_idl::{
-    NameComponent, NamingContext, NamingContextServant, NamingContextSkeleton,
+    NameComponent, NamingContext, NamingContextExtServant, NamingContextExtSkeleton, NamingContextServant,
     naming_context::{BindError, BindNewContextError, NotFound, NotFoundReason, ResolveError},
+    naming_context_ext::ResolveStrError,
 };
 
 /// How long the naming service may take to begin.
@@ -60,6 +61,25 @@ impl NamingContextServant for Names {
     }
 }
 
+impl NamingContextExtServant for Names {
+    fn resolve_str(&self, sn: &str) -> Result<Option<ObjectRef>, ResolveStrError> {
+        let not_found = || NotFound { why: NotFoundReason::MissingNode, rest_of_name: Vec::new() };
+        let names = self.0.lock().expect("nobody panics inside");
+        let found = names.iter().find(|(name, _)| text(name) == sn).ok_or_else(not_found)?;
+        Ok(Some(found.1.clone()))
+    }
+}
+
+/// A name as text (Naming Service 1.3, 2.4).
+fn text(name: &[NameComponent]) -> String {
+    let escaped = |part: &str| part.replace('\\', "\\\\").replace('/', "\\/").replace('.', "\\.");
+    let component = |NameComponent { id, kind }: &NameComponent| match kind.as_str() {
+        "" => escaped(id),
+        kind => format!("{}.{}", escaped(id), escaped(kind)),
+    };
+    name.iter().map(component).collect::<Vec<_>>().join("/")
+}
+
 /// omniORB's naming service, which ends with this.
 #[derive(Debug)]
 pub struct OmniNames {
@@ -98,7 +118,7 @@ pub fn serve(orb: &Orb) -> Result<u16> {
     for name in names() {
         context.bind(&name, Some(&object))?;
     }
-    let context = Poa::root(orb)?.activate(NamingContextSkeleton::new(context))?;
+    let context = Poa::root(orb)?.activate(NamingContextExtSkeleton::new(context))?;
     orb.set_object_key_alias("NameService", &context)?;
     Ok(orb.listen()?[0].1)
 }

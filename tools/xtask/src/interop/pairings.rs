@@ -56,7 +56,8 @@ pub(super) fn newest(suite: Suite) -> Vec<Pairing> {
 /// Names in GIOP 1.2: they are the same in all, and a reference in text form says its own.
 pub(super) fn names() -> Vec<Pairing> {
     let (ours, omni) = (Side::ours("1.2", "little"), Side::of(Peer::OmniOrb, "1.2"));
-    let pairs = [(ours, omni), (omni, ours), (omni, omni), (ours, ours)];
+    let jac = Side::of(Peer::JacOrb, "1.2");
+    let pairs = [(ours, omni), (omni, ours), (omni, omni), (ours, ours), (jac, ours), (jac, omni)];
     pairs.map(|(client, server)| Pairing { client, server, suite: Suite::Names }).to_vec()
 }
 
