@@ -65,6 +65,7 @@ pub enum WaitStrategy {
     /// request returns first, so that one that lasts delays those that it was nested in. Other threads read their replies themselves.
     #[cfg(feature = "server")]
     OnReactor,
-    /// It sleeps, and is woken by the thread that reads the replies of asynchronous calls: for thousands of threads that wait at once.
+    /// It sleeps, and is woken by the thread that reads the replies of asynchronous calls. As for those, so many wait on one connection
+    /// as [`OrbBuilder::pending_requests`](crate::OrbBuilder::pending_requests) says, and further ones end in TRANSIENT.
     OnWaker,
 }
