@@ -293,16 +293,16 @@ impl<'m> ServerCall<'m> {
 /// `said`: what is wrong with what came before the arguments.
 pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
     let _scope = UpcallScope::enter();
-    if points::are_there(asked.origin.orb()) {
-        points::upcall(asked, said, arguments);
+    let (flow, seen, _slots);
+    let asked = if points::are_there(asked.origin.orb()) {
+        let Some(begun) = points::begin(asked) else { return };
+        flow = begun;
+        _slots = points::lend_slots(Some(&flow));
+        seen = Asked { flow: Some(&flow), ..*asked };
+        &seen
     } else {
-        run_upcall(asked, said, arguments);
-    }
-}
-
-/// The upcall itself. Always in place: otherwise the usual case would pay a call for the other one.
-#[inline(always)]
-pub(super) fn run_upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
+        asked
+    };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let orb = asked.origin.orb();
         let key = asked.header.target.object_key().ok_or_else(no_key)?;

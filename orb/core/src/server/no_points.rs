@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use spandrel_cdr::{CdrError, Decoder, Encoder};
+use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ReplyStatus, SystemException};
 
 use super::call::Asked;
@@ -16,7 +16,9 @@ pub(super) fn are_there(_orb: &Orb) -> bool {
     false
 }
 
-pub(super) fn upcall(_asked: &Asked<'_>, _said: Result<(), SystemException>, _arguments: Decoder<'_>) {}
+pub(super) fn begin(_asked: &Asked<'_>) -> Option<Flow> {
+    None
+}
 
 pub(super) fn receive_request(
     flow: &Flow,

@@ -4,7 +4,7 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Wire};
 use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
 use spandrel_sync::{Arc, atomic::Ordering};
 
-use super::call::{Asked, ServerCall, answer_exception, run_upcall};
+use super::call::{Asked, ServerCall, answer_exception};
 use crate::{
     Orb, Replied, Servant, Target,
     interception::{Ending, Interruption, LentSlots, RaisedException, Seen, ServerFlow, Source},
@@ -19,23 +19,27 @@ pub(super) fn are_there(orb: &Orb) -> bool {
     orb.interception().has_server_points()
 }
 
-/// Runs an upcall, from the starting points on.
+/// The starting points of a request. Nothing if it has been answered by that.
 #[cold]
-pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
+pub(super) fn begin(asked: &Asked<'_>) -> Option<Flow> {
     let flow = ServerFlow::new(asked.origin.orb());
+    let outcome = flow.receive_request_service_contexts(&seen(asked));
     let asked = Asked { flow: Some(&flow), ..*asked };
-    match flow.receive_request_service_contexts(&seen(&asked)) {
-        Ok(()) => {
-            let _slots = flow.lend_slots();
-            run_upcall(&asked, said, arguments);
-        }
+    match outcome {
+        Ok(()) => return Some(flow),
         Err(Interruption::System(exception)) => answer_exception(&asked, &exception),
         Err(Interruption::ForwardRequest(target)) => {
-            if let Err(exception) = ServerCall::new(&asked, arguments).forward(&target) {
+            if let Err(exception) = unread(&asked).forward(&target) {
                 answer_exception(&asked, &exception);
             }
         }
     }
+    None
+}
+
+/// A request whose arguments nobody reads.
+fn unread<'m>(asked: &'m Asked<'m>) -> ServerCall<'m> {
+    ServerCall::new(asked, Decoder::new(&[], Wire::default()))
 }
 
 /// The servant has been found: the intermediate points. What is done instead of calling it, if something is.
@@ -49,9 +53,7 @@ pub(super) fn receive_request(
     match flow.receive_request(&Seen { header: asked.header, target: Some(target) }, servant) {
         Ok(()) => None,
         Err(Interruption::System(exception)) => Some(Err(exception)),
-        Err(Interruption::ForwardRequest(other)) => {
-            Some(ServerCall::new(asked, Decoder::new(&[], Wire::default())).forward(&other))
-        }
+        Err(Interruption::ForwardRequest(other)) => Some(unread(asked).forward(&other)),
     }
 }
 
