@@ -3,7 +3,7 @@
 //!
 //! Lookups are timed alone, in one thread, without messages: the map of objects with its lock and the table of operations, as an
 //! adapter and a skeleton have them. What the loop around a lookup costs is measured, too, and taken off; each lookup waits for the one before,
-//! as in a server that reads one request after the other. [`calls`] makes whole calls, with adaptive demultiplexing and request caching on and off.
+//! as in a server that reads one request after the other. Whole calls are made besides, with adaptive demultiplexing and request caching on and off.
 
 mod calls;
 mod lookup;
