@@ -13,7 +13,7 @@ use spandrel_giop::{CompletionStatus, SystemException, ids, minor};
 #[cfg(feature = "server")]
 use spandrel_giop::{IiopProfile, code_sets_component, component::Component};
 use spandrel_ipc::ProcessMark;
-#[cfg(feature = "policies")]
+#[cfg(any(feature = "interceptors", feature = "policies"))]
 use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
@@ -58,6 +58,30 @@ use crate::{
 /// returns from it is aborted, since only the original can answer.
 #[derive(Clone)]
 pub struct Orb(Arc<Core>);
+
+/// An ORB that is not kept by this: for what interceptors hold, which the ORB holds itself.
+#[cfg(feature = "interceptors")]
+#[derive(Clone)]
+pub(crate) struct WeakOrb(Weak<Core>);
+
+#[cfg(feature = "interceptors")]
+impl WeakOrb {
+    pub(crate) fn of(orb: &Orb) -> Self {
+        Self(Arc::downgrade(&orb.0))
+    }
+
+    /// The ORB, if it still exists.
+    pub(crate) fn upgrade(&self) -> Option<Orb> {
+        self.0.upgrade().map(Orb)
+    }
+}
+
+#[cfg(feature = "interceptors")]
+impl fmt::Debug for WeakOrb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakOrb")
+    }
+}
 
 /// Which ORB something belongs to.
 #[cfg(feature = "policies")]

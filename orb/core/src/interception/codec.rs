@@ -3,9 +3,9 @@
 //! The one encoding that there is is a CDR encapsulation: an octet for the order of octets, and then the value, or its type code and the
 //! value. Text is coded as encapsulations code it: narrow in ISO 8859-1, wide in UTF-16.
 
-use spandrel_cdr::{Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, TypeCode, Wire};
+use spandrel_cdr::{Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GiopVersion, Limits, TypeCode, Wire};
 
-use crate::Orb;
+use crate::{Orb, orb::WeakOrb};
 
 /// How values are encoded (`IOP::Encoding`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -51,7 +51,10 @@ pub enum CodecError {
 
 /// Makes coders (`IOP::CodecFactory`).
 #[derive(Clone, Debug)]
-pub struct CodecFactory(Orb);
+pub struct CodecFactory {
+    orb: WeakOrb,
+    limits: Limits,
+}
 
 impl CodecFactory {
     /// A coder of this encoding.
@@ -64,16 +67,16 @@ impl CodecFactory {
         if encoding.format != Encoding::CDR_ENCAPS || !known.contains(&version) {
             return Err(UnknownEncoding(encoding));
         }
-        let limits = self.0.settings().wire.limits;
-        let wire = Wire { limits, ..Wire::new(ByteOrder::NATIVE, version) };
-        Ok(Codec { orb: self.0.clone(), wire })
+        let wire = Wire { limits: self.limits, ..Wire::new(ByteOrder::NATIVE, version) };
+        Ok(Codec { orb: self.orb.clone(), wire })
     }
 }
 
-/// Encodes values and decodes them (`IOP::Codec`). References that it decodes belong to its ORB.
+/// Encodes values and decodes them (`IOP::Codec`). References that it decodes belong to its ORB, which it does not keep: interceptors
+/// may have one.
 #[derive(Clone, Debug)]
 pub struct Codec {
-    orb: Orb,
+    orb: WeakOrb,
     wire: Wire,
 }
 
@@ -91,8 +94,9 @@ impl Codec {
     /// # Errors
     /// `FormatMismatch`.
     pub fn decode(&self, data: &[u8]) -> Result<Any, CodecError> {
+        let orb = self.orb.upgrade();
         let read = || {
-            let mut input = self.open(data)?;
+            let mut input = self.open(data, orb.as_ref())?;
             let any = Any::decode(&mut input)?;
             must_be_all(&input)?;
             Ok(any)
@@ -113,7 +117,8 @@ impl Codec {
     /// # Errors
     /// `FormatMismatch` if the octets are no encapsulation, `TypeMismatch` if they hold no value of the type.
     pub fn decode_value(&self, data: &[u8], type_code: &TypeCode) -> Result<Any, CodecError> {
-        let mut input = self.open(data).map_err(CodecError::FormatMismatch)?;
+        let orb = self.orb.upgrade();
+        let mut input = self.open(data, orb.as_ref()).map_err(CodecError::FormatMismatch)?;
         let read = Any::read(type_code.clone(), &mut input).and_then(|any| {
             must_be_all(&input)?;
             Ok(any)
@@ -127,8 +132,12 @@ impl Codec {
         write(&mut out).map(|()| out.to_vec()).map_err(CodecError::InvalidTypeForEncoding)
     }
 
-    fn open<'m>(&'m self, data: &'m [u8]) -> Result<Decoder<'m>, CdrError> {
-        Ok(Decoder::of_encapsulation(data, self.wire)?.with_binder(&self.orb))
+    fn open<'m>(&self, data: &'m [u8], orb: Option<&'m Orb>) -> Result<Decoder<'m>, CdrError> {
+        let input = Decoder::of_encapsulation(data, self.wire)?;
+        Ok(match orb {
+            Some(orb) => input.with_binder(orb),
+            None => input,
+        })
     }
 }
 
@@ -140,7 +149,7 @@ impl Orb {
     /// Makes coders of values (`resolve_initial_references("CodecFactory")`).
     #[must_use]
     pub fn codec_factory(&self) -> CodecFactory {
-        CodecFactory(self.clone())
+        CodecFactory { orb: WeakOrb::of(self), limits: self.settings().wire.limits }
     }
 }
 

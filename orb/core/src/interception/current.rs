@@ -11,7 +11,7 @@ use spandrel_cdr::Any;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Weak, thread_local};
 
-use crate::Orb;
+use crate::{Orb, orb::WeakOrb};
 
 /// Which slot (16.4.3).
 pub type SlotId = u32;
@@ -113,8 +113,10 @@ pub(super) fn exchange(token: &Token, slots: Slots) -> Slots {
 }
 
 /// The slots of the calling thread, for services of one ORB (`PortableInterceptor::Current`).
+///
+/// It does not keep the ORB: interceptors may have one. Without the ORB there are no slots.
 #[derive(Clone, Debug)]
-pub struct PiCurrent(Orb);
+pub struct PiCurrent(WeakOrb);
 
 impl PiCurrent {
     /// What the calling thread has in a slot; an `any` without a value if nothing was set.
@@ -122,7 +124,7 @@ impl PiCurrent {
     /// # Errors
     /// A slot that was not allocated.
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
-        self.0.interception().thread_slots().get(id)
+        self.orb(id)?.interception().thread_slots().get(id)
     }
 
     /// Sets a slot for the calling thread: for the requests that it makes, and for whatever it runs.
@@ -130,11 +132,16 @@ impl PiCurrent {
     /// # Errors
     /// A slot that was not allocated.
     pub fn set_slot(&self, id: SlotId, data: Any) -> Result<(), InvalidSlot> {
-        let interception = self.0.interception();
+        let orb = self.orb(id)?;
+        let interception = orb.interception();
         let mut slots = interception.thread_slots();
         slots.set(id, data)?;
         drop(interception.exchange_thread_slots(slots));
         Ok(())
+    }
+
+    fn orb(&self, id: SlotId) -> Result<Orb, InvalidSlot> {
+        self.0.upgrade().ok_or(InvalidSlot(id))
     }
 }
 
@@ -142,7 +149,7 @@ impl Orb {
     /// The calling thread's slots for interceptors (16.4.2, `resolve_initial_references("PICurrent")`).
     #[must_use]
     pub fn pi_current(&self) -> PiCurrent {
-        PiCurrent(self.clone())
+        PiCurrent(WeakOrb::of(self))
     }
 }
 

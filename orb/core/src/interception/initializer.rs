@@ -167,3 +167,40 @@ impl From<DuplicateName> for SystemException {
         Self::initialize(0, spandrel_giop::CompletionStatus::No).with_detail(|| duplicate.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spandrel_cdr::GiopVersion;
+
+    use super::*;
+    use crate::interception::{Codec, Encoding, Interceptor};
+
+    /// Has what interceptors usually have.
+    struct Equipped {
+        _witness: Arc<()>,
+        _codec: Codec,
+    }
+
+    impl Interceptor for Equipped {}
+
+    impl ClientRequestInterceptor for Equipped {}
+
+    struct Equips(Arc<()>);
+
+    impl OrbInitializer for Equips {
+        fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+            let codec = info.codec_factory().create_codec(Encoding::cdr_encaps(GiopVersion::V1_2));
+            let codec = codec.expect("a known encoding");
+            Ok(info.add_client_request_interceptor(Equipped { _witness: Arc::clone(&self.0), _codec: codec })?)
+        }
+    }
+
+    #[test]
+    fn an_orb_is_not_kept_by_what_its_interceptors_have() {
+        let witness = Arc::new(());
+        let orb = Orb::builder().initializer(Equips(Arc::clone(&witness))).build();
+        assert_eq!(Arc::strong_count(&witness), 2, "the initialiser is gone, the interceptor is there");
+        drop(orb);
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+}
