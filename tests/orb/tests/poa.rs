@@ -600,6 +600,8 @@ mod locators {
         let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
         deferred.end(outcome);
         running.recv_timeout(PATIENCE).unwrap().unwrap();
+        // The upcall that deferred it may not have returned yet.
+        stage.poa.destroy(true, true).unwrap();
         assert!(watched.upgrade().is_none(), "nobody uses it any longer");
     }
 }
