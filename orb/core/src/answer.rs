@@ -4,12 +4,15 @@
 
 use std::fmt;
 
-use spandrel_cdr::{CdrError, Decoder, Encoder};
+use spandrel_cdr::{CdrError, Decoder, Encoder, Wire};
 use spandrel_giop::{ReplyStatus, SystemException};
+
+use spandrel_sync::atomic::Ordering;
 
 use crate::{
     ObjectRef,
     client::{Reply, ReplyKind},
+    destination::Destination,
 };
 
 /// A reply that has not been read: results, or an exception that the operation raised.
@@ -45,6 +48,19 @@ impl fmt::Debug for Answer {
 }
 
 impl ObjectRef {
+    /// The agreement under which requests to it are written now; none if the reference leads nowhere.
+    #[must_use]
+    pub fn wire(&self) -> Option<Wire> {
+        let preferred = self.preferred().load(Ordering::Relaxed);
+        let wire = |destinations: &[Destination]| {
+            destinations.get(preferred % destinations.len().max(1)).map(|it| it.template.wire())
+        };
+        match self.forwarded() {
+            Some(forwarded) => wire(&forwarded),
+            None => self.home().ok().and_then(wire),
+        }
+    }
+
     /// Invokes a two-way operation, and leaves what came back to be read.
     ///
     /// `encode` writes the arguments, under the conditions of [`ObjectRef::invoke`].

@@ -1,6 +1,6 @@
 //! All cases by way of a bridge that has no generated code: dynamic servants before, dynamic requests behind.
 
-use spandrel_interop::{bridge, client, server};
+use spandrel_interop::{bridge, client, server, valuetypes};
 
 #[track_caller]
 fn agree(version: &str, orders: [&str; 3]) {
@@ -30,4 +30,26 @@ fn every_type_goes_through_it_in_giop_1_2() {
 #[test]
 fn every_type_goes_through_it_in_giop_1_0() {
     agree("1.0", ["big", "little", "big"]);
+}
+
+/// What a bridge cannot do: keep values one that several arguments share, and pass on values of types that the IDL does not say.
+const BEYOND_A_BRIDGE: [&str; 4] = ["inheritance/inout", "box/text", "base/any", "abstract/value"];
+
+#[test]
+fn value_types_go_through_it_but_for_what_the_idl_does_not_say() {
+    let orbs = [(); 3].map(|()| server::orb(["-ORBByteOrder", "little"].map(str::to_owned)).unwrap());
+    let [client, between, beyond] = &orbs;
+    let exchange = valuetypes::server::activate(beyond).unwrap();
+    let bridged = bridge::activate(between, &exchange, bridge::VALUES).unwrap();
+    let mut failures = Vec::new();
+    let mut say = |line: &str| {
+        if let Some(failure) = line.strip_prefix("FAIL ") {
+            failures.push(failure.to_owned());
+        }
+    };
+    let tally = valuetypes::client::run(client, &bridged, &mut say).unwrap();
+    assert!(tally.run > 12, "only {tally}");
+    let names: Vec<&str> = failures.iter().filter_map(|failure| Some(failure.split_once(':')?.0)).collect();
+    assert_eq!(names, BEYOND_A_BRIDGE, "{failures:?}");
+    orbs[1..].iter().for_each(|orb| orb.shutdown(true).unwrap());
 }

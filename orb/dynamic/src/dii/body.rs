@@ -1,12 +1,10 @@
-//! The arguments of a request, as the octets that they have in a GIOP 1.2 request: one after the other, from a multiple of
-//! eight on. Sending them is copying them, or lending them if they are long; only a server of another version or other code
-//! sets makes them be written once more.
+//! The arguments of a request, as the octets that they have in a GIOP 1.2 request to its server: one after the other, from a
+//! multiple of eight on. Sending them is copying them, or lending them if they are long; only another server, of another version,
+//! byte order or code set, makes them be written once more.
 
 use std::{borrow::Cow, ops::Range};
 
-use spandrel_cdr::{
-    Any, Binder, ByteOrder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, TypeCode, Typed, Wire, walk,
-};
+use spandrel_cdr::{Any, Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, TypeCode, Typed, Wire, walk};
 use spandrel_giop::SystemException;
 
 use crate::named::{ArgMode, bad_param, no_argument};
@@ -39,16 +37,20 @@ pub(super) struct Body {
     count: usize,
     /// Some text in it would look otherwise in other code sets.
     is_coded: bool,
+    /// The agreement under which it is written: that with the server, if it was known when the request was made.
+    wire: Wire,
 }
 
-/// The agreement under which arguments are kept: everything can be said in it.
+/// An agreement in which everything can be said.
 fn own_wire() -> Wire {
     Wire { char_set: CharSet::Utf8, ..Wire::default() }
 }
 
 impl Body {
-    pub(super) fn new() -> Self {
-        Self { block: Vec::new(), len: 0, spare: Vec::new(), arguments: Vec::new(), count: 0, is_coded: false }
+    /// No arguments, to be sent under this agreement.
+    pub(super) fn new(wire: Option<Wire>) -> Self {
+        let wire = wire.unwrap_or_else(own_wire);
+        Self { block: Vec::new(), len: 0, spare: Vec::new(), arguments: Vec::new(), count: 0, is_coded: false, wire }
     }
 
     /// Forgets all arguments, and keeps the memory that they took.
@@ -120,7 +122,7 @@ impl Body {
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Range<usize>, CdrError> {
         let start = self.len;
-        let mut out = Encoder::continuing(std::mem::take(&mut self.block), start, own_wire());
+        let mut out = Encoder::continuing(std::mem::take(&mut self.block), start, self.wire);
         if let Err(error) = encode(&mut out) {
             self.block = out.into_scratch();
             return Err(error);
@@ -164,7 +166,7 @@ impl Body {
         if spare.len() < misaligned {
             spare.resize(8, 0);
         }
-        let mut out = Encoder::continuing(spare, misaligned, own_wire());
+        let mut out = Encoder::continuing(spare, misaligned, self.wire);
         let mut written = encode(&mut out);
         self.is_coded |= out.depends_on_code_sets();
         let len = out.position() - misaligned;
@@ -211,7 +213,7 @@ impl Body {
     fn find_ends(&mut self, from: usize) -> Result<(), CdrError> {
         let mut start = self.arguments[from - 1].octets.end;
         for index in from..self.count {
-            let mut input = Decoder::new(&self.block[..self.len], own_wire()).at(start);
+            let mut input = Decoder::new(&self.block[..self.len], self.wire).at(start);
             let argument = &self.arguments[index];
             if argument.mode.is_sent() {
                 walk::skip(&argument.of, &mut input)?;
@@ -240,15 +242,15 @@ impl Body {
 
     /// The octets mean the same in the encoder's place.
     fn agrees(&self, out: &Encoder<'_>) -> bool {
-        let (its, mine) = (out.wire(), own_wire());
+        let (its, mine) = (out.wire(), self.wire);
         let same_texts = (its.version, its.char_set, its.wchar_set) == (mine.version, mine.char_set, mine.wchar_set);
-        its.order == ByteOrder::NATIVE && out.misalignment() == 0 && (!self.is_coded || same_texts)
+        its.order == mine.order && out.misalignment() == 0 && (!self.is_coded || same_texts)
     }
 
     fn write_range(&self, range: Range<usize>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
         let sent = self.arguments[range].iter().filter(|argument| argument.mode.is_sent());
         for argument in sent {
-            let mut input = Decoder::new(&self.block[..self.len], own_wire()).at(argument.octets.start);
+            let mut input = Decoder::new(&self.block[..self.len], self.wire).at(argument.octets.start);
             walk::copy(&argument.of, &mut input, out)?;
         }
         Ok(())
@@ -257,7 +259,7 @@ impl Body {
     /// The value that is sent for an argument.
     pub(super) fn sent(&self, index: usize, binder: &dyn Binder) -> Result<Any, CdrError> {
         let argument = &self.arguments[index];
-        let input = Decoder::new(&self.block[..self.len], own_wire()).with_binder(binder);
+        let input = Decoder::new(&self.block[..self.len], self.wire).with_binder(binder);
         Any::read(argument.of.clone(), &mut input.at(argument.octets.start))
     }
 
@@ -265,7 +267,7 @@ impl Body {
     pub(super) fn sent_as<T: Decode + Typed>(&self, index: usize, binder: &dyn Binder) -> Result<T, SystemException> {
         let argument = self.argument(index)?;
         argument.must_be(index, &T::type_code())?;
-        let input = Decoder::new(&self.block[..self.len], own_wire()).with_binder(binder);
+        let input = Decoder::new(&self.block[..self.len], self.wire).with_binder(binder);
         Ok(T::decode(&mut input.at(argument.octets.start))?)
     }
 }
@@ -289,6 +291,7 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
+    use spandrel_cdr::ByteOrder;
 
     use super::*;
 
@@ -343,7 +346,7 @@ mod tests {
     }
 
     fn body(values: &[Any]) -> Body {
-        let mut body = Body::new();
+        let mut body = Body::new(None);
         for value in values {
             body.push_any(Cow::Borrowed(""), ArgMode::InOut, value, value.type_code().clone()).unwrap();
         }
@@ -410,7 +413,7 @@ mod tests {
 
     #[test]
     fn arguments_that_come_again_keep_their_types() {
-        let mut body = Body::new();
+        let mut body = Body::new(None);
         for round in 0..3 {
             body.clear();
             body.push(Cow::Borrowed(""), ArgMode::In, &vec![round; 3]).unwrap();

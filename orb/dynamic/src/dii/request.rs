@@ -86,7 +86,7 @@ impl Request {
         Self {
             target: target.clone(),
             operation: operation.into(),
-            body: Body::new(),
+            body: Body::new(target.wire()),
             return_type: TypeCode::VOID,
             return_maker: Cell::new(None),
             exceptions: Vec::new(),
