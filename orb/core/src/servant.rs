@@ -6,7 +6,7 @@ use std::any::Any;
 #[cfg(feature = "server")]
 use spandrel_demux::Operations;
 #[cfg(feature = "server")]
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::SystemException;
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
 
@@ -58,8 +58,8 @@ pub trait Servant: Send + Sync {
     /// # Errors
     /// The system exception to answer with instead.
     fn upcall(&self, operation: usize, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        _ = (operation, call);
-        Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No))
+        _ = operation;
+        call.refuse()
     }
 
     /// Runs one operation and answers the call, for servants without a table of [`operations`](Self::operations). Adapters call it by
@@ -68,7 +68,7 @@ pub trait Servant: Send + Sync {
     /// # Errors
     /// The system exception to answer with instead.
     fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        _ = (operation, call);
-        Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No))
+        _ = operation;
+        call.refuse()
     }
 }

@@ -277,6 +277,13 @@ impl<'m> ServerCall<'m> {
         }
     }
 
+    /// Refuses the operation. Once for all servants, each of which has what is written in the trait.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refuse(self) -> Result<Replied, SystemException> {
+        Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No))
+    }
+
     fn send<'a>(
         self,
         status: ReplyStatus,
