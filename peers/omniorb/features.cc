@@ -647,6 +647,10 @@ int call(CORBA::ORB_ptr orb, const char *reference) {
         object = by_key(orb, plain, "Greeter");
         equal("name", Target_var(Target::_narrow(object))->name(), "plain");
     });
+    run("locate/forward", [&] { // it is located before it is called
+        object = by_key(orb, plain, "Greeter");
+        equal("name", Target_var(Target::_unchecked_narrow(object))->name(), "plain");
+    });
     run("key/unknown", [&] {
         object = by_key(orb, plain, "Nobody");
         raises<CORBA::OBJECT_NOT_EXIST>([&] { CORBA::String_var(Target_var(Target::_unchecked_narrow(object))->name()); });

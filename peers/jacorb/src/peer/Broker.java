@@ -37,7 +37,7 @@ final class Broker {
         all.putAll(options.properties);
         orb = ORB.init(new String[0], all);
         root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
-        root.the_POAManager().activate();
+        if (!options.holdsAtFirst) root.the_POAManager().activate();
         if (options.tellsPort) System.out.println(((org.jacorb.orb.ORB) orb).getBasicAdapter().getPort());
     }
 

@@ -92,7 +92,7 @@ final class FeaturesClient {
     }
 
     /** The same object at an ORB that asks where it is before its first call. */
-    private Target locating(Target target) throws Exception {
+    private Target locating(org.omg.CORBA.Object target) throws Exception {
         java.util.Properties locates = new java.util.Properties();
         locates.put("jacorb.locate_on_bind", "on");
         Broker other = new Broker(options, locates);
@@ -151,6 +151,7 @@ final class FeaturesClient {
 
     private void keys() {
         suite.run("key/plain", () -> equal("name", TargetHelper.narrow(byKey("Greeter")).name(), "plain"));
+        suite.run("locate/forward", () -> equal("name", locating(byKey("Greeter")).name(), "plain"));
         suite.run("key/unknown", () -> raises(OBJECT_NOT_EXIST.class, () -> TargetHelper.unchecked_narrow(byKey("Nobody")).name()));
     }
 

@@ -49,11 +49,14 @@ final class FeaturesServer {
 
     static int run(Options options) throws Exception {
         AtomicBoolean again = new AtomicBoolean(true);
+        // Nobody is to be told that an adapter does not exist which is about to.
+        options.holdsAtFirst = true;
         for (int generation = 1; again.getAndSet(false); ++generation) {
             Broker broker = new Broker(options, Contexts.properties(options));
             FeaturesServer server = new FeaturesServer(broker, generation, again);
-            DeskImpl desk = server.new DeskImpl();
-            broker.serve(server.persistent("desk", desk), generation == 1);
+            org.omg.CORBA.Object desk = server.persistent("desk", server.new DeskImpl());
+            broker.root.the_POAManager().activate();
+            broker.serve(desk, generation == 1);
             broker.orb.destroy();
         }
         return 0;

@@ -14,6 +14,8 @@ final class Options {
     String minor = "2";
     String codeset = "ISO8859_1";
     boolean euro = true;
+    /** Requests wait until the role says otherwise. */
+    boolean holdsAtFirst;
     /** A server prints the port that it listens at first: its references may name another. */
     boolean tellsPort;
     /** Where a server listens; any port if empty. */
