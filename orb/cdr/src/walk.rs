@@ -39,11 +39,14 @@ pub fn skip(of: &TypeCode, input: &mut Decoder<'_>) -> Result<(), CdrError> {
     find_end(of, input).map(drop)
 }
 
-/// Passes over a value of this type, and says whether it is whole: no indirection leads to a value before it.
+/// Passes over a value of this type, and says whether it is whole: no indirection leads to a value, or the repository id of one,
+/// before it.
 pub(crate) fn find_end(of: &TypeCode, input: &mut Decoder<'_>) -> Result<bool, CdrError> {
+    input.take_reach();
     let mut walk = Walk::new(input, None);
     walk.value(of.view(), input)?;
-    Ok(!walk.leads_out)
+    let reaches_out = input.take_reach().is_some_and(|target| target < walk.start);
+    Ok(!walk.leads_out && !reaches_out)
 }
 
 /// From how many values on it is worth to see whether they are plain.

@@ -61,6 +61,11 @@ impl Decoder<'_> {
         }
     }
 
+    /// Which was the earliest repository id, by its position, that headers have meant by indirections since this was asked last.
+    pub(crate) fn take_reach(&mut self) -> Option<usize> {
+        self.values.as_deref_mut()?.values_mut().reach.take()
+    }
+
     /// Reads what follows a value's state; what is left of that is passed over.
     ///
     /// # Errors

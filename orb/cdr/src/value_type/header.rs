@@ -45,12 +45,18 @@ impl Decoder<'_> {
             .ok_or(CdrError::Malformed("an indirection that does not lead back"))
     }
 
+    fn note_reach(&mut self, target: usize) {
+        let reach = &mut self.read_values().reach;
+        *reach = Some(reach.map_or(target, |reach| reach.min(target)));
+    }
+
     fn shared_string(&mut self) -> Result<Arc<str>, CdrError> {
         self.align(4)?;
         let at = self.position();
         let view = self.view();
         if self.u32()? == INDIRECTION {
             let target = self.indirection_target()?;
+            self.note_reach(target);
             let known = self.read_values().strings.get(&target).cloned();
             return known.ok_or(CdrError::Malformed("an indirection to where no repository id stands"));
         }
@@ -66,6 +72,7 @@ impl Decoder<'_> {
         let view = self.view();
         if self.u32()? == INDIRECTION {
             let target = self.indirection_target()?;
+            self.note_reach(target);
             let known = self.read_values().lists.get(&target).cloned();
             return known.ok_or(CdrError::Malformed("an indirection to where no list of repository ids stands"));
         }

@@ -23,6 +23,8 @@ pub(crate) struct ReadValues {
     /// The strings of headers, and lists of them, by where their lengths stand.
     pub(super) strings: HashMap<usize, Arc<str>>,
     pub(super) lists: HashMap<usize, Ids>,
+    /// The earliest of them that an indirection has meant since somebody asked.
+    pub(super) reach: Option<usize>,
     /// The graph that is being read: one for each value at the top.
     open: OpenGraph,
     /// How many values are around this place.

@@ -426,4 +426,32 @@ mod tests {
             assert_eq!(body.sent_as::<[u8; 2]>(2, &NoBinder).unwrap(), [1, 2]);
         }
     }
+
+    #[test]
+    fn values_stand_beside_each_other_in_every_order() {
+        let members = [("id", TypeCode::LONG, spandrel_cdr::Visibility::Public)];
+        let none = spandrel_cdr::ValueModifier::None;
+        let of = TypeCode::value("IDL:Base:1.0", "Base", none, None, &members).unwrap();
+        let value = Any::write(of.clone(), |out| {
+            out.u32(0x7fff_ff02);
+            out.short_str("IDL:Base:1.0")?;
+            out.i32(7);
+            Ok(())
+        })
+        .unwrap();
+        for (mine, its) in
+            [(ByteOrder::Big, ByteOrder::Big), (ByteOrder::Big, ByteOrder::Little), (ByteOrder::Little, ByteOrder::Big)]
+        {
+            let wire = |order| Wire { order, ..Wire::default() };
+            let mut body = Body::new(Some(wire(mine)));
+            for _ in 0..2 {
+                body.push_any(Cow::Borrowed(""), ArgMode::In, &value, of.clone()).unwrap();
+            }
+            let octets = written(&body, wire(its));
+            let mut input = Decoder::new(&octets, wire(its)).at(8);
+            for _ in 0..2 {
+                assert_eq!(Any::read(of.clone(), &mut input).unwrap(), value, "{mine:?} {its:?} {octets:02x?}");
+            }
+        }
+    }
 }
