@@ -121,14 +121,15 @@ mod tests {
     fn rust(options: &Options) -> String {
         let files = MemoryFiles::new().with("desk.idl", IDL.replace('`', "\""));
         let model = compile_with(&FrontEndOptions::default(), &files, Path::new("desk.idl")).expect("it is correct");
-        generate(&model, options)
+        // At the top level nothing is imported, and long lines are broken.
+        let rust = generate(&model, options).replace("::spandrel::generated", "rt");
+        rust.split_whitespace().collect::<Vec<_>>().join(" ").replace("< ", "<").replace(", >", ">")
     }
 
     #[test]
     fn stubs_try_directly_what_is_the_same_without_marshaling() {
         let rust = rust(&Options::new().collocation(Collocation::Direct));
-        let tried: Vec<&str> =
-            rust.split("rt::direct::<dyn ").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
+        let tried: Vec<&str> = rust.split("rt::direct::<").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
         assert_eq!(tried, ["ping", "ping", "add", "_get_name"]);
         let offers = "rt::offer::<dyn DeskServant, _>(self, place)";
         assert!(rust.contains(offers) && rust.contains("rt::Facet<dyn BaseServant> for DeskSkeleton<S>"), "{rust}");

@@ -119,13 +119,18 @@ fn holders(model: &Model) -> HashSet<DefId> {
     let begins = |definition: &Definition| match &definition.kind {
         DefinitionKind::ValueType(_) | DefinitionKind::ValueBox(_) => true,
         DefinitionKind::Interface(body) => body.is_abstract,
-        DefinitionKind::Struct(body) => body.members.iter().any(|member| is_open(&member.ty)),
+        DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
+            body.members.iter().any(|member| is_open(&member.ty))
+        }
         DefinitionKind::Union(body) => body.branches.iter().any(|branch| is_open(&branch.member.ty)),
         DefinitionKind::Typedef(body) => is_open(&body.ty),
         _ => false,
     };
     spread(model, begins, |definition, uses| {
-        if matches!(definition.kind, DefinitionKind::Struct(_) | DefinitionKind::Union(_) | DefinitionKind::Typedef(_))
+        if let DefinitionKind::Struct(_)
+        | DefinitionKind::Exception(_)
+        | DefinitionKind::Union(_)
+        | DefinitionKind::Typedef(_) = &definition.kind
         {
             mentioned(definition, uses);
         }
