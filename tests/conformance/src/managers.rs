@@ -14,7 +14,7 @@ use spandrel::{
     },
 };
 
-use crate::support::{named, until};
+use crate::support::{named, same, until};
 
 /// What was asked of a servant manager.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,8 +32,8 @@ pub enum Asked {
     },
     /// For the servant of a request.
     Preinvoke(ObjectId, String, ThreadId),
-    /// To let go of the servant of a request, with this cookie.
-    Postinvoke(ObjectId, String, ThreadId, usize),
+    /// To let go of the servant of a request, with the cookie of what was asked at this place, if it is the servant of then.
+    Postinvoke(ObjectId, String, ThreadId, Option<usize>),
 }
 
 /// `etherealize` with neither argument true.
@@ -145,11 +145,13 @@ impl ServantLocator for Scripted {
         operation: &str,
     ) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
         let cookie = self.note(Asked::Preinvoke(oid.clone(), operation.to_owned(), thread::current().id()));
-        Ok(((self.find)(oid, adapter)?, Box::new(cookie)))
+        let servant = (self.find)(oid, adapter)?;
+        Ok((Arc::clone(&servant), Box::new((cookie, servant))))
     }
 
-    fn postinvoke(&self, oid: &ObjectId, adapter: &Poa, operation: &str, cookie: Cookie, _: Arc<dyn Servant>) {
-        let cookie = *cookie.downcast::<usize>().expect("it was given by preinvoke");
+    fn postinvoke(&self, oid: &ObjectId, adapter: &Poa, operation: &str, cookie: Cookie, servant: Arc<dyn Servant>) {
+        let given = cookie.downcast_ref::<(usize, Arc<dyn Servant>)>();
+        let cookie = given.filter(|(_, found)| same(found, &servant)).map(|(place, _)| *place);
         self.note(Asked::Postinvoke(oid.clone(), operation.to_owned(), thread::current().id(), cookie));
         (self.leave)(oid, adapter);
     }

@@ -229,6 +229,12 @@ pub fn raised<T>(result: Result<T, PoaError>) -> (SystemExceptionKind, u32, Comp
     }
 }
 
+/// Whether these are one servant.
+#[must_use]
+pub fn same(one: &Arc<dyn Servant>, other: &Arc<dyn Servant>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}
+
 /// What makes an adapter ask a default servant, and not remember any others.
 #[must_use]
 pub fn default_servant_only() -> [Policy; 3] {

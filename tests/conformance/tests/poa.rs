@@ -4,6 +4,8 @@
 mod activation;
 #[path = "poa/adapter_activators.rs"]
 mod adapter_activators;
+#[path = "poa/conversions.rs"]
+mod conversions;
 #[path = "poa/creation.rs"]
 mod creation;
 #[path = "poa/destruction.rs"]
@@ -12,3 +14,5 @@ mod destruction;
 mod managers;
 #[path = "poa/policies.rs"]
 mod policies;
+#[path = "poa/references.rs"]
+mod references;
