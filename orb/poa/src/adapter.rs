@@ -191,8 +191,9 @@ impl Adapter {
     pub(crate) fn refuse(&self) -> Result<Entrance, SystemException> {
         match self.phase() {
             Phase::Living => match self.manager.refuse() {
-                Refused::Held(ticket) => Ok(Entrance::Wait(ticket)),
-                Refused::Again => Ok(Entrance::Again),
+                // If it went meanwhile, those that were held may have been told already.
+                Refused::Held(ticket) if self.phase() == Phase::Living => Ok(Entrance::Wait(ticket)),
+                Refused::Held(_) | Refused::Again => Ok(Entrance::Again),
                 Refused::No(exception) => Err(exception),
             },
             // It will be gone in a moment, and may then be made anew (15.3.9.4).

@@ -70,6 +70,7 @@ impl Adapter {
         let Some(ending) = self.objects.ending(id, &active) else { return };
         let Behind::Servant(servant) = active.behind else { return self.end_deactivation(id) };
         if !ending.etherealize || !self.has_activator() {
+            self.objects.let_go(&servant);
             drop(servant);
             return self.end_deactivation(id);
         }
@@ -180,7 +181,7 @@ impl Adapter {
         let Ended { id, servant, ending } = ended;
         let manager = self.servant_manager.read().clone();
         if let (Some(ServantManager::Activator(activator)), Ok(poa)) = (manager, Poa::of(self)) {
-            let remaining = self.objects.serves(&servant);
+            let remaining = self.objects.let_go(&servant);
             spandrel_sync::held::assert_none("a servant activator");
             let told = catch_unwind(AssertUnwindSafe(|| {
                 activator.etherealize(&id, &poa, servant, ending.is_cleanup, remaining);

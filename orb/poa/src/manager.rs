@@ -53,7 +53,7 @@ pub(crate) struct Manager {
 
 struct Shared {
     adapters: Vec<Weak<Adapter>>,
-    /// Given when the state changes from holding to another.
+    /// Given when the state changes from holding to another, or an adapter is gone.
     held: Arc<Signal>,
 }
 
@@ -96,8 +96,13 @@ impl Manager {
         shared.adapters.push(Arc::downgrade(adapter));
     }
 
+    /// An adapter is gone. What was held for it is to find that out (15.3.9.4); what was held for others is held again.
     pub(crate) fn detach(&self, adapter: &Arc<Adapter>) {
-        self.shared.lock().adapters.retain(|known| !std::ptr::eq(known.as_ptr(), Arc::as_ptr(adapter)));
+        let mut shared = self.shared.lock();
+        shared.adapters.retain(|known| !std::ptr::eq(known.as_ptr(), Arc::as_ptr(adapter)));
+        let held = std::mem::take(&mut shared.held);
+        drop(shared);
+        held.give();
     }
 
     /// What a request is told that found the manager not active.

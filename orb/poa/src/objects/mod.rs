@@ -103,7 +103,7 @@ pub(crate) struct Objects {
 enum Uniqueness {
     /// Which object each stands behind.
     Unique,
-    /// How many.
+    /// How many, until the end of their deactivation.
     Counted,
     /// Nothing: nobody asks.
     Unknown,
@@ -364,7 +364,9 @@ impl Objects {
         let Entry::Active(_) = entry else { return None };
         let busy = Busy { why: Why::Ending(ending), over: Arc::default() };
         let Entry::Active(active) = std::mem::replace(entry, Entry::Busy(Box::new(busy))) else { return None };
-        self.forget(&mut map, &active);
+        if self.uniqueness == Uniqueness::Unique {
+            self.forget(&mut map, &active);
+        }
         Some(active)
     }
 
@@ -416,9 +418,18 @@ impl Objects {
         }
     }
 
-    /// Whether a servant stands behind any object.
-    pub(crate) fn serves(&self, servant: &Arc<dyn Servant>) -> bool {
-        self.map.read().servants.get(servant).is_some()
+    /// One of a servant's objects has ended. Whether it stands behind others, counting those that are still to be ended so: of several
+    /// that are deactivated together, the last one leaves it without any (15.3.6.2).
+    pub(crate) fn let_go(&self, servant: &Arc<dyn Servant>) -> bool {
+        match self.uniqueness {
+            Uniqueness::Unique => self.map.read().servants.get(servant).is_some(),
+            Uniqueness::Counted => {
+                let mut map = self.map.write();
+                map.servants.remove(servant);
+                map.servants.get(servant).is_some()
+            }
+            Uniqueness::Unknown => false,
+        }
     }
 
     /// The ids of all active objects.

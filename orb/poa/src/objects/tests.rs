@@ -100,9 +100,9 @@ fn a_servant_behind_many_objects_is_counted_where_activators_want_to_know() {
     put(&objects, b"a", &shared).unwrap();
     put(&objects, b"b", &shared).unwrap();
     end(&objects, b"a");
-    assert!(objects.serves(&shared));
+    assert!(objects.let_go(&shared));
     end(&objects, b"b");
-    assert!(!objects.serves(&shared));
+    assert!(!objects.let_go(&shared));
 }
 
 #[test]
