@@ -8,11 +8,23 @@ mod adapter_activators;
 mod conversions;
 #[path = "poa/creation.rs"]
 mod creation;
+#[path = "poa/current.rs"]
+mod current;
 #[path = "poa/destruction.rs"]
 mod destruction;
+#[path = "poa/endings.rs"]
+mod endings;
 #[path = "poa/managers.rs"]
 mod managers;
 #[path = "poa/policies.rs"]
 mod policies;
 #[path = "poa/references.rs"]
 mod references;
+#[path = "poa/servant_activators.rs"]
+mod servant_activators;
+#[path = "poa/servant_locators.rs"]
+mod servant_locators;
+#[path = "poa/servant_managers.rs"]
+mod servant_managers;
+#[path = "poa/threads.rs"]
+mod threads;
