@@ -15,9 +15,9 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use crate::{
     ObjectRef, Servant,
     destination::Destination,
-    orb::UpcallScope,
     policies::Terms,
     server::{local, panicked},
+    upcalls::UpcallScope,
 };
 
 /// How calls on objects of the same ORB reach their servants.

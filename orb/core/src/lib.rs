@@ -64,6 +64,7 @@ pub mod server;
 mod server;
 mod settings;
 mod transport;
+mod upcalls;
 #[cfg(feature = "values")]
 pub mod values;
 

@@ -20,7 +20,7 @@ use spandrel_sync::{
 };
 
 #[cfg(feature = "server")]
-use crate::orb::{MAX_NESTING, UpcallScope, upcalls};
+use crate::upcalls::{MAX_NESTING, UpcallScope, upcalls};
 
 /// Something to be done in the main thread.
 #[cfg(feature = "server")]

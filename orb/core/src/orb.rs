@@ -1,27 +1,26 @@
 //! The ORB itself: the one thing that references, adapters and connections have in common.
 
-use std::{any::Any, fmt};
+mod ending;
 #[cfg(feature = "server")]
-use std::{cell::Cell, io, sync::OnceLock};
+mod serving;
 
 #[cfg(feature = "server")]
-use spandrel_cdr::TaggedComponent;
+use std::sync::OnceLock;
+use std::{any::Any, fmt};
+
 #[cfg(feature = "values")]
 use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
 use spandrel_giop::{CompletionStatus, SystemException, ids, minor};
-#[cfg(feature = "server")]
-use spandrel_giop::{IiopProfile, code_sets_component, component::Component};
 use spandrel_ipc::ProcessMark;
+#[cfg(feature = "server")]
+use spandrel_sync::Mutex;
 #[cfg(any(feature = "interceptors", feature = "policies"))]
 use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
-    thread,
 };
-#[cfg(feature = "server")]
-use spandrel_sync::{Mutex, held, thread_local};
 
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
@@ -35,9 +34,8 @@ use crate::policies::OrbPolicies;
 use crate::values::ValueFactories;
 #[cfg(feature = "server")]
 use crate::{
-    Collocation, Endpoint, ObjectAdapter, ObjectRef,
+    ObjectAdapter,
     aliases::Aliases,
-    reader::Deadline,
     server::{Locals, Server, ServerSettings, Watcher},
 };
 use crate::{
@@ -46,6 +44,7 @@ use crate::{
     main_thread::MainThread,
     policies::OrbQuality,
     settings::Settings,
+    upcalls::is_in_upcall,
 };
 
 /// An object request broker. Cheap to clone; all clones are the same ORB.
@@ -147,16 +146,6 @@ impl ServerSide {
             locals: Locals::default(),
         }
     }
-}
-
-/// How deep upcalls may nest in one thread (design decision 3): each has frames of the ORB and of a servant on the stack.
-#[cfg(feature = "server")]
-pub(crate) const MAX_NESTING: u32 = 64;
-
-#[cfg(feature = "server")]
-thread_local! {
-    /// How many upcalls this thread is inside of.
-    static UPCALLS: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Orb {
@@ -296,18 +285,6 @@ impl Orb {
         Ok(destinations)
     }
 
-    /// Tells destinations that are this ORB's own endpoints so.
-    #[cfg(feature = "server")]
-    fn note_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
-        if self.0.settings.serving.collocation != Collocation::No {
-            let published = self.0.serving.published.lock();
-            for Destination { peer, is_here, .. } in &mut destinations {
-                *is_here = published.iter().any(|(host, port)| peer.is_at(host, *port));
-            }
-        }
-        destinations
-    }
-
     /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.
     pub(crate) fn check_running(&self) -> Result<(), SystemException> {
         self.check_process()?;
@@ -329,67 +306,6 @@ impl Orb {
         !self.0.process.is_here()
     }
 
-    /// Installs what answers requests; the one that is there already, if there is one.
-    #[cfg(feature = "server")]
-    pub fn install_adapter(&self, adapter: Arc<dyn ObjectAdapter>) -> Arc<dyn ObjectAdapter> {
-        Arc::clone(self.0.serving.adapter.get_or_init(|| adapter))
-    }
-
-    /// A reference to an object of this ORB's server. Begins to listen if that has not happened yet.
-    ///
-    /// # Errors
-    /// INITIALIZE if an endpoint cannot be listened on; BAD_INV_ORDER after shutdown.
-    #[cfg(feature = "server")]
-    pub fn make_reference(&self, type_id: &str, object_key: Vec<u8>) -> Result<ObjectRef, SystemException> {
-        self.make_reference_with(type_id, object_key, &[])
-    }
-
-    /// The same with further components.
-    #[cfg(feature = "server")]
-    pub(crate) fn make_reference_with(
-        &self,
-        type_id: &str,
-        object_key: Vec<u8>,
-        added: &[TaggedComponent],
-    ) -> Result<ObjectRef, SystemException> {
-        let mut profiles = Vec::new();
-        let own =
-            [Component::OrbType(ids::ORB_TYPE).encode()?, code_sets_component(self.0.settings.wire.char_set).encode()?];
-        let components = [&own, added].concat();
-        for (host, port) in self.listen()? {
-            let profile = IiopProfile {
-                version: self.0.settings.wire.version,
-                host,
-                port,
-                object_key: object_key.clone(),
-                components: components.clone(),
-            };
-            profiles.push(profile.encode()?);
-        }
-        Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
-    }
-
-    /// Begins to listen, once; what references are to say.
-    ///
-    /// # Errors
-    /// As [`Orb::make_reference`].
-    #[cfg(feature = "server")]
-    pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
-        self.check_not_destroyed()?;
-        self.check_running()?;
-        let mut published = self.0.serving.published.lock();
-        if published.is_empty() {
-            let default = [Endpoint::new("", 0)];
-            let endpoints = match &*self.0.settings.serving.endpoints {
-                [] => &default[..],
-                given => given,
-            };
-            *published =
-                self.0.serving.server.listen(self, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
-        }
-        Ok(published.clone())
-    }
-
     /// Runs a future in the thread that reads the replies of asynchronous calls, until it is ready or the ORB is shut down. It must
     /// not wait otherwise than by being pending: every asynchronous call of this ORB would wait with it.
     ///
@@ -402,152 +318,11 @@ impl Orb {
         self.0.station.run(Box::pin(task))
     }
 
-    /// Blocks until the ORB has been shut down. Requests are served by other threads, but those that are to be run in the main thread
-    /// are run here: the first thread that calls this or [`perform_work`](Self::perform_work) is the main thread
-    /// (CORBA 3.3 Part 1, 8.2.3).
-    ///
-    /// In a copy of the process it returns at once.
-    pub fn run(&self) {
-        if self.is_copied() {
-            return;
-        }
-        #[cfg(feature = "server")]
-        self.0.main.run();
-        #[cfg(not(feature = "server"))]
-        self.0.main.await_closed();
-    }
-
-    /// Runs one job of the main thread, if one is there and this is the main thread (see [`run`](Self::run)); does not wait.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER once the ORB has been shut down.
-    #[cfg(feature = "server")]
-    pub fn perform_work(&self) -> Result<(), SystemException> {
-        self.check_process()?;
-        self.check_not_destroyed()?;
-        self.0.main.perform_work().then_some(()).ok_or_else(has_shut_down)
-    }
-
-    /// Whether there is work for the main thread.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER once the ORB has been shut down.
-    #[cfg(feature = "server")]
-    pub fn work_pending(&self) -> Result<bool, SystemException> {
-        self.check_process()?;
-        self.check_not_destroyed()?;
-        self.0.main.work_pending().ok_or_else(has_shut_down)
-    }
-
-    /// Has the ORB's main thread, which is inside of [`run`](Self::run) or [`perform_work`](Self::perform_work), now or later, run this
-    /// job, after those that were given before. It is an upcall: at shutdown, running ones are waited for. A job that is never run is
-    /// dropped at the latest when the ORB has shut down; one that panics ends alone.
-    ///
-    /// # Errors
-    /// TRANSIENT if 1,024 jobs wait already; BAD_INV_ORDER after shutdown.
-    #[cfg(feature = "server")]
-    pub fn run_in_main(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SystemException> {
-        self.check_not_destroyed()?;
-        self.check_running()?;
-        self.0.main.enqueue(job)
-    }
-
-    /// Whether the caller is the ORB's main thread: what has to run there may run at once.
-    #[cfg(feature = "server")]
-    #[must_use]
-    pub fn is_main_thread(&self) -> bool {
-        self.0.main.is_current()
-    }
-
-    /// Ends the ORB: stops accepting, lets running requests end, tells every client (CloseConnection), closes.
-    ///
-    /// With `wait` it returns when all that is done, otherwise at once. Calling it again is harmless.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself; or in a copy of the process.
-    pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
-        self.check_process()?;
-        self.check_not_destroyed()?;
-        if wait && (is_in_upcall() || self.0.main.is_closing_here()) {
-            return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
-                .with_detail("an upcall, or what is called at the end, cannot wait for all that to end"));
-        }
-        if !self.0.closing.swap(true, Ordering::AcqRel) {
-            let orb = self.clone();
-            let closing = thread::Builder::new().name("spandrel-close".into()).spawn(move || orb.close());
-            if let Err(error) = closing {
-                tracing::error!(%error, "no thread to shut down in; doing it here");
-                self.close();
-            }
-        }
-        if wait {
-            self.await_closed();
-        }
-        Ok(())
-    }
-
-    /// [Shuts down](Self::shutdown), waits for the end, and lets go of the ORB: operations on it end in OBJECT_NOT_EXIST from now on,
-    /// and calls by its references in BAD_INV_ORDER as after shutdown (CORBA 3.3 Part 1, 8.2.3).
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER inside of an upcall, or if that was done before.
-    pub fn destroy(&self) -> Result<(), SystemException> {
-        self.check_process()?;
-        if self.0.is_destroyed.load(Ordering::Acquire) {
-            return Err(has_shut_down());
-        }
-        self.shutdown(true)?;
-        if self.0.is_destroyed.swap(true, Ordering::AcqRel) { Err(has_shut_down()) } else { Ok(()) }
-    }
-
     pub(crate) fn check_not_destroyed(&self) -> Result<(), SystemException> {
         if self.0.is_destroyed.load(Ordering::Acquire) {
             return Err(SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the ORB was destroyed"));
         }
         Ok(())
-    }
-
-    fn await_closed(&self) {
-        #[cfg(feature = "server")]
-        if self.0.main.is_current() {
-            // Nobody else runs the jobs that the end waits for.
-            return self.0.main.run();
-        }
-        self.0.main.await_closed();
-    }
-
-    fn close(&self) {
-        let _closed = Closed(&self.0);
-        self.0.main.begin_close();
-        #[cfg(feature = "server")]
-        {
-            if let Some(adapter) = self.adapter() {
-                adapter.begin_close();
-            }
-            let patience = Deadline::after(self.0.settings.serving.shutdown_timeout);
-            self.0.serving.server.shutdown(patience.span);
-            self.0.serving.watcher.stop();
-            self.0.serving.locals.shut_down(patience.remaining());
-        }
-        #[cfg(feature = "asynchronous")]
-        self.0.station.shut_down();
-        self.0.peers.clear();
-        #[cfg(feature = "server")]
-        if let Some(adapter) = self.adapter() {
-            held::assert_none("an adapter");
-            adapter.close();
-        }
-        #[cfg(feature = "interceptors")]
-        self.0.interception.destroy();
-    }
-}
-
-/// Says at its end that the ORB is closed, whatever happened on the way.
-struct Closed<'c>(&'c Core);
-
-impl Drop for Closed<'_> {
-    fn drop(&mut self) {
-        self.0.main.close();
     }
 }
 
@@ -569,51 +344,6 @@ pub(crate) fn is_a_copy() -> SystemException {
 
 fn has_shut_down() -> SystemException {
     SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No)
-}
-
-/// Whether this thread is inside of an upcall.
-fn is_in_upcall() -> bool {
-    #[cfg(feature = "server")]
-    return upcalls() > 0;
-    #[cfg(not(feature = "server"))]
-    false
-}
-
-/// How many upcalls this thread is inside of.
-#[cfg(feature = "server")]
-pub(crate) fn upcalls() -> u32 {
-    UPCALLS.with(Cell::get)
-}
-
-/// Marks the time in which this thread runs a servant.
-#[cfg(feature = "server")]
-#[derive(Debug)]
-pub(crate) struct UpcallScope(());
-
-#[cfg(feature = "server")]
-impl UpcallScope {
-    #[inline]
-    pub(crate) fn enter() -> Self {
-        held::assert_none("a servant");
-        UPCALLS.with(|upcalls| upcalls.set(upcalls.get() + 1));
-        Self(())
-    }
-}
-
-#[cfg(feature = "server")]
-impl Drop for UpcallScope {
-    #[inline]
-    fn drop(&mut self) {
-        UPCALLS.with(|upcalls| upcalls.set(upcalls.get() - 1));
-    }
-}
-
-#[cfg(feature = "server")]
-fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {
-    let endpoints: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-    SystemException::initialize(0, CompletionStatus::No)
-        .with_detail(|| format!("cannot listen on {}", endpoints.join(", ")))
-        .with_source(error)
 }
 
 impl Binder for Orb {

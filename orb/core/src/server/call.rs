@@ -18,7 +18,7 @@ use super::{
     points::{self, Flow},
 };
 use crate::{
-    Located, ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, orb::UpcallScope, scratch,
+    Located, ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, scratch, upcalls::UpcallScope,
 };
 
 /// What was asked, by whom, and in which version it must be answered.

@@ -27,7 +27,7 @@ use super::{
     origin::Origin,
     points::{self, Flow},
 };
-use crate::{Replied, Spawn, Target, orb::UpcallScope};
+use crate::{Replied, Spawn, Target, upcalls::UpcallScope};
 
 /// Deferred calls of one connection. A client that sends more has them refused.
 const MAX_DEFERRED: usize = 1024;

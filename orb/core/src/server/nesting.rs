@@ -18,7 +18,7 @@ use super::{
     ServerConnection,
     pool::{Pause, Staff},
 };
-use crate::orb::{MAX_NESTING, upcalls};
+use crate::upcalls::{MAX_NESTING, upcalls};
 
 thread_local! {
     /// Whether this thread serves others while it waits.

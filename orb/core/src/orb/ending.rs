@@ -1,0 +1,154 @@
+//! The ORB's main thread and its end (CORBA 3.3 Part 1, 8.2.3): waiting for it, and the order in which its parts are let go.
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+#[cfg(feature = "server")]
+use spandrel_sync::held;
+use spandrel_sync::{atomic::Ordering, thread};
+
+use super::{Core, Orb, has_shut_down};
+#[cfg(feature = "server")]
+use crate::reader::Deadline;
+use crate::upcalls::is_in_upcall;
+
+impl Orb {
+    /// Blocks until the ORB has been shut down. Requests are served by other threads, but those that are to be run in the main thread
+    /// are run here: the first thread that calls this or [`perform_work`](Self::perform_work) is the main thread
+    /// (CORBA 3.3 Part 1, 8.2.3).
+    ///
+    /// In a copy of the process it returns at once.
+    pub fn run(&self) {
+        if self.is_copied() {
+            return;
+        }
+        #[cfg(feature = "server")]
+        self.0.main.run();
+        #[cfg(not(feature = "server"))]
+        self.0.main.await_closed();
+    }
+
+    /// Runs one job of the main thread, if one is there and this is the main thread (see [`run`](Self::run)); does not wait.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER once the ORB has been shut down.
+    #[cfg(feature = "server")]
+    pub fn perform_work(&self) -> Result<(), SystemException> {
+        self.check_process()?;
+        self.check_not_destroyed()?;
+        self.0.main.perform_work().then_some(()).ok_or_else(has_shut_down)
+    }
+
+    /// Whether there is work for the main thread.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER once the ORB has been shut down.
+    #[cfg(feature = "server")]
+    pub fn work_pending(&self) -> Result<bool, SystemException> {
+        self.check_process()?;
+        self.check_not_destroyed()?;
+        self.0.main.work_pending().ok_or_else(has_shut_down)
+    }
+
+    /// Has the ORB's main thread, which is inside of [`run`](Self::run) or [`perform_work`](Self::perform_work), now or later, run this
+    /// job, after those that were given before. It is an upcall: at shutdown, running ones are waited for. A job that is never run is
+    /// dropped at the latest when the ORB has shut down; one that panics ends alone.
+    ///
+    /// # Errors
+    /// TRANSIENT if 1,024 jobs wait already; BAD_INV_ORDER after shutdown.
+    #[cfg(feature = "server")]
+    pub fn run_in_main(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SystemException> {
+        self.check_not_destroyed()?;
+        self.check_running()?;
+        self.0.main.enqueue(job)
+    }
+
+    /// Whether the caller is the ORB's main thread: what has to run there may run at once.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub fn is_main_thread(&self) -> bool {
+        self.0.main.is_current()
+    }
+
+    /// Ends the ORB: stops accepting, lets running requests end, tells every client (CloseConnection), closes.
+    ///
+    /// With `wait` it returns when all that is done, otherwise at once. Calling it again is harmless.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER for waiting inside an upcall, which would wait for itself; or in a copy of the process.
+    pub fn shutdown(&self, wait: bool) -> Result<(), SystemException> {
+        self.check_process()?;
+        self.check_not_destroyed()?;
+        if wait && (is_in_upcall() || self.0.main.is_closing_here()) {
+            return Err(SystemException::bad_inv_order(minor::OPERATION_WOULD_DEADLOCK, CompletionStatus::No)
+                .with_detail("an upcall, or what is called at the end, cannot wait for all that to end"));
+        }
+        if !self.0.closing.swap(true, Ordering::AcqRel) {
+            let orb = self.clone();
+            let closing = thread::Builder::new().name("spandrel-close".into()).spawn(move || orb.close());
+            if let Err(error) = closing {
+                tracing::error!(%error, "no thread to shut down in; doing it here");
+                self.close();
+            }
+        }
+        if wait {
+            self.await_closed();
+        }
+        Ok(())
+    }
+
+    /// [Shuts down](Self::shutdown), waits for the end, and lets go of the ORB: operations on it end in OBJECT_NOT_EXIST from now on,
+    /// and calls by its references in BAD_INV_ORDER as after shutdown (CORBA 3.3 Part 1, 8.2.3).
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER inside of an upcall, or if that was done before.
+    pub fn destroy(&self) -> Result<(), SystemException> {
+        self.check_process()?;
+        if self.0.is_destroyed.load(Ordering::Acquire) {
+            return Err(has_shut_down());
+        }
+        self.shutdown(true)?;
+        if self.0.is_destroyed.swap(true, Ordering::AcqRel) { Err(has_shut_down()) } else { Ok(()) }
+    }
+
+    fn await_closed(&self) {
+        #[cfg(feature = "server")]
+        if self.0.main.is_current() {
+            // Nobody else runs the jobs that the end waits for.
+            return self.0.main.run();
+        }
+        self.0.main.await_closed();
+    }
+
+    fn close(&self) {
+        let _closed = Closed(&self.0);
+        self.0.main.begin_close();
+        #[cfg(feature = "server")]
+        {
+            if let Some(adapter) = self.adapter() {
+                adapter.begin_close();
+            }
+            let patience = Deadline::after(self.0.settings.serving.shutdown_timeout);
+            self.0.serving.server.shutdown(patience.span);
+            self.0.serving.watcher.stop();
+            self.0.serving.locals.shut_down(patience.remaining());
+        }
+        #[cfg(feature = "asynchronous")]
+        self.0.station.shut_down();
+        self.0.peers.clear();
+        #[cfg(feature = "server")]
+        if let Some(adapter) = self.adapter() {
+            held::assert_none("an adapter");
+            adapter.close();
+        }
+        #[cfg(feature = "interceptors")]
+        self.0.interception.destroy();
+    }
+}
+
+/// Says at its end that the ORB is closed, whatever happened on the way.
+struct Closed<'c>(&'c Core);
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.0.main.close();
+    }
+}

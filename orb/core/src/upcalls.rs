@@ -1,0 +1,54 @@
+//! How deep a thread is inside of upcalls: what the ORB runs for others, servants and jobs.
+
+#[cfg(feature = "server")]
+use std::cell::Cell;
+
+#[cfg(feature = "server")]
+use spandrel_sync::{held, thread_local};
+
+/// How deep upcalls may nest in one thread (design decision 3): each has frames of the ORB and of a servant on the stack.
+#[cfg(feature = "server")]
+pub(crate) const MAX_NESTING: u32 = 64;
+
+#[cfg(feature = "server")]
+thread_local! {
+    /// How many upcalls this thread is inside of.
+    static UPCALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread is inside of an upcall.
+pub(crate) fn is_in_upcall() -> bool {
+    #[cfg(feature = "server")]
+    return upcalls() > 0;
+    #[cfg(not(feature = "server"))]
+    false
+}
+
+/// How many upcalls this thread is inside of.
+#[cfg(feature = "server")]
+pub(crate) fn upcalls() -> u32 {
+    UPCALLS.with(Cell::get)
+}
+
+/// Marks the time in which this thread runs a servant.
+#[cfg(feature = "server")]
+#[derive(Debug)]
+pub(crate) struct UpcallScope(());
+
+#[cfg(feature = "server")]
+impl UpcallScope {
+    #[inline]
+    pub(crate) fn enter() -> Self {
+        held::assert_none("a servant");
+        UPCALLS.with(|upcalls| upcalls.set(upcalls.get() + 1));
+        Self(())
+    }
+}
+
+#[cfg(feature = "server")]
+impl Drop for UpcallScope {
+    #[inline]
+    fn drop(&mut self) {
+        UPCALLS.with(|upcalls| upcalls.set(upcalls.get() - 1));
+    }
+}
