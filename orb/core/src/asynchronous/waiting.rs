@@ -138,6 +138,8 @@ impl Limited for Awaited {
 }
 
 /// As [`ClientConnection::two_way`], but the reply is read by others; at most `limit` requests wait for theirs at once.
+#[cold]
+#[inline(never)]
 pub(crate) fn two_way(
     orb: &Orb,
     connection: &Arc<ClientConnection>,

@@ -26,7 +26,6 @@ use super::{
     call::{self, Asked},
     deferred::{Cancelled, Deferred},
     link::Link,
-    nesting,
     prediction::Prediction,
     threads,
 };
@@ -260,7 +259,6 @@ impl ServerConnection {
             return Served::Continue;
         }
         self.orb.watcher().note_upcall();
-        let _inside = if turn & SEATED != 0 { nesting::enter(self, turn) } else { None };
         let answered = catch_unwind(AssertUnwindSafe(answer));
         self.stay_original();
         let served = self.end_upcall(turn);

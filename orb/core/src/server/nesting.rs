@@ -54,10 +54,15 @@ pub(super) struct Inside(());
 /// Says so, if it matters in this thread.
 #[inline]
 pub(super) fn enter(connection: &ServerConnection, turn: u64) -> Option<Inside> {
-    NESTS.with(Cell::get).then(|| {
+    NESTS.with(Cell::get).then(|| Inside::begin(connection, turn))
+}
+
+impl Inside {
+    #[cold]
+    fn begin(connection: &ServerConnection, turn: u64) -> Self {
         INSIDE.with(|inside| inside.borrow_mut().push((connection.shared(), turn)));
-        Inside(())
-    })
+        Self(())
+    }
 }
 
 impl Drop for Inside {

@@ -10,7 +10,7 @@ use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{CLOSING, Ending, SEATED, Served, ServerConnection};
-use crate::reader::ReadError;
+use crate::{reader::ReadError, server::nesting};
 
 /// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed. Twice as
 /// long after each time that it was, so that thousands of such threads do not keep a processor busy.
@@ -110,6 +110,8 @@ impl ServerConnection {
             reader.next_ready(self.link.transport())
         };
         while let Some(message) = next? {
+            // The turn of the upcall that follows, if one does: nobody else reads, and so nobody else takes turns.
+            let _inside = nesting::enter(self, self.turn() + 1);
             if self.handle(&message)? == Served::Relieved {
                 return Ok(());
             }
