@@ -6,7 +6,7 @@ use spandrel::poa::{
     AdapterActivator, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, ObjectId, PoaError, PoaManager,
     RequestProcessingPolicy, State, ThreadPolicy,
 };
-use spandrel::{Poa, Policy, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Poa, Policy, SystemException, SystemExceptionKind};
 use spandrel_conformance_tests::{
     managers::{Asked, Scripted, activating},
     support::{Gate, PATIENCE, Pair, acting, gated, in_background, named, refused},
@@ -146,8 +146,9 @@ fn what_is_ended_twice_is_etherealized_once() {
         assert_eq!(manager.asked(), []);
         gate.release();
         assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
-        end(&poa, true).or_else(|error| if poa.the_name() == "child" { Ok(()) } else { Err(error) }).unwrap();
-        let asked = manager.await_asked(1);
+        manager.await_asked(1);
+        pair.server.shutdown(true).unwrap();
+        let asked = manager.asked();
         assert!(matches!(&*asked, [Asked::Etherealize { id: one, .. }] if *one == id), "{asked:?}");
     }
 }
@@ -244,6 +245,25 @@ fn an_object_may_be_activated_again_after_its_requests() {
     }
 }
 
+/// 15.3.2.1, 15.3.2.6: a manager's adapters reject new requests once it is inactive, whichever way they come.
+#[test]
+fn an_inactive_manager_rejects_requests_from_everywhere() {
+    for etherealize in [false, true] {
+        let pair = Pair::new();
+        let poa = pair.root.create_poa("child", None, []).unwrap();
+        poa.the_poa_manager().activate().unwrap();
+        let ways = pair.ways(&poa.id_to_reference(&poa.activate_object(named("one")).unwrap()).unwrap());
+        for object in &ways {
+            assert_eq!(object.name().unwrap(), "one");
+        }
+        poa.the_poa_manager().deactivate(etherealize, true).unwrap();
+        for object in &ways {
+            let error = object.name().unwrap_err();
+            assert_eq!((error.kind(), error.completed()), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));
+        }
+    }
+}
+
 /// Makes the adapter again, with its object.
 struct Again;
 
@@ -290,7 +310,8 @@ fn a_manager_that_is_deactivated_while_others_change_it_is_inactive() {
     let reference = poa.id_to_reference(&poa.activate_object(acting(String::new)).unwrap()).unwrap();
     let callers =
         pair.ways(&reference).map(|object| in_background(move || (0..100).filter(|_| object.name().is_ok()).count()));
-    let changes: [fn(&PoaManager) -> Result<(), PoaError>; 3] =
+    type Change = fn(&PoaManager) -> Result<(), PoaError>;
+    let changes: [Change; 3] =
         [PoaManager::activate, |manager| manager.hold_requests(false), |manager| manager.discard_requests(false)];
     let changers = changes.map(|change| {
         let manager = manager.clone();
