@@ -204,11 +204,12 @@ impl Root {
         }
         let expecting = Expecting { root: self, parent, name };
         let answer = ask(&*activator, &poa, name);
+        // Before others see it: should they destroy it at once, the request begins anew, and is not told that nothing was made.
+        let found = parent.family.lock().children.get(name).cloned();
         drop(expecting);
         if !answer? {
             return Err(PoaError::AdapterNonExistent);
         }
-        let found = parent.family.lock().children.get(name).cloned();
         found.map(Search::Found).ok_or(PoaError::AdapterNonExistent)
     }
 
@@ -325,7 +326,11 @@ impl Root {
         }
         self.adapters.write().remove(adapter.place);
         if adapter.policies.is_persistent() {
-            self.persistent.write().remove(&adapter.prefix);
+            let mut persistent = self.persistent.write();
+            // Another of its name may have been made already.
+            if persistent.get(&adapter.prefix).is_some_and(|known| Arc::ptr_eq(known, adapter)) {
+                persistent.remove(&adapter.prefix);
+            }
         }
         // As if an object ended: so nobody takes the adapter for quiet before all of them have begun to.
         adapter.usage.begin_ending();
