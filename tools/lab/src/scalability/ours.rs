@@ -41,7 +41,7 @@ pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
         let activate = |_| poa.activate_object(servant());
         let ids = (0..servants).map(activate).collect::<Result<_, PoaError>>()?;
         let directory = ServantsSkeleton::new(Directory { poa: poa.clone(), ids });
-        Ok::<_, SystemException>(poa.activate(directory)?)
+        poa.activate(directory)
     };
     let directory = directory().map_err(LabError::call("activate the servants"))?;
     say(&orb.object_to_string(&directory))?;

@@ -101,7 +101,7 @@ impl GrowingServant for Object {
     }
 
     fn leave(&self) -> Result<(), SystemException> {
-        self.own.get().map_or(Ok(()), |own| self.poa.deactivate(own).map_err(Into::into))
+        self.own.get().map_or(Ok(()), |own| self.poa.deactivate(own))
     }
 
     fn call_back(&self, caller: Option<&Growing>) -> Result<(), SystemException> {
