@@ -35,14 +35,6 @@ impl Machine {
     }
 
     /// A machine for tests of reports.
-    /// Octets of memory that a process has at present, where the system says.
-    #[must_use]
-    pub fn resident_octets(process: u32) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibi| kibi * 1024)
-    }
-
     #[cfg(test)]
     pub(crate) fn example() -> Self {
         Self {
@@ -84,6 +76,14 @@ fn processor_name(cpuinfo: &str) -> Option<String> {
     line.split_once(':').map(|(_, name)| name.trim().to_owned())
 }
 
+/// Octets of memory that a process has at present, where the system says.
+#[must_use]
+pub fn resident_octets(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibi| kibi * 1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,12 +104,4 @@ mod tests {
         );
         assert_eq!(processor_name("processor: 0\n"), None);
     }
-}
-
-/// Octets of memory that a process has at present, where the system says.
-#[must_use]
-pub fn resident_octets(process: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibi| kibi * 1024)
 }
