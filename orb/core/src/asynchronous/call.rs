@@ -14,7 +14,11 @@ use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, minor};
 use spandrel_sync::{Arc, Mutex, held};
 
-use super::{arguments::Arguments, leg::Leg};
+use super::{
+    arguments::Arguments,
+    asked::Asked,
+    leg::{Leg, elsewhere},
+};
 use crate::{
     ObjectRef,
     client::{Awaiting, CallFailure, Ending, Kind, Lease, Leasing, Limited, Peer, Reply, ReplyKind, Ticket},
@@ -32,9 +36,7 @@ pub(super) type Outcome = Result<Option<Reply>, SystemException>;
 /// A request and what has become of it.
 #[derive(Debug)]
 pub(super) struct Call {
-    object: ObjectRef,
-    operation: Cow<'static, str>,
-    response: ResponseFlags,
+    asked: Asked,
     arguments: Arguments,
     deadline: Option<Deadline>,
     state: Mutex<State>,
@@ -53,10 +55,10 @@ struct State {
 
 /// How far it has come; in the hands of whoever takes it further.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
-    pub(super) attempts: Attempts,
+struct Progress {
+    attempts: Attempts,
     /// What interceptors are told.
-    pub(super) leg: Leg,
+    leg: Leg,
     /// The present attempt.
     tour: Option<(Tour, Arc<[Destination]>)>,
     /// It has waited for a connection, which was therefore opened just now.
@@ -94,17 +96,17 @@ impl Call {
         arguments: Arguments,
     ) -> Result<Arc<Self>, SystemException> {
         let Terms { deadline, rebind } = object.terms();
-        let (object, state) = (object.clone(), Mutex::default());
-        let call = Arc::new(Self { object, operation, response, arguments, deadline, state });
+        let asked = Asked { object: object.clone(), operation, response };
+        let call = Arc::new(Self { asked, arguments, deadline, state: Mutex::default() });
         let weak = Arc::downgrade(&call);
-        let ticket = call.object.orb().station().enter(weak as Weak<dyn Limited>, call.deadline.as_ref())?;
+        let ticket = call.asked.object.orb().station().enter(weak as Weak<dyn Limited>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
         // Its time may be up already.
         let late = if state.is_over { Some(ticket) } else { state.ticket.replace(ticket) };
         let is_over = state.is_over;
         drop(state);
         if let Some(late) = late {
-            call.object.orb().station().leave(late);
+            call.asked.object.orb().station().leave(late);
         }
         if !is_over {
             call.proceed(Progress { attempts: Attempts::new(rebind), ..Progress::default() });
@@ -113,21 +115,16 @@ impl Call {
     }
 
     pub(super) fn object(&self) -> &ObjectRef {
-        &self.object
+        &self.asked.object
     }
 
     pub(super) fn operation(&self) -> &str {
-        &self.operation
-    }
-
-    #[cfg(feature = "interceptors")]
-    pub(super) fn response(&self) -> ResponseFlags {
-        self.response
+        &self.asked.operation
     }
 
     /// Its outcome, once.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
-        if self.object.orb().is_copied() {
+        if self.asked.object.orb().is_copied() {
             return Poll::Ready(Err(is_a_copy().with_completed(CompletionStatus::Maybe)));
         }
         if !self.has_ended(waker) {
@@ -139,7 +136,7 @@ impl Call {
 
     /// True if there is an outcome now; if not, `waker` will be woken when there is.
     pub(super) fn has_ended(&self, waker: &Waker) -> bool {
-        if self.object.orb().is_copied() {
+        if self.asked.object.orb().is_copied() {
             return true;
         }
         let state = self.state.lock();
@@ -162,13 +159,13 @@ impl Call {
 
     /// Nobody is interested any more.
     pub(super) fn abandon(self: &Arc<Self>) {
-        if self.object.orb().is_copied() {
+        if self.asked.object.orb().is_copied() {
             // The original waits for it.
             return std::mem::forget(Arc::clone(self));
         }
         let Some((_, mut progress)) = self.cut_short(false) else { return };
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-        let _ = self.fail_leg(&mut progress, cancelled);
+        let _ = progress.leg.fail(&self.asked, &mut progress.attempts, cancelled);
     }
 
     /// Takes it further until it waits for something.
@@ -184,7 +181,7 @@ impl Call {
             };
             let destination = &destinations[index];
             let share = progress.tour.as_ref().and_then(|(tour, _)| tour.share_of(self.deadline.as_ref()));
-            let keeps_connections = self.object.keeps_connections(&progress.attempts);
+            let keeps_connections = self.asked.object.keeps_connections(&progress.attempts);
             // Before anybody could want it to go on.
             if !self.put(Place::Parked(Arc::clone(&destination.peer)), progress) {
                 return;
@@ -217,8 +214,8 @@ impl Call {
         let next =
             if is_late { Err(not_sent_in_time(self.deadline.as_ref())) } else { self.next_destination(progress) };
         match next {
-            Ok(next) => Ok(self.begin_leg(progress, next.0)?.then_some(next)),
-            Err(exception) => self.fail_leg(progress, exception).map(|()| None),
+            Ok(next) => Ok(progress.leg.begin(&self.asked, &mut progress.attempts, next.0)?.then_some(next)),
+            Err(exception) => progress.leg.fail(&self.asked, &mut progress.attempts, exception).map(|()| None),
         }
     }
 
@@ -228,15 +225,15 @@ impl Call {
             let (tour, destinations) = match progress.tour.take() {
                 Some(tour) => tour,
                 None => {
-                    let destinations = self.object.destinations()?;
-                    (Tour::new(&self.object, destinations.len()), destinations)
+                    let destinations = self.asked.object.destinations()?;
+                    (Tour::new(&self.asked.object, destinations.len()), destinations)
                 }
             };
             if let Some(index) = tour.index() {
                 progress.tour = Some((tour, Arc::clone(&destinations)));
                 return Ok((index, destinations));
             }
-            self.object.may_repeat(tour.into_failure(), &mut progress.attempts, self.deadline.as_ref())?;
+            self.asked.object.may_repeat(tour.into_failure(), &mut progress.attempts, self.deadline.as_ref())?;
         }
     }
 
@@ -268,12 +265,19 @@ impl Call {
         (request_id, contexts): (u32, &[ServiceContext]),
         limit: usize,
     ) -> Result<(), CallFailure> {
-        self.object.orb().station().seat(connection).map_err(CallFailure::new)?;
+        self.asked.object.orb().station().seat(connection).map_err(CallFailure::new)?;
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
-        let kind = if self.response.is_expected() { Kind::TwoWay } else { Kind::OneWay };
+        let kind = if self.asked.response.is_expected() { Kind::TwoWay } else { Kind::OneWay };
         let told = Arc::clone(self) as Arc<dyn Awaiting>;
         let contexts = &*joined(destination.contexts(connection.has_said_code_sets()), contexts);
-        let made = self.arguments.request(&mut out, destination, contexts, request_id, self.response, &self.operation);
+        let made = self.arguments.request(
+            &mut out,
+            destination,
+            contexts,
+            request_id,
+            self.asked.response,
+            &self.asked.operation,
+        );
         let sent = made.and_then(|()| connection.send_soon(request_id, &out, kind, told, limit));
         scratch::give(out.into_scratch());
         sent
@@ -289,8 +293,9 @@ impl Call {
         match tour.failed(failure, fresh, &destinations[index]) {
             Ok(()) => progress.tour = Some((tour, destinations)),
             Err(failure) => {
-                let repeats = self.object.may_repeat(failure, &mut progress.attempts, self.deadline.as_ref());
-                if let Err(exception) = repeats.or_else(|exception| self.fail_leg(&mut progress, exception)) {
+                let Progress { attempts, leg, .. } = &mut progress;
+                let repeats = self.asked.object.may_repeat(failure, attempts, self.deadline.as_ref());
+                if let Err(exception) = repeats.or_else(|exception| leg.fail(&self.asked, attempts, exception)) {
                     self.finish(Err(exception));
                     return None;
                 }
@@ -311,13 +316,13 @@ impl Call {
         drop(sent);
         if let Some((tour, destinations)) = progress.tour.take() {
             reply.wire = destinations[index].template.wire();
-            tour.arrived(&self.object);
+            tour.arrived(&self.asked.object);
         }
-        let judged = self.object.judge(&reply, &mut progress.attempts);
-        match self.judge_leg(&mut progress, &reply, judged) {
+        let judged = self.asked.object.judge(&reply, &mut progress.attempts);
+        match progress.leg.judge(&self.asked, &mut progress.attempts, &reply, judged) {
             Ok(Verdict::AskAgain) => Some(Progress { has_waited: false, ..progress }),
             Ok(Verdict::Answer) => {
-                self.object.note_answer(&reply);
+                self.asked.object.note_answer(&reply);
                 self.finish(Ok(Some(reply)));
                 None
             }
@@ -375,14 +380,14 @@ impl Call {
         let (waker, ticket) = (state.waker.take(), state.ticket.take());
         drop(state);
         if let Some(ticket) = ticket {
-            self.object.orb().station().leave(ticket);
+            self.asked.object.orb().station().leave(ticket);
         }
         if let Some(waker) = waker {
             held::assert_none("a waker");
             // It is an executor's code, and this thread may be reading for others.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {
-                tracing::error!(operation = &*self.operation, "a waker panicked");
+                tracing::error!(operation = &*self.asked.operation, "a waker panicked");
             }
         }
     }
@@ -398,7 +403,7 @@ impl Call {
         let progress = std::mem::take(&mut state.progress);
         drop(state);
         if let Some(ticket) = ticket {
-            self.object.orb().station().leave(ticket);
+            self.asked.object.orb().station().leave(ticket);
         }
         let may_have_arrived = match place {
             Place::Nowhere => false,
@@ -430,11 +435,11 @@ impl Progress {
 
 impl Awaiting for Call {
     fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
-        self.elsewhere(|call| call.arrived(outcome));
+        elsewhere(&self.asked, &self, |call| call.arrived(outcome));
     }
 
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        self.elsewhere(|call| call.connected(outcome));
+        elsewhere(&self.asked, &self, |call| call.connected(outcome));
     }
 }
 
@@ -474,9 +479,10 @@ impl Limited for Call {
         if !progress.leg.is_open() {
             return self.tell(Err(exception));
         }
-        self.elsewhere(move |call| {
+        elsewhere(&self.asked, &self, move |call| {
             // That an interceptor would go elsewhere comes too late.
-            let told = call.fail_leg(&mut progress, exception.clone()).err().unwrap_or(exception);
+            let Progress { leg, attempts, .. } = &mut progress;
+            let told = leg.fail(&call.asked, attempts, exception.clone()).err().unwrap_or(exception);
             call.tell(Err(told));
         });
     }

@@ -7,11 +7,11 @@
 use spandrel_giop::{ReplyStatus, ResponseFlags, ServiceContext, SystemException};
 use spandrel_sync::{Arc, Mutex};
 
-use super::call::{Call, Progress};
+use super::asked::Asked;
 use crate::{
     client::{Reply, ReplyKind},
     interception::{self, ClientFlow, Departure, Ending, Wanted},
-    invocation::Verdict,
+    invocation::{Attempts, Verdict},
     object::Effective,
 };
 
@@ -44,57 +44,61 @@ impl Leg {
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
-}
 
-impl Call {
     /// It is about to be sent; false if it is to be sent elsewhere instead.
     ///
     /// # Errors
     /// What it ends with instead.
-    pub(super) fn begin_leg(&self, progress: &mut Progress, index: usize) -> Result<bool, SystemException> {
-        let object = self.object();
+    pub(super) fn begin(
+        &mut self,
+        asked: &Asked,
+        attempts: &mut Attempts,
+        index: usize,
+    ) -> Result<bool, SystemException> {
+        let object = &asked.object;
         if !object.orb().has_client_interceptors() {
             return Ok(true);
         }
-        let is_lost = std::mem::take(&mut progress.leg.is_lost);
-        if progress.leg.is_open() && !is_lost {
+        let is_lost = std::mem::take(&mut self.is_lost);
+        if self.is_open() && !is_lost {
             // It has waited for a connection.
             return Ok(true);
         }
-        if !self.end_leg(progress, retry, None)? {
+        if !self.end(asked, attempts, retry, None)? {
             return Ok(false);
         }
-        let departure = match progress.leg.departure.take() {
+        let departure = match self.departure.take() {
             None => Departure::of_thread(object),
             Some(before) => before.again(object),
         };
         let target = (object.effective()?.1, index);
-        let mut flow = ClientFlow::new(object, self.operation(), self.wanted(), departure, target.clone());
+        let mut flow = ClientFlow::new(object, &asked.operation, wanted(asked), departure, target.clone());
         let started = flow.send_request();
-        progress.leg.departure = Some(flow.departure().clone());
+        self.departure = Some(flow.departure().clone());
         // Control returns to the client now.
         let sent = started.and_then(|()| flow.end(Ending::Other(interception::ReplyStatus::Successful, None), None));
         match sent {
-            Ok(()) => progress.leg.open = Some(target),
-            Err(ending) => object.obey(ending, &mut progress.attempts)?,
+            Ok(()) => self.open = Some(target),
+            Err(ending) => object.obey(ending, attempts)?,
         }
-        Ok(progress.leg.is_open())
+        Ok(self.is_open())
     }
 
     /// Tells of the outcome; false if it is to be sent elsewhere instead.
-    fn end_leg(
-        &self,
-        progress: &mut Progress,
+    fn end(
+        &mut self,
+        asked: &Asked,
+        attempts: &mut Attempts,
         ending: impl FnOnce() -> Ending,
         reply: Option<&Reply>,
     ) -> Result<bool, SystemException> {
-        let (Some(target), Some(departure)) = (progress.leg.open.take(), &progress.leg.departure) else {
+        let (Some(target), Some(departure)) = (self.open.take(), &self.departure) else {
             return Ok(true);
         };
-        let mut flow = ClientFlow::new(self.object(), self.operation(), self.wanted(), departure.clone(), target);
+        let mut flow = ClientFlow::new(&asked.object, &asked.operation, wanted(asked), departure.clone(), target);
         match flow.send_poll().and_then(|()| flow.end(ending(), reply)) {
             Ok(()) => Ok(true),
-            Err(changed) => self.object().obey(changed, &mut progress.attempts).map(|()| false),
+            Err(changed) => asked.object.obey(changed, attempts).map(|()| false),
         }
     }
 
@@ -102,58 +106,68 @@ impl Call {
     ///
     /// # Errors
     /// What the call ends with.
-    pub(super) fn judge_leg(
-        &self,
-        progress: &mut Progress,
+    pub(super) fn judge(
+        &mut self,
+        asked: &Asked,
+        attempts: &mut Attempts,
         reply: &Reply,
         judged: Result<Verdict, SystemException>,
     ) -> Result<Verdict, SystemException> {
-        let object = self.object();
+        let object = &asked.object;
         let ending = || match &judged {
             Err(exception) => Ending::system(exception.clone()),
             Ok(Verdict::AskAgain) => object.forwarded_by(reply),
             Ok(Verdict::Answer) if reply.kind == ReplyKind::Reply(ReplyStatus::UserException) => {
                 Ending::user(reply, object)
             }
-            Ok(Verdict::Answer) if self.wanted().1 => Ending::Other(interception::ReplyStatus::Successful, None),
+            Ok(Verdict::Answer) if wanted(asked).1 => Ending::Other(interception::ReplyStatus::Successful, None),
             Ok(Verdict::Answer) => Ending::Reply,
         };
-        if self.end_leg(progress, ending, Some(reply))? { judged } else { Ok(Verdict::AskAgain) }
+        if self.end(asked, attempts, ending, Some(reply))? { judged } else { Ok(Verdict::AskAgain) }
     }
 
     /// There will be no reply.
     ///
     /// # Errors
     /// What the call ends with, unless it is to be sent once more.
-    pub(super) fn fail_leg(&self, progress: &mut Progress, exception: SystemException) -> Result<(), SystemException> {
-        let as_it_was = self.end_leg(progress, || Ending::system(exception.clone()), None)?;
+    pub(super) fn fail(
+        &mut self,
+        asked: &Asked,
+        attempts: &mut Attempts,
+        exception: SystemException,
+    ) -> Result<(), SystemException> {
+        let as_it_was = self.end(asked, attempts, || Ending::system(exception.clone()), None)?;
         if as_it_was { Err(exception) } else { Ok(()) }
     }
+}
 
-    /// Has the thread for it go on with the call, if interceptors are to be told: this one may be reading for others.
-    pub(super) fn elsewhere(self: &Arc<Self>, go_on: impl FnOnce(Arc<Self>) + Send + 'static) {
-        if !self.object().orb().has_client_interceptors() {
-            return go_on(Arc::clone(self));
-        }
-        let job = Arc::new(Mutex::new(Some(go_on)));
-        let (call, task) = (Arc::clone(self), Arc::clone(&job));
-        let run = move || {
-            let go_on = task.lock().take();
-            if let Some(go_on) = go_on {
-                go_on(Arc::clone(&call));
-            }
-        };
-        let here = run.clone();
-        if self.object().orb().station().run(Box::pin(async move { run() })).is_err() {
-            // The ORB ends, and reads no more.
-            here();
-        }
+/// Has the thread for it go on with the call, if interceptors are to be told: this one may be reading for others.
+pub(super) fn elsewhere<C: Send + Sync + 'static>(
+    asked: &Asked,
+    call: &Arc<C>,
+    go_on: impl FnOnce(Arc<C>) + Send + 'static,
+) {
+    let orb = asked.object.orb();
+    if !orb.has_client_interceptors() {
+        return go_on(Arc::clone(call));
     }
+    let job = Arc::new(Mutex::new(Some(go_on)));
+    let (call, task) = (Arc::clone(call), Arc::clone(&job));
+    let run = move || {
+        let go_on = task.lock().take();
+        if let Some(go_on) = go_on {
+            go_on(Arc::clone(&call));
+        }
+    };
+    let here = run.clone();
+    if orb.station().run(Box::pin(async move { run() })).is_err() {
+        // The ORB ends, and reads no more.
+        here();
+    }
+}
 
-    fn wanted(&self) -> Wanted {
-        let response = self.response();
-        (response, response != ResponseFlags::TWO_WAY)
-    }
+fn wanted(asked: &Asked) -> Wanted {
+    (asked.response, asked.response != ResponseFlags::TWO_WAY)
 }
 
 fn retry() -> Ending {

@@ -5,6 +5,7 @@
 //! its reply belongs to the [client side](crate::client); any executor may poll the future.
 
 mod arguments;
+mod asked;
 mod call;
 mod future;
 #[cfg(feature = "interceptors")]

@@ -3,8 +3,11 @@
 use spandrel_giop::{ServiceContext, SystemException};
 use spandrel_sync::Arc;
 
-use super::call::{Call, Progress};
-use crate::{client::Reply, invocation::Verdict};
+use super::asked::Asked;
+use crate::{
+    client::Reply,
+    invocation::{Attempts, Verdict},
+};
 
 /// Nothing.
 #[derive(Debug, Default)]
@@ -20,27 +23,36 @@ impl Leg {
     pub(super) fn is_open(&self) -> bool {
         false
     }
-}
 
-impl Call {
-    pub(super) fn begin_leg(&self, _progress: &mut Progress, _index: usize) -> Result<bool, SystemException> {
+    pub(super) fn begin(
+        &mut self,
+        _asked: &Asked,
+        _attempts: &mut Attempts,
+        _index: usize,
+    ) -> Result<bool, SystemException> {
         Ok(true)
     }
 
-    pub(super) fn judge_leg(
-        &self,
-        _progress: &mut Progress,
+    pub(super) fn judge(
+        &mut self,
+        _asked: &Asked,
+        _attempts: &mut Attempts,
         _reply: &Reply,
         judged: Result<Verdict, SystemException>,
     ) -> Result<Verdict, SystemException> {
         judged
     }
 
-    pub(super) fn fail_leg(&self, _progress: &mut Progress, exception: SystemException) -> Result<(), SystemException> {
+    pub(super) fn fail(
+        &mut self,
+        _asked: &Asked,
+        _attempts: &mut Attempts,
+        exception: SystemException,
+    ) -> Result<(), SystemException> {
         Err(exception)
     }
+}
 
-    pub(super) fn elsewhere(self: &Arc<Self>, go_on: impl FnOnce(Arc<Self>)) {
-        go_on(Arc::clone(self));
-    }
+pub(super) fn elsewhere<C>(_asked: &Asked, call: &Arc<C>, go_on: impl FnOnce(Arc<C>)) {
+    go_on(Arc::clone(call));
 }
