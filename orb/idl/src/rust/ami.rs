@@ -4,15 +4,13 @@
 //! Handlers are local: traits that the program implements, and that the ORB calls. Pollers are plain objects and no values, since
 //! they never leave the process. One-way operations have neither.
 
-use std::collections::HashMap;
-
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::asynchronous::{everything, invocation};
 use super::method::{self, Method, tuple};
 use super::scope;
-use super::types::{self, Scope};
+use super::types::{self, HandlerNames, Scope};
 use crate::model::{DefId, Definition, Interface, Type};
 
 /// The operations of a reference; `taken` has the names of the others.
@@ -237,9 +235,6 @@ fn all_handler_names(cx: &types::Context<'_>, interface: DefId) -> HandlerNames 
     });
     names.collect()
 }
-
-/// The methods of a reply handler by the operations that they are told of.
-pub(super) type HandlerNames = HashMap<String, (Ident, Ident)>;
 
 #[derive(Clone, Copy)]
 enum Which {

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::method::{Context, Method, Parameter};
-use super::structs::sequence;
+use super::steps::sequence;
 use super::types::{Passing, Scope};
 use crate::model::ParameterMode;
 

@@ -42,6 +42,7 @@ mod sizes;
 mod spacing;
 mod split;
 mod spread;
+mod steps;
 mod structs;
 mod supported;
 mod tie;

@@ -5,6 +5,7 @@ use quote::quote;
 
 use super::engines::Engine;
 use super::interpreted;
+use super::steps::sequence;
 use super::types::Scope;
 use super::{attributes, docs, fixed, lints, names, padded, typed};
 use crate::model::{Definition, Struct};
@@ -162,13 +163,6 @@ fn codec(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, is_fixed:
             #decode
         }
     }
-}
-
-/// One fallible step for each thing; the last one's result is that of the whole.
-pub(super) fn sequence<T>(things: &[T], step: impl Fn(&T) -> TokenStream) -> TokenStream {
-    let Some((last, others)) = things.split_last() else { return quote! { Ok(()) } };
-    let (others, last) = (others.iter().map(&step), step(last));
-    quote! { #( #others?; )* #last }
 }
 
 /// `Bank::Overdrawn { balance: -3 }`

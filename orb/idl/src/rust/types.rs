@@ -49,10 +49,13 @@ pub(super) struct Context<'m> {
     /// What cannot be said in Rust yet and is left out, with all that needs it.
     pub(super) left_out: HashSet<DefId>,
     /// The methods of reply handlers, of interfaces that were asked for.
-    pub(super) handlers: RefCell<HashMap<DefId, super::ami::HandlerNames>>,
+    pub(super) handlers: RefCell<HashMap<DefId, HandlerNames>>,
     /// Lints that the code being written would trip, and that nobody can help.
     pub(super) lints: RefCell<BTreeSet<&'static str>>,
 }
+
+/// The methods of a reply handler by the operations that they are told of.
+pub(super) type HandlerNames = HashMap<String, (Ident, Ident)>;
 
 /// One Rust module being written.
 #[derive(Clone, Copy)]

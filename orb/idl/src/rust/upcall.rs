@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::method::{Method, Parameter, tuple};
-use super::structs::sequence;
+use super::steps::sequence;
 use super::types::{Passing, Scope};
 use crate::model::{DefId, ParameterMode};
 

@@ -136,7 +136,7 @@ fn state(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
     let inherited = base.iter().map(|base| quote! { #[doc = " The members of its base."] pub #base_field: #base });
     let all: Vec<&Ident> = base.iter().map(|_| &base_field).chain(&fields).collect();
     let all_types: Vec<TokenStream> = base.iter().chain(&types).cloned().collect();
-    let encode = super::structs::sequence(&all, |field| quote! { #rt::Encode::encode(&self.#field, out) });
+    let encode = super::steps::sequence(&all, |field| quote! { #rt::Encode::encode(&self.#field, out) });
     let name = |plain: &str| super::names::own(&format!("{}{plain}", if all.is_empty() { "_" } else { "" }));
     let (out, input) = (name("out"), name("input"));
     let least = super::structs::least_octets(scope, &all_types);
