@@ -159,7 +159,7 @@ fn summary_csv(results: &Results) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::results::{Absent, Measured, Memory};
-    use super::super::{Algorithm, Contender, Job, Settings, Style};
+    use super::super::{Algorithm, Contender, Settings, Style};
     use super::*;
     use crate::latency::CallTimes;
     use crate::machine::Machine;
