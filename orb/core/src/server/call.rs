@@ -1,57 +1,24 @@
 //! One request as a skeleton sees it: arguments to read, and one answer to give.
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, engine::Value};
+use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, Wire, engine::Value};
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, LocateStatus, Message, ReplyStatus, RequestHeader, ResponseFlags,
-    SystemException, SystemExceptionKind, begin_locate_reply, begin_reply, minor,
+    SystemException, begin_locate_reply, minor,
 };
 
-use spandrel_sync::atomic::{AtomicBool, Ordering};
+use spandrel_sync::atomic::Ordering;
 
 use super::{
+    answering::{answer, answer_exception, panicked},
+    asked::{Asked, Flow},
     origin::Origin,
-    points::{self, Flow},
+    points::{self, Instead},
 };
 use crate::{
     Located, ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, scratch, upcalls::UpcallScope,
 };
-
-/// What was asked, by whom, and in which version it must be answered.
-pub(super) struct Asked<'m> {
-    pub(super) origin: &'m dyn Origin,
-    pub(super) message: &'m Message,
-    pub(super) header: &'m RequestHeader<'m>,
-    pub(super) version: GiopVersion,
-    /// What the adapter says of the object, once it has found it.
-    pub(super) target: Option<&'m dyn Target>,
-    /// What interceptors know of it.
-    pub(super) flow: Option<&'m Flow>,
-    /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
-    pub(super) is_answered: &'m AtomicBool,
-}
-
-impl<'m> Asked<'m> {
-    #[inline]
-    pub(super) fn new(
-        origin: &'m dyn Origin,
-        message: &'m Message,
-        header: &'m RequestHeader<'m>,
-        is_answered: &'m AtomicBool,
-    ) -> Self {
-        Self { origin, message, header, version: message.header.version, target: None, flow: None, is_answered }
-    }
-}
-
-impl fmt::Debug for Asked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("header", self.header).field("version", &self.version).finish_non_exhaustive()
-    }
-}
 
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
 ///
@@ -104,7 +71,7 @@ impl<'m> ServerCall<'m> {
         if let Some(flow) = asked.flow
             && let Some(instead) = points::receive_request(flow, asked, servant, target)
         {
-            return instead;
+            return go_elsewhere(asked, instead);
         }
         if asked.header.response == ResponseFlags::WITH_SERVER {
             return run_answered(asked, arguments, servant, target);
@@ -302,10 +269,13 @@ pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, argum
     let _scope = UpcallScope::enter();
     let (flow, seen, _slots);
     let asked = if points::are_there(asked.origin.orb()) {
-        let Some(begun) = points::begin(asked) else { return };
+        let Some((begun, instead)) = points::begin(asked) else { return };
         flow = begun;
-        _slots = points::lend_slots(Some(&flow));
         seen = Asked { flow: Some(&flow), ..*asked };
+        if let Some(instead) = instead {
+            return go_elsewhere(&seen, instead).map_or_else(|exception| answer_exception(&seen, &exception), drop);
+        }
+        _slots = points::lend_slots(Some(&flow));
         &seen
     } else {
         asked
@@ -329,6 +299,12 @@ pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, argum
             answer_exception(asked, &exception);
         }
     }
+}
+
+/// What interceptors want done instead of serving the request; nobody reads its arguments.
+#[cold]
+fn go_elsewhere(asked: &Asked<'_>, instead: Instead) -> Result<Replied, SystemException> {
+    ServerCall::new(asked, Decoder::new(&[], Wire::default())).forward(&instead?)
 }
 
 /// Runs a one-way whose client waits for the server, and not for the servant (9.4.2.1; sync scope WITH_SERVER).
@@ -369,58 +345,6 @@ pub(super) fn say_where(origin: &dyn Origin, request: &LocateRequestHeader<'_>, 
         Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
     }
     scratch::give(out.into_scratch());
-}
-
-/// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
-pub(super) fn answer<'a>(
-    asked: &Asked<'_>,
-    status: ReplyStatus,
-    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
-) -> Result<(), CdrError> {
-    if let Some(flow) = asked.flow {
-        return points::answer(flow, asked, status, encode);
-    }
-    if !asked.header.response.is_expected() {
-        return Ok(());
-    }
-    let mut out = Encoder::reusing(scratch::take(), asked.origin.wire(asked.version));
-    let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
-    let written = encode(&mut out).and_then(|()| body.end(&mut out));
-    if written.is_ok() {
-        asked.is_answered.store(true, Ordering::Relaxed);
-        asked.origin.send(&out);
-    }
-    scratch::give(out.into_scratch());
-    written
-}
-
-/// Writes a SYSTEM_EXCEPTION reply.
-pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
-    let is_answered = asked.is_answered.load(Ordering::Relaxed);
-    if is_answered && asked.header.response == ResponseFlags::WITH_SERVER {
-        tracing::debug!(%exception, "a one-way failed after the server had answered");
-        points::give_up(asked.flow, asked, exception);
-        return;
-    }
-    if is_answered {
-        tracing::error!(%exception, "a servant failed after it had answered");
-        return;
-    }
-    let sent = answer(asked, ReplyStatus::SystemException, &|out| exception.encode(out));
-    if let Err(error) = sent {
-        tracing::error!(%error, %exception, "an exception could not be marshaled");
-    }
-}
-
-/// The exception for a servant that panicked.
-pub(crate) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> SystemException {
-    let said = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
-        .with_detail(|| format!("the servant panicked in `{operation}`: {said}"))
 }
 
 fn no_adapter() -> SystemException {

@@ -2,6 +2,8 @@
 //!
 //! Who reads is decided here; how a connection is served by a reactor is in [`seat`], and how it ends in [`parting`].
 
+mod deferred;
+mod origin;
 mod parting;
 mod seat;
 
@@ -18,17 +20,12 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
+use deferred::{Cancelled, Deferred};
 use parting::Ending;
 pub(super) use parting::Farewell;
 pub(super) use seat::{Ready, Seat};
 
-use super::{
-    call::{self, Asked},
-    deferred::{Cancelled, Deferred},
-    link::Link,
-    prediction::Prediction,
-    threads,
-};
+use super::{asked::Asked, call, link::Link, prediction::Prediction, threads};
 use crate::{
     Orb,
     reader::{Deadline, MessageReader, ReadError},
@@ -82,7 +79,7 @@ pub(crate) struct ServerConnection {
     /// Upcalls whose thread was relieved of reading and that still run.
     relieved: AtomicU32,
     /// Requests whose upcalls have ended, and that will be answered later.
-    pub(super) deferred: Mutex<Deferred>,
+    deferred: Mutex<Deferred>,
     /// A thread was started to relieve the reading one, and has not tried yet.
     is_relief_due: AtomicBool,
     /// The end of what the peer sends was read, or it sent what cannot be read.

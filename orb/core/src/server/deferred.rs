@@ -1,100 +1,33 @@
 //! Requests that are answered after their upcall has returned, by whatever thread.
 //!
-//! A deferred call owns its request, and keeps its connection from ending under it. It is given up when the client cancels it or is
+//! A deferred call owns its request, and keeps its connection from ending under it; the connection counts them. It is given up when the client cancels it or is
 //! gone: nobody would read the answer.
 
 use std::{
     any::Any,
-    collections::HashMap,
     fmt,
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, Message, RequestHeader, ResponseFlags, SystemException, minor};
 use spandrel_sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
     held,
 };
 
 use super::{
-    ServerConnection,
-    call::{Asked, ServerCall, answer_exception, panicked},
+    answering::{answer_exception, panicked},
+    asked::{Asked, Flow},
+    call::ServerCall,
+    cancellation::Cancellation,
     origin::Origin,
-    points::{self, Flow},
+    points,
 };
 use crate::{Replied, Spawn, Target, upcalls::UpcallScope};
-
-/// Deferred calls of one connection. A client that sends more has them refused.
-const MAX_DEFERRED: usize = 1024;
-/// The octets of their messages; one message is always taken.
-const MAX_DEFERRED_OCTETS: usize = 64 << 20;
-
-/// The deferred calls of one connection.
-#[derive(Debug, Default)]
-pub(super) struct Deferred {
-    calls: HashMap<u64, Entry>,
-    /// Of all their messages.
-    octets: usize,
-    next: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    request_id: u32,
-    octets: usize,
-    /// Nobody ever waits for the answer to a one-way: that its client left says nothing.
-    is_one_way: bool,
-    cancellation: Arc<Cancellation>,
-}
-
-/// Which deferred calls are given up.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Cancelled {
-    Request(u32),
-    /// Whoever waits for answers is gone.
-    Awaited,
-    All,
-}
-
-/// Whether somebody still waits for the answer.
-#[derive(Debug, Default)]
-pub(crate) struct Cancellation {
-    is_cancelled: AtomicBool,
-    waker: Mutex<Option<Waker>>,
-}
-
-impl Cancellation {
-    pub(super) fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::SeqCst);
-        let waker = self.waker.lock().take();
-        if let Some(waker) = waker {
-            held::assert_none("a waker");
-            // It is an executor's code, and this thread reads for others.
-            let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-            if woken.is_err() {
-                tracing::error!("a waker panicked");
-            }
-        }
-    }
-
-    /// True once it is cancelled; the task is woken when it is.
-    fn poll(&self, waker: &Waker) -> bool {
-        let is_known = self.waker.lock().as_ref().is_some_and(|old| old.will_wake(waker));
-        if !is_known {
-            // Made, and the old one dropped, outside of the lock, since both are anybody's code.
-            let waker = waker.clone();
-            let old = self.waker.lock().replace(waker);
-            drop(old);
-        }
-        // Looked at afterwards: who cancels takes the waker after that.
-        self.is_cancelled.load(Ordering::SeqCst)
-    }
-}
 
 /// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
 ///
@@ -192,7 +125,7 @@ impl DeferredCall {
     /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled.load(Ordering::SeqCst)
+        self.cancellation.is_cancelled()
     }
 
     /// Answers, as `how` says. Only the first answer counts.
@@ -293,68 +226,4 @@ fn no_threads(error: std::io::Error) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::No)
         .with_detail("no threads for asynchronous servants")
         .with_source(error)
-}
-
-impl Deferred {
-    pub(super) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
-    }
-
-    /// To be told outside of the lock.
-    fn cancelled(&self, which: Cancelled) -> Vec<Arc<Cancellation>> {
-        let calls = self.calls.values().filter(|entry| match which {
-            Cancelled::Request(request_id) => !entry.is_one_way && entry.request_id == request_id,
-            Cancelled::Awaited => !entry.is_one_way,
-            Cancelled::All => true,
-        });
-        calls.map(|entry| Arc::clone(&entry.cancellation)).collect()
-    }
-}
-
-impl ServerConnection {
-    pub(super) fn enter_deferred(
-        &self,
-        request_id: u32,
-        is_one_way: bool,
-        octets: usize,
-        cancellation: &Arc<Cancellation>,
-    ) -> Result<u64, SystemException> {
-        let mut deferred = self.deferred.lock();
-        let count = deferred.calls.len();
-        if count >= MAX_DEFERRED || count > 0 && octets > MAX_DEFERRED_OCTETS.saturating_sub(deferred.octets) {
-            let octets = deferred.octets;
-            drop(deferred);
-            let detail = || format!("{count} requests of this connection, of {octets} octets, wait for their answers");
-            return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(detail));
-        }
-        let key = deferred.next;
-        deferred.next += 1;
-        deferred.octets += octets;
-        let cancellation = Arc::clone(cancellation);
-        deferred.calls.insert(key, Entry { request_id, is_one_way, octets, cancellation: Arc::clone(&cancellation) });
-        drop(deferred);
-        // Looked at afterwards: who reads to the end cancels what it finds there after that.
-        if !is_one_way && self.is_read_out() {
-            cancellation.cancel();
-        }
-        Ok(key)
-    }
-
-    /// A deferred call has ended: what waited for it goes on.
-    pub(super) fn leave_deferred(&self, key: u64) {
-        let mut deferred = self.deferred.lock();
-        let left = deferred.calls.remove(&key);
-        deferred.octets -= left.as_ref().map_or(0, |entry| entry.octets);
-        drop(deferred);
-        drop(left);
-        self.after_deferred();
-    }
-
-    /// Nobody waits any longer for these answers.
-    pub(super) fn cancel_deferred(&self, which: Cancelled) {
-        let cancelled = self.deferred.lock().cancelled(which);
-        for cancellation in cancelled {
-            cancellation.cancel();
-        }
-    }
 }

@@ -30,11 +30,7 @@ use spandrel_sync::{
 
 use awaited::Awaited;
 
-use super::{
-    call::{self, Asked},
-    deferred::Cancellation,
-    origin::Origin,
-};
+use super::{asked::Asked, call, cancellation::Cancellation, origin::Origin};
 use crate::{
     Orb,
     client::{CallFailure, Reply},

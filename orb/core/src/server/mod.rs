@@ -5,7 +5,10 @@
 //! upcall outlives a millisecond the [watcher](self) gives the connection's reading to a new thread, so that further
 //! requests, a CancelRequest or the end of the connection are seen (design decision 3).
 
+mod answering;
+mod asked;
 mod call;
+mod cancellation;
 mod connection;
 mod deferred;
 mod link;
@@ -26,8 +29,8 @@ mod prediction;
 mod threads;
 mod watcher;
 
+pub(crate) use answering::panicked;
 pub use call::ServerCall;
-pub(crate) use call::panicked;
 pub(crate) use connection::{ServerConnection, ServerSettings};
 pub use deferred::DeferredCall;
 pub(crate) use listener::Server;

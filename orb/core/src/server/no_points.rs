@@ -1,22 +1,18 @@
 //! What stands in for server interceptors where there are none.
 
-use std::convert::Infallible;
-
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{ReplyStatus, SystemException};
 
-use super::call::Asked;
-use crate::{Orb, Replied, Servant, Target};
+use super::asked::{Asked, Flow};
+use crate::{ObjectRef, Orb, Servant, Target};
 
-/// No request has any.
-#[derive(Clone, Debug)]
-pub(super) struct Flow(Infallible);
+pub(super) type Instead = Result<ObjectRef, SystemException>;
 
 pub(super) fn are_there(_orb: &Orb) -> bool {
     false
 }
 
-pub(super) fn begin(_asked: &Asked<'_>) -> Option<Flow> {
+pub(super) fn begin(_asked: &Asked<'_>) -> Option<(Flow, Option<Instead>)> {
     None
 }
 
@@ -25,8 +21,8 @@ pub(super) fn receive_request(
     _asked: &Asked<'_>,
     _servant: &dyn Servant,
     _target: &dyn Target,
-) -> Option<Result<Replied, SystemException>> {
-    match flow.0 {}
+) -> Option<Instead> {
+    flow.never()
 }
 
 pub(super) fn lend_slots(_flow: Option<&Flow>) {}
@@ -37,7 +33,7 @@ pub(super) fn answer<'a>(
     _status: ReplyStatus,
     _encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    match flow.0 {}
+    flow.never()
 }
 
 pub(super) fn give_up(_flow: Option<&Flow>, _asked: &Asked<'_>, _exception: &SystemException) {}

@@ -1,17 +1,17 @@
 //! Upcalls among server interceptors (CORBA 3.3 Part 1, 16.3.10): what is done besides when there are any.
 
-use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Wire};
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
 use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
-use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_sync::atomic::Ordering;
 
-use super::call::{Asked, ServerCall, answer_exception};
+use super::asked::{Asked, Flow};
 use crate::{
-    Orb, Replied, Servant, Target,
+    ObjectRef, Orb, Servant, Target,
     interception::{Ending, Interruption, LentSlots, RaisedException, Seen, ServerFlow, Source},
 };
 
-/// What a request has with it for its interceptors.
-pub(super) type Flow = Arc<ServerFlow>;
+/// What is done instead of serving a request: it is forwarded, or ends in an exception.
+pub(super) type Instead = Result<ObjectRef, SystemException>;
 
 /// True if a request to this ORB is seen by interceptors.
 #[inline]
@@ -19,27 +19,19 @@ pub(super) fn are_there(orb: &Orb) -> bool {
     orb.interception().has_server_points()
 }
 
-/// The starting points of a request. Nothing if it has been answered by that.
+/// The starting points of a request, and what is done instead of serving it, if something is.
 #[cold]
-pub(super) fn begin(asked: &Asked<'_>) -> Option<Flow> {
+pub(super) fn begin(asked: &Asked<'_>) -> Option<(Flow, Option<Instead>)> {
     let flow = ServerFlow::new(asked.origin.orb());
     let outcome = flow.receive_request_service_contexts(&seen(asked));
-    let asked = Asked { flow: Some(&flow), ..*asked };
-    match outcome {
-        Ok(()) => return Some(flow),
-        Err(Interruption::System(exception)) => answer_exception(&asked, &exception),
-        Err(Interruption::ForwardRequest(target)) => {
-            if let Err(exception) = unread(&asked).forward(&target) {
-                answer_exception(&asked, &exception);
-            }
-        }
-    }
-    None
+    Some((flow, outcome.err().map(instead)))
 }
 
-/// A request whose arguments nobody reads.
-fn unread<'m>(asked: &'m Asked<'m>) -> ServerCall<'m> {
-    ServerCall::new(asked, Decoder::new(&[], Wire::default()))
+fn instead(interruption: Interruption) -> Instead {
+    match interruption {
+        Interruption::System(exception) => Err(exception),
+        Interruption::ForwardRequest(target) => Ok(target),
+    }
 }
 
 /// The servant has been found: the intermediate points. What is done instead of calling it, if something is.
@@ -49,12 +41,8 @@ pub(super) fn receive_request(
     asked: &Asked<'_>,
     servant: &dyn Servant,
     target: &dyn Target,
-) -> Option<Result<Replied, SystemException>> {
-    match flow.receive_request(&Seen { header: asked.header, target: Some(target) }, servant) {
-        Ok(()) => None,
-        Err(Interruption::System(exception)) => Some(Err(exception)),
-        Err(Interruption::ForwardRequest(other)) => Some(unread(asked).forward(&other)),
-    }
+) -> Option<Instead> {
+    flow.receive_request(&Seen { header: asked.header, target: Some(target) }, servant).err().map(instead)
 }
 
 /// The time in which this thread has the slots of a request, if there are interceptors.

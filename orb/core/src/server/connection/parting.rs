@@ -9,11 +9,8 @@ use std::time::Duration;
 use spandrel_giop::MessageType;
 use spandrel_sync::atomic::Ordering;
 
-use super::{CLOSING, SEATED, ServerConnection};
-use crate::{
-    reader::Deadline,
-    server::{deferred::Cancelled, link::LINGER},
-};
+use super::{CLOSING, SEATED, ServerConnection, deferred::Cancelled};
+use crate::{reader::Deadline, server::link::LINGER};
 
 /// How long a peer is waited for to take a message that only tells it of the end.
 const COURTESY: Duration = Duration::from_millis(200);

@@ -10,7 +10,7 @@ use crate::{
     Orb,
     client::CallFailure,
     reader::Deadline,
-    server::{deferred::Cancellation, nesting::Nested, origin::Origin},
+    server::{cancellation::Cancellation, nesting::Nested, origin::Origin},
 };
 
 /// A caller that waits for an answer from another thread.

@@ -1,0 +1,60 @@
+//! Writing answers, past the interceptors if there are any.
+
+use spandrel_cdr::{CdrError, Encoder};
+use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, begin_reply};
+use spandrel_sync::atomic::Ordering;
+
+use super::{asked::Asked, points};
+use crate::scratch;
+
+/// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
+pub(super) fn answer<'a>(
+    asked: &Asked<'_>,
+    status: ReplyStatus,
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    if let Some(flow) = asked.flow {
+        return points::answer(flow, asked, status, encode);
+    }
+    if !asked.header.response.is_expected() {
+        return Ok(());
+    }
+    let mut out = Encoder::reusing(scratch::take(), asked.origin.wire(asked.version));
+    let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
+    let written = encode(&mut out).and_then(|()| body.end(&mut out));
+    if written.is_ok() {
+        asked.is_answered.store(true, Ordering::Relaxed);
+        asked.origin.send(&out);
+    }
+    scratch::give(out.into_scratch());
+    written
+}
+
+/// Writes a SYSTEM_EXCEPTION reply.
+pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
+    let is_answered = asked.is_answered.load(Ordering::Relaxed);
+    if is_answered && asked.header.response == ResponseFlags::WITH_SERVER {
+        tracing::debug!(%exception, "a one-way failed after the server had answered");
+        points::give_up(asked.flow, asked, exception);
+        return;
+    }
+    if is_answered {
+        tracing::error!(%exception, "a servant failed after it had answered");
+        return;
+    }
+    let sent = answer(asked, ReplyStatus::SystemException, &|out| exception.encode(out));
+    if let Err(error) = sent {
+        tracing::error!(%error, %exception, "an exception could not be marshaled");
+    }
+}
+
+/// The exception for a servant that panicked.
+pub(crate) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> SystemException {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
+        .with_detail(|| format!("the servant panicked in `{operation}`: {said}"))
+}
