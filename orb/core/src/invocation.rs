@@ -410,9 +410,11 @@ impl Tour {
     }
 
     /// How long connecting to it may take: those that may have to be tried after it get their share of the time.
+    #[inline]
     pub(crate) fn share_of(&self, deadline: Option<&Deadline>) -> Option<Duration> {
+        let deadline = deadline?;
         let left = u32::try_from(self.destinations - self.turn).unwrap_or(u32::MAX);
-        deadline.map(|deadline| deadline.to_send().remaining() / left)
+        Some(deadline.to_send().remaining() / left)
     }
 
     /// It cannot be connected to.

@@ -147,7 +147,10 @@ impl MessageReader {
         deadline: Option<&Deadline>,
     ) -> Result<Message, ReadError> {
         loop {
-            if let Some(message) = self.buffered()? {
+            // Mostly nothing is there yet, which is soon seen.
+            if !self.buffer.filled().is_empty()
+                && let Some(message) = self.buffered()?
+            {
                 return Ok(message);
             }
             self.arm(transport, deadline)?;

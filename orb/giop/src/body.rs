@@ -53,7 +53,7 @@ impl Body {
         if let Some(cause) = self.failed {
             return Err(cause);
         }
-        if out.position() == self.start {
+        if out.position() == self.start && self.start > self.headers_end {
             out.truncate(self.headers_end);
         }
         let len = out.position() - HEADER_LEN;
@@ -78,6 +78,7 @@ pub(crate) fn begin_message(out: &mut Encoder<'_>, message_type: MessageType) {
 }
 
 /// A message header whose size is not known yet.
+#[inline]
 pub(crate) fn message_header(wire: spandrel_cdr::Wire, message_type: MessageType) -> [u8; HEADER_LEN] {
     MessageHeader { version: wire.version, order: wire.order, more_fragments: false, message_type, size: 0 }.to_octets()
 }

@@ -51,6 +51,7 @@ impl<'m> ServiceContexts<'m> {
         }
     }
 
+    #[inline(never)]
     fn decode_some(input: &mut Decoder<'m>, count: usize) -> Result<Self, CdrError> {
         let start = input.clone();
         for _ in 0..count {

@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use spandrel_cdr::{CdrError, Decoder, Encoder, GiopVersion};
+use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion};
 
 use crate::{
-    Body, GiopError, MessageType, ServiceContext, ServiceContexts,
-    body::{begin_message, body_alignment},
+    Body, GiopError, HEADER_LEN, MessageType, ServiceContext, ServiceContexts,
+    body::{begin_message, body_alignment, message_header},
     request::align_to_body,
 };
 
@@ -81,19 +81,18 @@ impl<'m> ReplyHeader<'m> {
     /// # Errors
     /// [`GiopError::Body`].
     pub fn decode(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
-        Self::read(input).map_err(|cause| GiopError::Body { message: MessageType::Reply, cause })
-    }
-
-    fn read(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
+        // Errors are translated where they occur: the whole header need not be moved for that.
         if input.wire().version >= GiopVersion::V1_2 {
-            let request_id = input.u32()?;
-            let status = ReplyStatus::decode(input)?;
-            let service_contexts = ServiceContexts::decode(input)?;
-            align_to_body(input)?;
+            let request_id = input.u32().map_err(unreadable)?;
+            let status = ReplyStatus::decode(input).map_err(unreadable)?;
+            let service_contexts = ServiceContexts::decode(input).map_err(unreadable)?;
+            align_to_body(input).map_err(unreadable)?;
             Ok(Self { request_id, status, service_contexts })
         } else {
-            let service_contexts = ServiceContexts::decode(input)?;
-            Ok(Self { request_id: input.u32()?, status: ReplyStatus::decode(input)?, service_contexts })
+            let service_contexts = ServiceContexts::decode(input).map_err(unreadable)?;
+            let request_id = input.u32().map_err(unreadable)?;
+            let status = ReplyStatus::decode(input).map_err(unreadable)?;
+            Ok(Self { request_id, status, service_contexts })
         }
     }
 
@@ -120,6 +119,11 @@ impl<'m> ReplyHeader<'m> {
     }
 }
 
+#[cold]
+fn unreadable(cause: CdrError) -> GiopError {
+    GiopError::Body { message: MessageType::Reply, cause }
+}
+
 impl fmt::Display for ReplyHeader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "reply {}: {}, contexts {}", self.request_id, self.status, self.service_contexts)
@@ -132,5 +136,59 @@ impl fmt::Display for ReplyHeader<'_> {
 /// If `out` is not empty.
 #[inline]
 pub fn begin_reply(out: &mut Encoder<'_>, request_id: u32, status: ReplyStatus, contexts: &[ServiceContext]) -> Body {
+    if contexts.is_empty() && out.wire().version >= GiopVersion::V1_2 {
+        return begin_bare(out, request_id, status);
+    }
     ReplyHeader { request_id, status, service_contexts: contexts.into() }.encode(out)
+}
+
+/// Writes the headers of a 1.2 Reply without contexts in one copy; the body's alignment is where they end.
+fn begin_bare(out: &mut Encoder<'_>, request_id: u32, status: ReplyStatus) -> Body {
+    const HEADERS_LEN: usize = (HEADER_LEN + 12).next_multiple_of(8);
+    assert_eq!(out.position(), 0, "a message begins in an empty encoder");
+    let wire = out.wire();
+    let in_order = |value: u32| match wire.order {
+        ByteOrder::Big => value.to_be_bytes(),
+        ByteOrder::Little => value.to_le_bytes(),
+    };
+    // The last four octets are the number of contexts.
+    let mut headers = [0; HEADERS_LEN];
+    headers[..HEADER_LEN].copy_from_slice(&message_header(wire, MessageType::Reply));
+    headers[HEADER_LEN..HEADER_LEN + 4].copy_from_slice(&in_order(request_id));
+    headers[HEADER_LEN + 4..HEADER_LEN + 8].copy_from_slice(&in_order(status as u32));
+    out.octets(&headers);
+    Body::behind(out, HEADERS_LEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel_cdr::Wire;
+
+    use super::*;
+
+    #[test]
+    fn headers_written_at_once_are_those_written_one_by_one() {
+        for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
+            for order in [ByteOrder::Big, ByteOrder::Little] {
+                for (status, is_empty) in
+                    ReplyStatus::ALL.into_iter().flat_map(|status| [(status, true), (status, false)])
+                {
+                    let written = |begin: &dyn Fn(&mut Encoder<'_>) -> Body| {
+                        let mut out = Encoder::new(Wire::new(order, version));
+                        let body = begin(&mut out);
+                        if !is_empty {
+                            out.octets(&[7; 3]);
+                        }
+                        body.end(&mut out).expect("there is nothing wrong with it");
+                        out.into_whole()
+                    };
+                    let (at_once, len) = written(&|out| begin_reply(out, 0x0102_0304, status, &[]));
+                    let service_contexts = ServiceContexts::NONE;
+                    let header = ReplyHeader { request_id: 0x0102_0304, status, service_contexts };
+                    let (one_by_one, expected) = written(&|out| header.encode(out));
+                    assert_eq!(at_once[..len], one_by_one[..expected], "{version:?} {order:?} {status}");
+                }
+            }
+        }
+    }
 }

@@ -90,36 +90,33 @@ impl<'m> RequestHeader<'m> {
     /// # Errors
     /// [`GiopError::Body`].
     pub fn decode(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
-        Self::read(input).map_err(|cause| GiopError::Body { message: MessageType::Request, cause })
-    }
-
-    #[inline]
-    fn read(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
         if input.wire().version >= GiopVersion::V1_2 { Self::read_1_2(input) } else { Self::read_1_0(input) }
     }
 
-    fn read_1_2(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
-        let request_id = input.u32()?;
-        let response = ResponseFlags::from_octet(input.u8()?);
-        input.take(3)?;
-        let target = Target::decode(input)?;
-        let operation = input.str()?;
-        let service_contexts = ServiceContexts::decode(input)?;
-        align_to_body(input)?;
+    // Errors are translated where they occur: the whole header need not be moved for that.
+    #[inline]
+    fn read_1_2(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
+        let request_id = input.u32().map_err(unreadable)?;
+        let response = ResponseFlags::from_octet(input.u8().map_err(unreadable)?);
+        input.take(3).map_err(unreadable)?;
+        let target = Target::decode(input).map_err(unreadable)?;
+        let operation = input.str().map_err(unreadable)?;
+        let service_contexts = ServiceContexts::decode(input).map_err(unreadable)?;
+        align_to_body(input).map_err(unreadable)?;
         Ok(Self { request_id, response, target, operation, service_contexts })
     }
 
-    fn read_1_0(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
-        let service_contexts = ServiceContexts::decode(input)?;
-        let request_id = input.u32()?;
-        let response = if input.bool()? { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+    fn read_1_0(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
+        let service_contexts = ServiceContexts::decode(input).map_err(unreadable)?;
+        let request_id = input.u32().map_err(unreadable)?;
+        let response = if input.bool().map_err(unreadable)? { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
         if input.wire().version >= GiopVersion::V1_1 {
-            input.take(3)?;
+            input.take(3).map_err(unreadable)?;
         }
-        let target = Target::decode(input)?;
-        let operation = input.str()?;
+        let target = Target::decode(input).map_err(unreadable)?;
+        let operation = input.str().map_err(unreadable)?;
         // The requesting principal is obsolete; nobody reads it.
-        input.octet_sequence()?;
+        input.octet_sequence().map_err(unreadable)?;
         Ok(Self { request_id, response, target, operation, service_contexts })
     }
 
@@ -155,6 +152,11 @@ impl<'m> RequestHeader<'m> {
 #[inline]
 pub(crate) fn align_to_body(input: &mut Decoder<'_>) -> Result<(), CdrError> {
     if input.remaining() > 0 { input.align(body_alignment(input.wire().version)) } else { Ok(()) }
+}
+
+#[cold]
+fn unreadable(cause: CdrError) -> GiopError {
+    GiopError::Body { message: MessageType::Request, cause }
 }
 
 impl fmt::Display for RequestHeader<'_> {

@@ -28,14 +28,22 @@ pub enum Target<'m> {
 
 impl<'m> Target<'m> {
     /// The object key: as it stands, or from the IIOP profile. `None` if there is no such profile or it is malformed.
+    #[inline]
     #[must_use]
     pub fn object_key(&self) -> Option<Cow<'_, [u8]>> {
         match self {
             Self::Key(key) => Some(Cow::Borrowed(key)),
-            Self::Profile(profile) => profile::object_key(profile).map(Cow::Borrowed),
-            Self::Reference { ior, selected } => {
-                profile::object_key(ior.profiles.get(*selected as usize)?).map(Cow::Borrowed)
-            }
+            _ => self.profile_key().map(Cow::Borrowed),
+        }
+    }
+
+    /// The object key of the profile that the client chose, where it sent that.
+    #[cold]
+    fn profile_key(&self) -> Option<&[u8]> {
+        match self {
+            Self::Key(key) => Some(key),
+            Self::Profile(profile) => profile::object_key(profile),
+            Self::Reference { ior, selected } => profile::object_key(ior.profiles.get(*selected as usize)?),
         }
     }
 
@@ -46,6 +54,14 @@ impl<'m> Target<'m> {
         }
         match input.i16()? {
             KEY_ADDR => input.octet_sequence().map(Self::Key),
+            disposition => Self::decode_profile(input, disposition),
+        }
+    }
+
+    /// What says more than the key.
+    #[cold]
+    fn decode_profile(input: &mut Decoder<'m>, disposition: i16) -> Result<Self, CdrError> {
+        match disposition {
             PROFILE_ADDR => TaggedProfile::decode(input).map(Self::Profile),
             REFERENCE_ADDR => Ok(Self::Reference { selected: input.u32()?, ior: Ior::decode(input)? }),
             _ => Err(CdrError::Malformed("an addressing disposition other than 0, 1 or 2")),

@@ -36,6 +36,7 @@ pub(crate) struct View<'m> {
 
 impl<'m> Decoder<'m> {
     /// The same decoder, for octets with joints in ascending order.
+    #[inline]
     #[must_use]
     pub fn with_joints(mut self, joints: &'m [Joint]) -> Self {
         self.joined = Some(Joined { whole: self.all(), joints });

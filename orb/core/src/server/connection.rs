@@ -224,6 +224,7 @@ impl ServerConnection {
         self.settings.is_adaptive.then_some(&self.prediction)
     }
 
+    #[inline]
     pub(super) fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
         message.decoder(self.settings.limits).with_binder(&self.orb)
     }
