@@ -26,6 +26,7 @@ mod points;
 mod points;
 mod pool;
 mod prediction;
+mod staff;
 mod threads;
 mod watcher;
 

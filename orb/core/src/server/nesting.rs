@@ -14,10 +14,7 @@ use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_reactor::{Reactor, Registry};
 use spandrel_sync::{Arc, thread_local};
 
-use super::{
-    ServerConnection,
-    pool::{Pause, Staff},
-};
+use super::staff::{Pause, Staff};
 use crate::upcalls::{MAX_NESTING, upcalls};
 
 thread_local! {
@@ -26,7 +23,7 @@ thread_local! {
     /// The pool that it belongs to.
     static POOL: RefCell<Option<(Reactor, Arc<Staff>)>> = const { RefCell::new(None) };
     /// The connections whose requests it runs, and in which of their turns, innermost last.
-    static INSIDE: RefCell<Vec<(Arc<ServerConnection>, u64)>> = const { RefCell::new(Vec::new()) };
+    static INSIDE: RefCell<Vec<(Arc<dyn Reading>, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The time in which a thread belongs to a pool whose threads serve others while they wait.
@@ -48,19 +45,29 @@ impl Drop for Member {
     }
 }
 
+/// A connection that a thread of the pool reads from.
+pub(super) trait Reading: 'static {
+    /// The upcall of `turn`, which this thread runs, waits for others: the reactor's threads read on, unless somebody does already.
+    ///
+    /// # Errors
+    /// TRANSIENT if as many requests of this connection run as may: the one that is waited for might be behind them.
+    fn let_others_read(self: Arc<Self>, turn: u64) -> Result<(), SystemException>;
+}
+
 /// The time in which a thread runs a request of a connection that the reactor serves.
 pub(super) struct Inside(());
 
-/// Says so, if it matters in this thread.
+/// Says so, if it matters in this thread. `shared`: the connection.
 #[inline]
-pub(super) fn enter(connection: &ServerConnection, turn: u64) -> Option<Inside> {
-    NESTS.with(Cell::get).then(|| Inside::begin(connection, turn))
+pub(super) fn enter<R: Reading>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Option<Inside> {
+    NESTS.with(Cell::get).then(|| Inside::begin(shared, turn))
 }
 
 impl Inside {
     #[cold]
-    fn begin(connection: &ServerConnection, turn: u64) -> Self {
-        INSIDE.with(|inside| inside.borrow_mut().push((connection.shared(), turn)));
+    fn begin<R: Reading>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Self {
+        let connection: Arc<dyn Reading> = shared();
+        INSIDE.with(|inside| inside.borrow_mut().push((connection, turn)));
         Self(())
     }
 }

@@ -12,29 +12,27 @@
 //! A pool of a fixed number of threads has no stand-ins: what all of them are kept by keeps everybody waiting. There threads that
 //! wait for replies serve others meanwhile ([`nesting`](super::nesting)).
 
-use std::{io, pin::Pin, sync::OnceLock, task::Poll, thread::available_parallelism, time::Duration};
+use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
 use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry};
 use spandrel_sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use super::{
     ServerConnection,
     connection::{Ready, Seat},
-    nesting, threads,
+    nesting,
+    staff::{Staff, Visit},
+    threads,
 };
 use crate::{
     Spawn,
     asynchronous::task::{self, Task},
 };
 
-/// Threads that run the reactor, besides one for each processor: a few may be held up for less time than is noticed.
-const SPARE_THREADS: usize = 2;
-/// Threads that stay when they are no longer held up: as many more at most.
-const IDLE_THREADS: usize = 64;
 /// Handlers of the reactor that are no connections: more listeners than anybody has.
 const MAX_LISTENERS: usize = 1024;
 
@@ -46,61 +44,6 @@ pub(super) struct Pool {
     staff: Arc<Staff>,
     /// Its threads serve others while they wait for replies.
     nests: bool,
-}
-
-/// How many threads there are, and how many there should be.
-#[derive(Debug)]
-pub(super) struct Staff {
-    /// Threads that are wanted to wait and to serve.
-    free: usize,
-    /// There are to be no more, whatever keeps them.
-    is_fixed: bool,
-    threads: AtomicUsize,
-    /// Threads that an upcall keeps.
-    held_up: AtomicUsize,
-    /// How many threads are with a connection, and above them how often one came.
-    visits: AtomicU64,
-    /// What `visits` was when the watcher looked last.
-    seen: AtomicU64,
-}
-
-/// In `visits`: one thread, which has come once.
-const VISIT: u64 = (1 << 32) + 1;
-/// In `visits`: those that are with a connection.
-const VISITORS: u64 = (1 << 32) - 1;
-
-/// The time that a thread is with a connection.
-struct Visit<'s>(&'s Staff);
-
-/// The time in which it waits for what others are to bring, and serves them.
-pub(super) struct Pause<'s>(&'s Staff);
-
-impl<'s> Pause<'s> {
-    pub(super) fn begin(staff: &'s Staff) -> Self {
-        staff.visits.fetch_sub(1, Ordering::SeqCst);
-        Self(staff)
-    }
-}
-
-impl Drop for Pause<'_> {
-    fn drop(&mut self) {
-        self.0.visits.fetch_add(VISIT, Ordering::SeqCst);
-    }
-}
-
-impl<'s> Visit<'s> {
-    #[inline]
-    fn begin(staff: &'s Staff) -> Self {
-        staff.visits.fetch_add(VISIT, Ordering::SeqCst);
-        Self(staff)
-    }
-}
-
-impl Drop for Visit<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.visits.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// Threads that run futures.
@@ -128,17 +71,8 @@ impl Future for Visiting {
 impl Pool {
     /// `threads`: so many and no more; otherwise as many as are needed. `nests`: they serve others while they wait for replies.
     pub(super) fn new(max_connections: usize, threads: Option<usize>, nests: bool) -> Self {
-        let free = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from) + SPARE_THREADS);
-        let staff = Staff {
-            free,
-            is_fixed: threads.is_some(),
-            threads: AtomicUsize::new(0),
-            held_up: AtomicUsize::new(0),
-            visits: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
-        };
         let max_handlers = max_connections.saturating_add(MAX_LISTENERS);
-        Self { reactor: OnceLock::new(), max_handlers, staff: Arc::new(staff), nests }
+        Self { reactor: OnceLock::new(), max_handlers, staff: Arc::new(Staff::new(threads)), nests }
     }
 
     /// The reactor's registry; one thread runs the reactor at least.
@@ -172,39 +106,35 @@ impl Pool {
 
     /// Whether there are to be no further threads, whatever keeps those that there are.
     pub(super) fn is_fixed(&self) -> bool {
-        self.staff.is_fixed
+        self.staff.is_fixed()
     }
 
     /// An upcall keeps one of the threads: another has to do its work.
     pub(super) fn hold_up(&self) {
-        self.staff.held_up.fetch_add(1, Ordering::SeqCst);
+        self.staff.hold_up();
         self.staff_as_wanted();
     }
 
     /// It keeps the thread no longer.
     pub(super) fn let_go(&self) {
-        let before = self.staff.held_up.fetch_sub(1, Ordering::SeqCst);
-        debug_assert_ne!(before, 0, "a thread is let go that was not held up");
+        self.staff.let_go();
     }
 
     /// How many threads are kept.
     #[cfg(all(test, shuttle))]
     pub(super) fn held_up(&self) -> usize {
-        self.staff.held_up.load(Ordering::SeqCst)
+        self.staff.held_up()
     }
 
     /// Whether all threads are where they were when this was asked last. Asked by the watcher, once in a tick.
     pub(super) fn is_stuck(&self) -> bool {
-        let visits = self.staff.visits.load(Ordering::SeqCst);
-        let nothing_happened = self.staff.seen.swap(visits, Ordering::Relaxed) == visits;
-        let visitors = usize::try_from(visits & VISITORS).unwrap_or(usize::MAX);
-        nothing_happened && visitors > 0 && visitors >= self.staff.threads.load(Ordering::SeqCst)
+        self.staff.is_stuck()
     }
 
     /// Adds half as many threads as there are.
     pub(super) fn strengthen(&self) {
-        let threads = self.staff.threads.load(Ordering::SeqCst);
-        if !self.staff.is_fixed {
+        let threads = self.staff.count();
+        if !self.staff.is_fixed() {
             self.staff_with(threads + threads / 2 + 1);
         }
     }
@@ -230,7 +160,7 @@ impl Pool {
                 staff.run(&reactor);
             });
             if let Err(error) = spawned {
-                self.staff.threads.fetch_sub(1, Ordering::SeqCst);
+                self.staff.note_left();
                 return Err(error);
             }
         }
@@ -248,46 +178,6 @@ impl Pool {
 impl Spawn for Workers<'_> {
     fn spawn(&self, task: Task) {
         task::run_in(self.registry, Box::pin(Visiting { staff: Arc::clone(self.staff), task }));
-    }
-}
-
-impl Staff {
-    fn wanted(&self) -> usize {
-        if self.is_fixed {
-            return self.free;
-        }
-        self.free.saturating_add(self.held_up.load(Ordering::SeqCst))
-    }
-
-    /// Counts one more thread, if there are fewer.
-    fn enters(&self, wanted: usize) -> bool {
-        let more = |threads| (threads < wanted).then(|| threads + 1);
-        self.threads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
-    }
-
-    /// Counts one thread less, if there are far more than wanted.
-    fn leaves(&self) -> bool {
-        let enough = self.wanted() + IDLE_THREADS;
-        if self.threads.load(Ordering::Relaxed) <= enough {
-            return false;
-        }
-        let less = |threads| (threads > enough).then(|| threads - 1);
-        self.threads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
-    }
-
-    /// What a thread does.
-    fn run(&self, reactor: &Reactor) {
-        let mut has_left = false;
-        let result = reactor.run_until(None, || {
-            has_left = has_left || self.leaves();
-            has_left
-        });
-        if let Err(error) = result {
-            tracing::error!(%error, "the reactor ended");
-        }
-        if !has_left {
-            self.threads.fetch_sub(1, Ordering::SeqCst);
-        }
     }
 }
 

@@ -10,7 +10,10 @@ use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{CLOSING, Ending, SEATED, Served, ServerConnection};
-use crate::{reader::ReadError, server::nesting};
+use crate::{
+    reader::ReadError,
+    server::nesting::{self, Reading},
+};
 
 /// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed. Twice as
 /// long after each time that it was, so that thousands of such threads do not keep a processor busy.
@@ -111,7 +114,7 @@ impl ServerConnection {
         };
         while let Some(message) = next? {
             // The turn of the upcall that follows, if one does: nobody else reads, and so nobody else takes turns.
-            let _inside = nesting::enter(self, self.turn() + 1);
+            let _inside = nesting::enter(|| self.shared(), self.turn() + 1);
             if self.handle(&message)? == Served::Relieved {
                 return Ok(());
             }
@@ -145,39 +148,6 @@ impl ServerConnection {
         false
     }
 
-    /// The upcall of `turn`, which this thread runs, waits for others: the reactor's threads read on, unless somebody does already.
-    ///
-    /// # Errors
-    /// TRANSIENT if as many requests of this connection run as may: the one that is waited for might be behind them.
-    pub(in crate::server) fn let_others_read(self: &Arc<Self>, turn: u64) -> Result<(), SystemException> {
-        if self.turn() != turn {
-            return Ok(());
-        }
-        let running = self.relieved.load(Ordering::SeqCst) + 1;
-        if running >= self.settings.max_in_flight {
-            return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
-                .with_detail(|| format!("{running} requests of one connection run already")));
-        }
-        // Counted before it happens, so that nobody takes the connection for idle in between.
-        self.relieved.fetch_add(1, Ordering::SeqCst);
-        if self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            self.one_less_relieved();
-            return Ok(());
-        }
-        self.let_go();
-        let is_drained = {
-            let mut reader = self.reader.lock();
-            reader.rest();
-            reader.is_drained()
-        };
-        let renewed = self.seat().map(|seat| seat.renew(self, !is_drained));
-        if let Some(Err(error)) = renewed {
-            tracing::error!(%error, peer = %self.link.peer(), "a connection can be read from no longer");
-            self.end_reading();
-        }
-        Ok(())
-    }
-
     /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps.
     pub(super) fn hold_up(&self, turn: u64) {
         if self.is_held_up.load(Ordering::SeqCst) {
@@ -199,5 +169,36 @@ impl ServerConnection {
         if self.is_held_up.load(Ordering::SeqCst) && self.is_held_up.swap(false, Ordering::SeqCst) {
             self.orb.server().pool().let_go();
         }
+    }
+}
+
+impl Reading for ServerConnection {
+    fn let_others_read(self: Arc<Self>, turn: u64) -> Result<(), SystemException> {
+        if self.turn() != turn {
+            return Ok(());
+        }
+        let running = self.relieved.load(Ordering::SeqCst) + 1;
+        if running >= self.settings.max_in_flight {
+            return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
+                .with_detail(|| format!("{running} requests of one connection run already")));
+        }
+        // Counted before it happens, so that nobody takes the connection for idle in between.
+        self.relieved.fetch_add(1, Ordering::SeqCst);
+        if self.turn.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            self.one_less_relieved();
+            return Ok(());
+        }
+        self.let_go();
+        let is_drained = {
+            let mut reader = self.reader.lock();
+            reader.rest();
+            reader.is_drained()
+        };
+        let renewed = self.seat().map(|seat| seat.renew(&self, !is_drained));
+        if let Some(Err(error)) = renewed {
+            tracing::error!(%error, peer = %self.link.peer(), "a connection can be read from no longer");
+            self.end_reading();
+        }
+        Ok(())
     }
 }
