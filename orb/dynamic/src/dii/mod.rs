@@ -6,6 +6,8 @@ mod deferred;
 mod exception;
 #[cfg(feature = "asynchronous")]
 mod multiple;
+#[cfg(feature = "asynchronous")]
+mod pending;
 mod request;
 mod results;
 

@@ -9,7 +9,7 @@ use spandrel_orb::interception::{DynamicRequest, Parameter, ParameterMode};
 use spandrel_orb::{Answer, Context, Interface, ObjectRef};
 
 #[cfg(feature = "asynchronous")]
-use super::deferred::Pending;
+use super::pending::Pending;
 use super::{
     RequestError, Results, UnknownUserException,
     body::{Body, Maker},
