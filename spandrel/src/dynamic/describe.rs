@@ -2,42 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use spandrel_cdr::{TypeCode, TypeCodeError};
+use spandrel_cdr::TypeCode;
 use spandrel_dynamic::{
     ArgMode, AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
 };
 use spandrel_idl::{
-    Diagnostics, FrontEndOptions, MemoryFiles, Model,
+    FrontEndOptions, MemoryFiles, Model,
     model::{Attribute, DefId, Definition, DefinitionKind, Operation, ParameterMode},
 };
 use spandrel_sync::Mutex;
 
-use super::types::Types;
-
-/// Why there is no description of something.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DescribeError {
-    /// The text is no IDL; the explanation shows where.
-    #[error("{0}")]
-    Idl(Diagnostics),
-    /// Nothing has this name or id.
-    #[error("the IDL declares no {what} `{name}`")]
-    Unknown {
-        /// What was looked for.
-        what: &'static str,
-        /// The name or id.
-        name: String,
-    },
-    /// There are no dynamic values of it.
-    #[error("`{name}` has no dynamic form: {why}")]
-    Unsupported {
-        /// Its full name.
-        name: String,
-        /// The reason.
-        why: String,
-    },
-}
+use super::{
+    error::{DescribeError, unsupported},
+    types::Types,
+};
 
 /// What IDL declares. Types and interfaces are described when they are asked for.
 #[derive(Debug)]
@@ -186,12 +164,4 @@ impl Descriptions {
         let mut types = self.types.lock();
         raised.iter().map(|id| types.of_definition(&self.model, *id)).collect()
     }
-}
-
-pub(super) fn unsupported(definition: &Definition, why: &str) -> DescribeError {
-    DescribeError::Unsupported { name: definition.scoped_name.clone(), why: why.to_owned() }
-}
-
-pub(super) fn impossible(name: &str, error: &TypeCodeError) -> DescribeError {
-    DescribeError::Unsupported { name: name.to_owned(), why: error.to_string() }
 }

@@ -8,10 +8,14 @@ pub use spandrel_dynamic::*;
 #[cfg(feature = "parse")]
 mod describe;
 #[cfg(feature = "parse")]
+mod error;
+#[cfg(feature = "parse")]
 mod types;
 
 #[cfg(feature = "parse")]
-pub use describe::{DescribeError, Descriptions, describe, describe_file};
+pub use describe::{Descriptions, describe, describe_file};
+#[cfg(feature = "parse")]
+pub use error::DescribeError;
 
 /// What the book says runs.
 #[cfg(all(doctest, feature = "parse", feature = "server"))]

@@ -8,7 +8,7 @@ use spandrel_idl::{
     model::{self, ConstValue, DefId, Definition, DefinitionKind, Member, Primitive, Type, Union, ValueType},
 };
 
-use super::describe::{DescribeError, impossible, unsupported};
+use super::error::{DescribeError, impossible, unsupported};
 
 /// Type codes by what they are of.
 #[derive(Debug, Default)]
