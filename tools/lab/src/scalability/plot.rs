@@ -1,6 +1,5 @@
 //! Draws a series: one picture per kind of call, time by number of servants, a line per contender and style.
 
-use super::report::heading;
 use super::results::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
@@ -27,7 +26,7 @@ pub(super) fn write(results: &Results, directory: &mut Directory) -> Result<(), 
                 .collect();
             let name = format!("servants-{placement}-{}-{}-{}.svg", job.call, job.case, job.algorithm);
             let picture = Picture {
-                title: heading(rows[0]),
+                title: rows[0].heading(),
                 subtitle: format!("{}; medians and ranges of rounds", placement.description()),
                 x_title: "servants".to_owned(),
                 x_labels: results.settings.servants.iter().map(|n| grouped(f64::from(*n))).collect(),

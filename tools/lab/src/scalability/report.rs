@@ -34,7 +34,7 @@ pub fn text(results: &Results) -> String {
                             (row.placement, row.case, row.call, row.algorithm) == (*placement, *case, *call, *algorithm)
                         })
                         .collect();
-                    _ = writeln!(text, "\n{}, {}", heading(rows[0]), placement.description());
+                    _ = writeln!(text, "\n{}, {}", rows[0].heading(), placement.description());
                     _ = writeln!(text, "{}", times(results, &rows));
                 }
             }
@@ -45,16 +45,6 @@ pub fn text(results: &Results) -> String {
         _ = write!(text, "\n{warning}");
     }
     text
-}
-
-/// What a table or a picture is of, without its styles.
-pub(super) fn heading(row: &Row) -> String {
-    let call = if row.call == crate::workload::CallKind::OneWay { "one-way" } else { "two-way" };
-    let load = match row.case {
-        crate::workload::PingCase::Void => "without parameters",
-        crate::workload::PingCase::Structs => "with 1,024 BinStructs",
-    };
-    format!("{call} calls {load}, {}", row.algorithm)
 }
 
 fn times(results: &Results, rows: &[&Row]) -> comfy_table::Table {

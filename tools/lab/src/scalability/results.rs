@@ -79,6 +79,18 @@ pub struct Row {
     pub absent: Option<String>,
 }
 
+impl Row {
+    /// What a table or a picture is of, without its styles.
+    pub(super) fn heading(&self) -> String {
+        let call = if self.call == CallKind::OneWay { "one-way" } else { "two-way" };
+        let load = match self.case {
+            PingCase::Void => "without parameters",
+            PingCase::Structs => "with 1,024 BinStructs",
+        };
+        format!("{call} calls {load}, {}", self.algorithm)
+    }
+}
+
 /// A whole series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
