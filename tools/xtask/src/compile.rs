@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::idl::{self, SHIPPED};
+use crate::compiler::{self, SHIPPED};
 use crate::place;
 
 /// The settings: a name, and the arguments of `spandrel idl`.
@@ -58,11 +58,11 @@ fn generate(setting: &str, arguments: &[&str], files: &[PathBuf], folder: &Path)
     for (nth, file) in files.iter().enumerate() {
         let stem = file.file_stem().and_then(OsStr::to_str).context("a name of letters")?;
         let name = format!("f{nth}_{}", stem.to_lowercase().replace(|letter: char| !letter.is_alphanumeric(), "_"));
-        let mut command = idl::compiler();
+        let mut command = compiler::compiler();
         command.arg("--stdout").args(arguments).arg(file);
         let is_ours = file.starts_with(place::root()) && !file.starts_with(folder);
         if !is_ours {
-            command.args(idl::shipped());
+            command.args(compiler::shipped());
         }
         let out = command.output().context("cannot start spandrel")?;
         if !out.status.success() {

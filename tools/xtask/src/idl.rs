@@ -5,15 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
+use crate::compiler::{SHIPPED, compiler, shipped};
 use crate::{compile, packages, place};
-
-pub(crate) const SHIPPED: &str = "/usr/share/idl/omniORB";
 
 /// Folders, of packages and of ours, searched to any depth.
 const CORPUS: &[&str] = &[
@@ -143,19 +142,6 @@ fn theirs(file: &Path) -> Result<Lines> {
 /// By our front end.
 fn ours(file: &Path) -> Result<Lines> {
     lines(&compiler().args(["--dump", "text"]).args(shipped()).arg(file).output().context("cannot start spandrel")?)
-}
-
-/// Our compiler.
-pub(crate) fn compiler() -> Command {
-    let program = place::target().join("debug").join(format!("spandrel{}", env::consts::EXE_SUFFIX));
-    let mut command = Command::new(program);
-    command.arg("idl");
-    command
-}
-
-/// What it is told for files that packages ship, and for all that is compared: where they are, and what omniidl is.
-pub(crate) fn shipped() -> [String; 3] {
-    ["-D__OMNIIDL__=1".to_owned(), format!("-I{SHIPPED}"), format!("-I{SHIPPED}/COS")]
 }
 
 fn lines(out: &Output) -> Result<Lines> {

@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::matrix::{Matrix, Outcome};
+use crate::peer::Peer;
 use crate::{idl, packages, place};
 
 mod jacorb;
@@ -19,7 +20,6 @@ mod side;
 
 pub(crate) use jacorb::build as build_jacorb;
 use pairing::{Pairing, Suite};
-pub(crate) use side::Peer;
 use side::Side;
 
 /// Engines besides the compiled one.

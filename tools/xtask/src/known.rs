@@ -1,7 +1,7 @@
 //! Cases that fail for a reason that is not ours: what omniORB 4.2 and JacORB 3.9 do otherwise than the standard says, what they have
 //! not, and what a version of GIOP has not. They are run all the same, and told with the reason.
 
-use crate::interop::Peer;
+use crate::peer::Peer;
 
 /// Between whom a case is run.
 #[derive(Clone, Copy, Debug)]

@@ -6,6 +6,7 @@
 
 mod bounded;
 mod compile;
+mod compiler;
 mod fuzz;
 mod golden;
 mod idl;
@@ -14,6 +15,7 @@ mod known;
 mod matrix;
 mod models;
 mod packages;
+mod peer;
 mod place;
 mod seeds;
 mod windows;
