@@ -210,6 +210,7 @@ impl ObjectAdapter for Root {
         for adapter in all.iter().filter(|adapter| adapter.has_activator()) {
             adapter.usage.await_quiet(PARTING.saturating_sub(Instant::now().saturating_duration_since(start)));
         }
+        all.iter().for_each(Adapter::etherealize_left);
         self.let_go();
     }
 

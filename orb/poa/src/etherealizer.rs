@@ -8,7 +8,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use spandrel_orb::Servant;
+use spandrel_orb::{Orb, Servant};
 use spandrel_sync::{Arc, Mutex, atomic::Ordering, thread};
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     adapter::Adapter,
     current::Entered,
     objects::{Active, Behind, Ending},
+    servants::let_go,
 };
 
 /// What a thread of the adapter's own is to do.
@@ -26,6 +27,15 @@ pub(crate) struct Etherealizer(Mutex<Work>);
 struct Work {
     left: VecDeque<Ended>,
     has_thread: bool,
+}
+
+/// Something that is done by whoever drops it: those to whom it is given may end without having come to it.
+struct Certain(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for Certain {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|job| job());
+    }
 }
 
 /// An object that is no longer active.
@@ -71,7 +81,7 @@ impl Adapter {
         let Behind::Servant(servant) = active.behind else { return self.end_deactivation(id) };
         if !ending.etherealize || !self.has_activator() {
             self.objects.let_go(&servant);
-            drop(servant);
+            let_go(servant);
             return self.end_deactivation(id);
         }
         let ended = Ended { id: id.into(), servant, ending };
@@ -90,31 +100,34 @@ impl Adapter {
 
     /// Runs something that may call servant managers, as the thread policy says.
     pub(crate) fn run_apart(self: &Arc<Self>, job: Box<dyn FnOnce() + Send>) {
-        // In a place from where it can be taken back if nobody else takes it.
-        let job = Arc::new(Mutex::new(Some(job)));
-        let run = |job: &Mutex<Option<Box<dyn FnOnce() + Send>>>| {
-            let job = job.lock().take();
-            job.into_iter().for_each(|job| job());
-        };
-        let theirs = Arc::clone(&job);
-        let taken = match self.policies.thread {
-            ThreadPolicy::OrbCtrlModel => false,
+        let job = Certain(Some(job));
+        match self.policies.thread {
+            ThreadPolicy::OrbCtrlModel => drop(job),
             ThreadPolicy::SingleThreadModel => {
                 let turn = self.turn.clone();
                 let thread = thread::Builder::new().name("spandrel-ethereal".into());
                 let started = thread.spawn(move || {
                     let _turn = turn.as_ref().map(|turn| turn.take());
-                    run(&theirs);
+                    drop(job);
                 });
-                started.is_ok()
+                drop(started);
             }
             ThreadPolicy::MainThreadModel => {
-                let orb = self.root.upgrade().and_then(|root| root.orb().ok());
-                orb.is_some_and(|orb| orb.run_in_main(Box::new(move || run(&theirs))).is_ok())
+                let orb = self.orb();
+                let accepted = orb.map(|orb| orb.run_in_main(Box::new(move || drop(job))));
+                drop(accepted);
             }
-        };
-        if !taken {
-            run(&job);
+        }
+    }
+
+    pub(crate) fn orb(&self) -> Option<Orb> {
+        self.root.upgrade()?.orb().ok()
+    }
+
+    /// The ORB ends, and its main thread has had its time: what that has not done is done here.
+    pub(crate) fn etherealize_left(self: &Arc<Self>) {
+        if self.policies.thread == ThreadPolicy::MainThreadModel {
+            self.etherealize_all();
         }
     }
 
@@ -153,7 +166,7 @@ impl Adapter {
     /// As servants of this adapter are called; but whoever ends the adapter may be the main thread, and wait for this.
     fn etherealize_in_main(self: &Arc<Self>, is_cleanup: bool) {
         let adapter = Arc::clone(self);
-        let orb = if is_cleanup { None } else { self.root.upgrade().and_then(|root| root.orb().ok()) };
+        let orb = if is_cleanup { None } else { self.orb() };
         let accepted = orb.map(|orb| orb.run_in_main(Box::new(move || adapter.etherealize_all())));
         if !matches!(accepted, Some(Ok(()))) {
             self.etherealize_all();

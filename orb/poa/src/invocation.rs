@@ -12,7 +12,7 @@ use crate::{
     ObjectId, Poa, ServantLocator,
     adapter::Adapter,
     objects::{Active, Behind},
-    servants::Cookie,
+    servants::{Cookie, let_go},
 };
 
 /// What a request uses.
@@ -84,7 +84,7 @@ impl InUse {
                 adapter.usage.note_end();
             }
             Self::Default(servant) => {
-                drop(servant);
+                let_go(servant);
                 adapter.end_counted();
             }
             Self::Located(located) => {
@@ -103,7 +103,7 @@ impl Located {
     }
 
     fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
-        let Ok(poa) = Poa::of(adapter) else { return };
+        let Ok(poa) = Poa::of(adapter) else { return let_go(self) };
         let Self { locator, servant, operation, cookie } = self;
         spandrel_sync::held::assert_none("a servant locator");
         let told = catch_unwind(AssertUnwindSafe(|| {

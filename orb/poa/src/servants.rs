@@ -1,11 +1,22 @@
 //! What applications implement so that an adapter finds servants and adapters that are not there yet (CORBA 3.3 Part 1, 15.3.4 to 15.3.7).
 
-use std::{any::Any, fmt};
+use std::{
+    any::Any,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use spandrel_orb::{ObjectRef, Servant, SystemException};
 use spandrel_sync::Arc;
 
 use crate::{ObjectId, Poa};
+
+/// Drops what is the application's. If that panics, those who wait for what ends with it wait no longer for that.
+pub(crate) fn let_go<T>(theirs: T) {
+    if catch_unwind(AssertUnwindSafe(|| drop(theirs))).is_err() {
+        tracing::error!("a servant panicked when it was dropped");
+    }
+}
 
 /// Makes adapters when they are needed (15.3.4).
 pub trait AdapterActivator: Send + Sync {

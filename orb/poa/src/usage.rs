@@ -78,6 +78,12 @@ impl Usage {
         self.watchers.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// Waits until this is so, or it is time to look for something else to do.
+    pub(crate) fn await_shortly(&self, is_so: impl Fn() -> bool) {
+        let start = Instant::now();
+        self.await_that(|| is_so() || Instant::now().saturating_duration_since(start) >= LOOK_AGAIN);
+    }
+
     /// Waits until [nothing goes on](Self::is_quiet), so long at most.
     pub(crate) fn await_quiet(&self, patience: Duration) {
         let start = Instant::now();

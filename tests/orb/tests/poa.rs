@@ -608,5 +608,7 @@ mod locators {
 
 #[path = "poa/family.rs"]
 mod family;
+#[path = "poa/faults.rs"]
+mod faults;
 #[path = "poa/threads.rs"]
 mod threads;

@@ -6,11 +6,9 @@ use std::fmt;
 
 use spandrel_cdr::GiopVersion;
 use spandrel_giop::{Message, RequestHeader};
-#[cfg(feature = "interceptors")]
-use spandrel_sync::Arc;
-use spandrel_sync::atomic::AtomicBool;
+use spandrel_sync::{Arc, atomic::AtomicBool};
 
-use super::origin::Origin;
+use super::{origin::Origin, place::Place};
 use crate::Target;
 #[cfg(feature = "interceptors")]
 use crate::interception::ServerFlow;
@@ -42,6 +40,8 @@ pub(super) struct Asked<'m> {
     pub(super) target: Option<&'m dyn Target>,
     /// What interceptors know of it.
     pub(super) flow: Option<&'m Flow>,
+    /// What it has had since it was deferred, if it was.
+    pub(super) place: Option<&'m Arc<Place>>,
     /// Set once an answer was sent, or is somebody else's matter: a servant that fails after that gets no second one.
     pub(super) is_answered: &'m AtomicBool,
 }
@@ -54,7 +54,16 @@ impl<'m> Asked<'m> {
         header: &'m RequestHeader<'m>,
         is_answered: &'m AtomicBool,
     ) -> Self {
-        Self { origin, message, header, version: message.header.version, target: None, flow: None, is_answered }
+        Self {
+            origin,
+            message,
+            header,
+            version: message.header.version,
+            target: None,
+            flow: None,
+            place: None,
+            is_answered,
+        }
     }
 }
 

@@ -8,12 +8,13 @@ use spandrel_giop::{
     SystemException, begin_locate_reply, minor,
 };
 
-use spandrel_sync::atomic::Ordering;
+use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
     answering::{answer, answer_exception, panicked},
     asked::{Asked, Flow},
     origin::Origin,
+    place::Place,
     points::{self, Instead},
 };
 use crate::{
@@ -54,6 +55,10 @@ impl<'m> ServerCall<'m> {
     /// What interceptors know of it.
     pub(super) fn flow(&self) -> Option<&'m Flow> {
         self.asked.flow
+    }
+
+    pub(super) fn place(&self) -> Option<&'m Arc<Place>> {
+        self.asked.place
     }
 
     /// What the client still waits for.

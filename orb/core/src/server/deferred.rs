@@ -25,6 +25,7 @@ use super::{
     call::ServerCall,
     cancellation::Cancellation,
     origin::Origin,
+    place::Place,
     points,
 };
 use crate::{Replied, Spawn, Target, upcalls::UpcallScope};
@@ -39,11 +40,10 @@ pub struct DeferredCall {
     body: usize,
     /// What the client waited for when it was deferred.
     response: ResponseFlags,
-    key: u64,
-    cancellation: Arc<Cancellation>,
     is_over: AtomicBool,
     /// What interceptors know of it.
     flow: Option<Flow>,
+    place: Arc<Place>,
     /// Keeps the object in use.
     _detained: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -54,18 +54,23 @@ impl ServerCall<'_> {
     /// # Errors
     /// TRANSIENT if a thousand calls of this connection are deferred.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
-        let origin = self.origin().shared();
-        let cancellation = Arc::<Cancellation>::default();
-        let octets = self.message().header.total_len();
-        let key = origin.enter_deferred(self.request_id(), !self.is_response_expected(), octets, &cancellation)?;
+        let place = self.deferred_place()?;
         self.note_deferred();
+        let origin = Arc::clone(&place.origin);
         let detained = self.target().map(Target::detain);
         let (message, body, response) = (self.message().clone(), self.body(), self.response());
         let (is_over, flow) = (AtomicBool::new(false), self.flow().cloned());
-        Ok((
-            DeferredCall { origin, message, body, response, key, cancellation, is_over, flow, _detained: detained },
-            Replied(()),
-        ))
+        Ok((DeferredCall { origin, message, body, response, is_over, flow, place, _detained: detained }, Replied(())))
+    }
+
+    /// The place that it has already, or a new one.
+    fn deferred_place(&self) -> Result<Arc<Place>, SystemException> {
+        let is_one_way = !self.is_response_expected();
+        // Of a one-way that has been answered meanwhile the client may leave.
+        if let Some(place) = self.place().filter(|place| place.is_one_way == is_one_way) {
+            return Ok(Arc::clone(place));
+        }
+        Place::enter(self.origin().shared(), self.request_id(), is_one_way, self.message().header.total_len())
     }
 
     /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](crate::Spawn) polls: by default the threads that serve
@@ -88,7 +93,7 @@ impl ServerCall<'_> {
             }
         };
         let (call, replied) = self.defer()?;
-        let cancellation = Arc::clone(&call.cancellation);
+        let cancellation = Arc::clone(&call.place.cancellation);
         held::assert_none("who runs asynchronous servants");
         spawner.spawn(Box::pin(Serving { cancellation, task: Box::pin(serve(call)) }));
         Ok(replied)
@@ -125,7 +130,7 @@ impl DeferredCall {
     /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled()
+        self.place.cancellation.is_cancelled()
     }
 
     /// Answers, as `how` says. Only the first answer counts.
@@ -140,8 +145,8 @@ impl DeferredCall {
         let mut arguments = self.origin.decoder(&self.message);
         let header = RequestHeader { response: self.response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
-        let asked =
-            Asked { flow: self.flow.as_ref(), ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
+        let (flow, place) = (self.flow.as_ref(), Some(&self.place));
+        let asked = Asked { flow, place, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
@@ -212,13 +217,12 @@ impl Drop for DeferredCall {
             };
             self.fail(&exception);
         }
-        self.origin.leave_deferred(self.key);
     }
 }
 
 impl fmt::Debug for DeferredCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeferredCall").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("DeferredCall").field("key", &self.place.key).finish_non_exhaustive()
     }
 }
 

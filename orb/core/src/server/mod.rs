@@ -19,6 +19,7 @@ mod lookup;
 mod models;
 mod nesting;
 mod origin;
+mod place;
 #[cfg(feature = "interceptors")]
 mod points;
 #[cfg(not(feature = "interceptors"))]
