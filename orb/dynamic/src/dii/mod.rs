@@ -10,6 +10,7 @@ mod multiple;
 mod pending;
 mod request;
 mod results;
+mod returned;
 
 pub use exception::{RequestError, UnknownUserException};
 #[cfg(feature = "asynchronous")]
