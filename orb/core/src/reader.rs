@@ -228,9 +228,9 @@ impl MessageReader {
         loop {
             let Some(header) = self.header()? else { return Ok(None) };
             if self.buffer.filled().len() < header.total_len() {
+                self.header = Some(header);
                 return Ok(None);
             }
-            self.header = None;
             self.last_len = header.total_len();
             let octets = self.buffer.take(header.total_len());
             if let Some(message) = self.assembler.accept(header, octets)? {
@@ -239,14 +239,16 @@ impl MessageReader {
         }
     }
 
+    /// The header of the next message, which is forgotten until its message is known not to be whole.
+    #[inline]
     fn header(&mut self) -> Result<Option<MessageHeader>, ReadError> {
-        if self.header.is_none() {
-            let Some(octets) = self.buffer.filled().first_chunk::<HEADER_LEN>() else { return Ok(None) };
-            let header = MessageHeader::parse(octets)?;
-            header.check(self.max_message)?;
-            self.header = Some(header);
+        if let Some(known) = self.header.take() {
+            return Ok(Some(known));
         }
-        Ok(self.header)
+        let Some(octets) = self.buffer.filled().first_chunk::<HEADER_LEN>() else { return Ok(None) };
+        let header = MessageHeader::parse(octets)?;
+        header.check(self.max_message)?;
+        Ok(Some(header))
     }
 
     /// Where to read into, and no more than should be read.

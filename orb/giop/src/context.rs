@@ -43,7 +43,8 @@ impl<'m> ServiceContexts<'m> {
     pub const NONE: Self = Self(Source::Given(&[]));
 
     /// Reads a list and checks that all of it is there.
-    #[inline]
+    // Where it is not inlined, room for contexts that are not there is copied with each message.
+    #[inline(always)]
     pub(crate) fn decode(input: &mut Decoder<'m>) -> Result<Self, CdrError> {
         match input.sequence_len(8)? {
             0 => Ok(Self::NONE),

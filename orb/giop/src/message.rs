@@ -58,8 +58,11 @@ impl Message {
     #[must_use]
     pub fn decoder(&self, limits: Limits) -> Decoder<'_> {
         let wire = Wire { limits, ..Wire::new(self.header.order, self.header.version) };
-        let decoder = Decoder::new(&self.octets, wire).at(HEADER_LEN);
-        if self.joints.is_empty() { decoder } else { decoder.with_joints(&self.joints) }
+        let mut decoder = Decoder::new(&self.octets, wire).at(HEADER_LEN);
+        if !self.joints.is_empty() {
+            decoder = decoder.with_joints(&self.joints);
+        }
+        decoder
     }
 }
 

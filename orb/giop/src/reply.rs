@@ -41,6 +41,7 @@ impl ReplyStatus {
         Self::NeedsAddressingMode,
     ];
 
+    #[inline]
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         let value = input.u32()?;
         let known = if input.wire().version >= GiopVersion::V1_2 { &Self::ALL[..] } else { &Self::ALL[..4] };
@@ -80,6 +81,7 @@ impl<'m> ReplyHeader<'m> {
     ///
     /// # Errors
     /// [`GiopError::Body`].
+    #[inline]
     pub fn decode(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
         // Errors are translated where they occur: the whole header need not be moved for that.
         if input.wire().version >= GiopVersion::V1_2 {
