@@ -1,7 +1,7 @@
 //! How deep a thread is inside of upcalls: what the ORB runs for others, servants and jobs.
 
 #[cfg(feature = "server")]
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 #[cfg(feature = "server")]
 use spandrel_sync::{held, thread_local};
@@ -14,6 +14,8 @@ pub(crate) const MAX_NESTING: u32 = 64;
 thread_local! {
     /// How many upcalls this thread is inside of.
     static UPCALLS: Cell<u32> = const { Cell::new(0) };
+    /// Whose requests' futures this thread polls, by the ORBs' places; innermost last.
+    static POLLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether this thread is inside of an upcall.
@@ -50,5 +52,33 @@ impl Drop for UpcallScope {
     #[inline]
     fn drop(&mut self) {
         UPCALLS.with(|upcalls| upcalls.set(upcalls.get() - 1));
+    }
+}
+
+/// Marks the time in which this thread polls the future of a request that is answered later.
+#[cfg(feature = "server")]
+#[derive(Debug)]
+pub(crate) struct PollScope {
+    _upcall: UpcallScope,
+}
+
+#[cfg(feature = "server")]
+impl PollScope {
+    pub(crate) fn enter(orb: usize) -> Self {
+        let upcall = UpcallScope::enter();
+        POLLED.with(|polled| polled.borrow_mut().push(orb));
+        Self { _upcall: upcall }
+    }
+
+    /// Whether this thread polls one of this ORB's.
+    pub(crate) fn is_inside_of(orb: usize) -> bool {
+        POLLED.with(|polled| polled.borrow().contains(&orb))
+    }
+}
+
+#[cfg(feature = "server")]
+impl Drop for PollScope {
+    fn drop(&mut self) {
+        POLLED.with(|polled| polled.borrow_mut().pop());
     }
 }

@@ -294,11 +294,17 @@ impl Root {
         false
     }
 
-    /// Destroys an adapter and all below it (15.3.9.4).
-    pub(crate) fn destroy(&self, adapter: &Arc<Adapter>, etherealize: bool, wait: bool) -> Result<(), PoaError> {
-        if wait && current::is_inside(&self.me) {
+    /// BAD_INV_ORDER for waiting in a thread that would wait for itself: inside of an upcall, or in the future of a request.
+    pub(crate) fn check_may_wait(&self, wait: bool) -> Result<(), PoaError> {
+        if wait && (current::is_inside(&self.me) || self.orb().is_ok_and(|orb| orb.is_polling_here())) {
             return Err(error::would_deadlock().into());
         }
+        Ok(())
+    }
+
+    /// Destroys an adapter and all below it (15.3.9.4).
+    pub(crate) fn destroy(&self, adapter: &Arc<Adapter>, etherealize: bool, wait: bool) -> Result<(), PoaError> {
+        self.check_may_wait(wait)?;
         let is_first = adapter.phase() == Phase::Living;
         let mut all = Vec::new();
         Self::all_below(adapter, &mut all);

@@ -16,7 +16,7 @@ use spandrel_sync::{
 use crate::{
     PoaError,
     adapter::Adapter,
-    current, error,
+    error,
     hierarchy::Root,
     signal::{Signal, Ticket},
 };
@@ -147,7 +147,7 @@ impl Manager {
 
     /// BAD_INV_ORDER for waiting in a thread that would wait for itself (15.3.2.4).
     fn check_may_wait(&self, wait: bool) -> Result<(), PoaError> {
-        if wait && current::is_inside(&self.root) { Err(error::would_deadlock().into()) } else { Ok(()) }
+        self.root.upgrade().map_or(Ok(()), |root| root.check_may_wait(wait))
     }
 
     /// Waits for all requests that run, as long as the state stays as it is.

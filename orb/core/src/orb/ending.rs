@@ -68,6 +68,13 @@ impl Orb {
         self.0.main.is_current()
     }
 
+    /// Whether the caller is the future of a request to this ORB, polled by this thread: it cannot wait for that request.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub fn is_polling_here(&self) -> bool {
+        crate::upcalls::PollScope::is_inside_of(self.place())
+    }
+
     /// Ends the ORB: stops accepting, lets running requests end, tells every client (CloseConnection), closes.
     ///
     /// With `wait` it returns when all that is done, otherwise at once. Calling it again is harmless.

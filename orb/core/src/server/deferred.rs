@@ -28,7 +28,7 @@ use super::{
     place::Place,
     points,
 };
-use crate::{Replied, Spawn, Target, upcalls::UpcallScope};
+use crate::{Replied, Spawn, Target, upcalls::PollScope};
 
 /// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
 ///
@@ -95,13 +95,15 @@ impl ServerCall<'_> {
         let (call, replied) = self.defer()?;
         let cancellation = Arc::clone(&call.place.cancellation);
         held::assert_none("who runs asynchronous servants");
-        spawner.spawn(Box::pin(Serving { cancellation, task: Box::pin(serve(call)) }));
+        spawner.spawn(Box::pin(Serving { orb: orb.place(), cancellation, task: Box::pin(serve(call)) }));
         Ok(replied)
     }
 }
 
 /// A future that serves a call, as long as somebody waits for the answer.
 struct Serving<F> {
+    /// Its ORB's place.
+    orb: usize,
     cancellation: Arc<Cancellation>,
     task: Pin<Box<F>>,
 }
@@ -113,7 +115,7 @@ impl<F: Future<Output = ()>> Future for Serving<F> {
         if self.cancellation.poll(cx.waker()) {
             return Poll::Ready(());
         }
-        let _scope = UpcallScope::enter();
+        let _scope = PollScope::enter(self.orb);
         self.task.as_mut().poll(cx)
     }
 }
