@@ -174,9 +174,9 @@ fn a_servant_that_panics_when_it_is_dropped_keeps_nobody_waiting() {
 fn a_large_request_that_is_held_again_is_not_in_its_own_way() {
     let stage = Stage::new([]);
     let sibling = stage.root.create_poa("sibling", Some(&stage.manager), []).unwrap();
-    let notes = Arc::new(AtomicUsize::new(0));
+    let notes = Arc::<Board<usize>>::default();
     let noted = Arc::clone(&notes);
-    let doing = Doing::new(move |operation| _ = noted.fetch_add(usize::from(operation == "note"), Ordering::SeqCst));
+    let doing = Doing::new(move |operation| noted.change(|notes| *notes += usize::from(operation == "note")));
     let target = client(&stage.poa.activate(doing).unwrap());
     // More than half of what one connection may have waiting.
     let held = in_background(move || target.note(&vec![0; 33 << 20]).and_then(|()| target.ping()));
@@ -185,7 +185,8 @@ fn a_large_request_that_is_held_again_is_not_in_its_own_way() {
     assert!(held.recv_timeout(Duration::from_millis(100)).is_err(), "it is held again");
     stage.manager.activate().unwrap();
     held.recv_timeout(PATIENCE).unwrap().unwrap();
-    assert_eq!(notes.load(Ordering::SeqCst), 1);
+    // What was held together is run together.
+    notes.await_that(|notes| *notes == 1);
 }
 
 #[test]
