@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -63,7 +64,12 @@ impl Signal {
         self.given.notify_all();
         // In the order of coming, and outside of the lock, since they are anybody's code.
         wakers.sort_unstable_by_key(|(number, _)| *number);
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+        for (_, waker) in wakers {
+            // One executor that fails must not keep what the others wait for.
+            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+                tracing::error!("a waker panicked");
+            }
+        }
     }
 }
 
@@ -105,6 +111,26 @@ impl Drop for Ticket {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_waker_that_panics_is_nobody_elses() {
+        struct Noted(std::sync::atomic::AtomicBool, bool);
+        impl std::task::Wake for Noted {
+            fn wake(self: std::sync::Arc<Self>) {
+                assert!(!self.1, "as wanted");
+                self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+        let signal = Arc::<Signal>::default();
+        let noted = [true, false].map(|panics| std::sync::Arc::new(Noted(false.into(), panics)));
+        let mut tickets = [(); 2].map(|()| signal.ticket(2).unwrap());
+        for (ticket, noted) in tickets.iter_mut().zip(&noted) {
+            let waker = Waker::from(std::sync::Arc::clone(noted));
+            assert!(Pin::new(ticket).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        signal.give();
+        assert!(noted[1].0.load(std::sync::atomic::Ordering::SeqCst));
+    }
 
     #[test]
     fn places_are_bounded_and_free_again_when_given_up() {
