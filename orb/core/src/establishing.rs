@@ -58,8 +58,9 @@ impl References {
     /// The same, for objects with these operations, which clients may name by their place in the table
     /// ([`OperationDemux::Active`](crate::OperationDemux)).
     #[must_use]
-    pub fn offering(self, operations: &'static Operations) -> Self {
-        Self { operations: Some(operations), ..self }
+    pub fn offering(mut self, operations: &'static Operations) -> Self {
+        self.operations = Some(operations);
+        self
     }
 }
 

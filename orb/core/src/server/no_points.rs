@@ -25,7 +25,9 @@ pub(super) fn receive_request(
     flow.never()
 }
 
-pub(super) fn lend_slots(_flow: Option<&Flow>) {}
+pub(super) fn lend_slots(_flow: Option<&Flow>) -> Option<Flow> {
+    None
+}
 
 pub(super) fn answer<'a>(
     flow: &Flow,
