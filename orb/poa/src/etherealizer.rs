@@ -110,12 +110,14 @@ impl Adapter {
                     let _turn = turn.as_ref().map(|turn| turn.take());
                     drop(job);
                 });
+                // Without a thread it was dropped, and so done here.
                 drop(started);
             }
             ThreadPolicy::MainThreadModel => {
-                let orb = self.orb();
-                let accepted = orb.map(|orb| orb.run_in_main(Box::new(move || drop(job))));
-                drop(accepted);
+                if let Some(orb) = self.orb() {
+                    // Refused, it is dropped, and so done here.
+                    let _ = orb.run_in_main(Box::new(move || drop(job)));
+                }
             }
         }
     }
