@@ -179,6 +179,10 @@ impl Reading for ServerConnection {
         }
         let running = self.relieved.load(Ordering::SeqCst) + 1;
         if running >= self.settings.max_in_flight {
+            // Who has taken over meanwhile is among those that were counted.
+            if self.turn() != turn {
+                return Ok(());
+            }
             return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
                 .with_detail(|| format!("{running} requests of one connection run already")));
         }
