@@ -40,7 +40,9 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(150, 140, 0),
 ];
 const SIZE: (u32, u32) = (860, 500);
+/// The narrowest column of names, and what each character of a longer one takes.
 const LEGEND_WIDTH: u32 = 110;
+const CHARACTER_WIDTH: u32 = 8;
 const HEADER_HEIGHT: u32 = 66;
 const GREY: RGBColor = RGBColor(90, 90, 90);
 const FONT: &str = "sans-serif";
@@ -65,7 +67,7 @@ impl Picture {
         let (header, below) = root.split_vertically(HEADER_HEIGHT);
         header.draw_text(&self.title, &text(20, &BLACK, HPos::Left), (24, 12))?;
         header.draw_text(&self.subtitle, &text(13, &GREY, HPos::Left), (24, 40))?;
-        let (area, legend) = below.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+        let (area, legend) = below.split_horizontally(SIZE.0 - self.legend_width());
         self.draw_chart(&area)?;
         self.draw_legend(&legend)
     }
@@ -123,6 +125,11 @@ impl Picture {
             area.draw_text(&line.label, &style, (30, y))?;
         }
         Ok(())
+    }
+
+    fn legend_width(&self) -> u32 {
+        let longest = self.lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
+        LEGEND_WIDTH.max(36 + CHARACTER_WIDTH * longest as u32).min(SIZE.0 / 2)
     }
 
     /// The top of the vertical axis: a little above the highest value.
