@@ -1,7 +1,7 @@
 //! What needs no generated code: values of any type, requests and servants that are put together at run time.
 //!
-//! With the feature `parse` descriptions of interfaces come from IDL, which is read when the program runs: [`describe`] and
-//! [`describe_file`].
+//! With the feature `parse` descriptions of interfaces come from IDL, which is read when the program runs: `describe` and
+//! `describe_file`.
 
 pub use spandrel_dynamic::*;
 

@@ -56,7 +56,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let idl = describe_file(&self.idl, self.include.iter().cloned())?;
+        let idl = describe_file(&self.idl, self.include.iter().cloned());
+        let idl = idl.with_context(|| format!("cannot use the IDL in {}", self.idl.display()))?;
         let timeout = Duration::try_from_secs_f64(self.timeout).context("the time-out is none")?;
         let orb = Orb::builder().request_timeout(Some(timeout)).build();
         let reference = ior::reference_text(self.reference.clone())?;

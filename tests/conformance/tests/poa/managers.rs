@@ -1,10 +1,12 @@
 //! POA managers and their states (15.3.2), and the factory that makes them (15.3.3).
 
+use std::sync::mpsc::Receiver;
+
 use spandrel::poa::{Poa, PoaError, PoaManager, State};
-use spandrel::{CompletionStatus, SystemExceptionKind, minor};
+use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
-    support::{Gate, PATIENCE, Pair, gated, in_background, judged, named},
+    support::{Gate, PATIENCE, Pair, gated, in_background, judged, named, until},
 };
 
 /// An adapter under a manager of its own, and an object of it as the client sees it.
@@ -13,6 +15,34 @@ fn managed(pair: &Pair) -> (Poa, PoaManager, Subject) {
     let id = poa.activate_object(named("one")).unwrap();
     let object = pair.seen(&poa.id_to_reference(&id).unwrap());
     (poa.clone(), poa.the_poa_manager(), object)
+}
+
+/// An object under an active manager of its own, one of whose requests runs until the gate is opened.
+struct Running {
+    _pair: Pair,
+    manager: PoaManager,
+    gate: Gate,
+    called: Receiver<Result<String, SystemException>>,
+}
+
+impl Running {
+    fn begin() -> Self {
+        let pair = Pair::new();
+        let poa = pair.root.create_poa("managed", None, []).unwrap();
+        let manager = poa.the_poa_manager();
+        manager.activate().unwrap();
+        let gate = Gate::default();
+        let id = poa.activate_object(gated("one", &gate)).unwrap();
+        let object = pair.seen(&poa.id_to_reference(&id).unwrap());
+        let called = in_background(move || object.wait());
+        gate.await_arrivals(1);
+        Self { _pair: pair, manager, gate, called }
+    }
+
+    fn ends_in_peace(self) {
+        self.gate.release();
+        assert_eq!(self.called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    }
 }
 
 /// 15.3.2.1: a POA manager is created in the holding state.
@@ -143,59 +173,34 @@ fn waiting_for_completion_is_waiting_for_the_requests_that_run() {
     type Change = fn(&PoaManager) -> Result<(), PoaError>;
     let changes: [Change; 3] = [|m| m.hold_requests(true), |m| m.discard_requests(true), |m| m.deactivate(false, true)];
     for change in changes {
-        let pair = Pair::new();
-        let poa = pair.root.create_poa("managed", None, []).unwrap();
-        let manager = poa.the_poa_manager();
-        manager.activate().unwrap();
-        let gate = Gate::default();
-        let id = poa.activate_object(gated("one", &gate)).unwrap();
-        let object = pair.seen(&poa.id_to_reference(&id).unwrap());
-        let called = in_background(move || object.wait());
-        gate.await_arrivals(1);
+        let running = Running::begin();
+        let manager = running.manager.clone();
         let changed = in_background(move || change(&manager));
         assert!(changed.recv_timeout(std::time::Duration::from_millis(50)).is_err(), "a request still ran");
-        gate.release();
+        running.gate.release();
         changed.recv_timeout(PATIENCE).unwrap().unwrap();
-        assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+        running.ends_in_peace();
     }
 }
 
 /// 15.3.2.4: the wait ends also if the state is changed meanwhile.
 #[test]
 fn waiting_for_completion_ends_when_the_state_is_changed() {
-    let pair = Pair::new();
-    let poa = pair.root.create_poa("managed", None, []).unwrap();
-    let manager = poa.the_poa_manager();
-    manager.activate().unwrap();
-    let gate = Gate::default();
-    let id = poa.activate_object(gated("one", &gate)).unwrap();
-    let object = pair.seen(&poa.id_to_reference(&id).unwrap());
-    let called = in_background(move || object.wait());
-    gate.await_arrivals(1);
-    let holding = manager.clone();
+    let running = Running::begin();
+    let holding = running.manager.clone();
     let held = in_background(move || holding.hold_requests(true));
-    spandrel_conformance_tests::support::until(|| manager.state() == State::Holding);
-    manager.activate().unwrap();
+    until(|| running.manager.state() == State::Holding);
+    running.manager.activate().unwrap();
     held.recv_timeout(PATIENCE).unwrap().unwrap();
-    gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    running.ends_in_peace();
 }
 
 /// 15.3.2.4: without wait_for_completion it returns at once, and requests that run end in peace.
 #[test]
 fn requests_that_run_when_the_state_changes_end_in_peace() {
-    let pair = Pair::new();
-    let poa = pair.root.create_poa("managed", None, []).unwrap();
-    let manager = poa.the_poa_manager();
-    manager.activate().unwrap();
-    let gate = Gate::default();
-    let id = poa.activate_object(gated("one", &gate)).unwrap();
-    let object = pair.seen(&poa.id_to_reference(&id).unwrap());
-    let called = in_background(move || object.wait());
-    gate.await_arrivals(1);
-    manager.deactivate(false, false).unwrap();
-    gate.release();
-    assert_eq!(called.recv_timeout(PATIENCE).unwrap().unwrap(), "one");
+    let running = Running::begin();
+    running.manager.deactivate(false, false).unwrap();
+    running.ends_in_peace();
 }
 
 /// 15.3.3.1: create raises ManagerAlreadyExists if there is one of this id; 15.3.3.2, 15.3.3.3: list and find know it.
