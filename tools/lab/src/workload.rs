@@ -2,12 +2,7 @@
 //!
 //! A workload is plain data that both processes of an experiment understand; how it travels is the mechanisms' matter.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
-
-use crate::LabError;
 
 /// Octets of one `BinStruct`, as C lays it out and as CDR does from an aligned start.
 pub const BIN_STRUCT_OCTETS: usize = 24;
@@ -94,27 +89,30 @@ impl CallKind {
     }
 }
 
+/// Text forms of a type whose values have names.
 macro_rules! named {
     ($type:ident, $what:literal, [$($item:expr),*]) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.name())
             }
         }
 
-        impl FromStr for $type {
-            type Err = LabError;
+        impl std::str::FromStr for $type {
+            type Err = $crate::LabError;
 
-            fn from_str(text: &str) -> Result<Self, LabError> {
+            fn from_str(text: &str) -> Result<Self, $crate::LabError> {
                 let all = [$($item),*];
                 all.into_iter().find(|item| item.name() == text).ok_or_else(|| {
                     let names: Vec<_> = all.iter().map(|item| item.name()).collect();
-                    LabError::Settings(format!("`{text}` is not a {}; there are {}", $what, names.join(", ")))
+                    $crate::LabError::Settings(format!("`{text}` is not a {}; there are {}", $what, names.join(", ")))
                 })
             }
         }
     };
 }
+pub(crate) use named;
+
 named!(DataType, "data type", [Self::Short, Self::Char, Self::Long, Self::Octet, Self::Double, Self::Struct]);
 named!(CallKind, "kind of call", [Self::OneWay, Self::TwoWay]);
 

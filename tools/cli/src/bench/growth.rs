@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Calls of all kinds together
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     calls: u64,
-    /// Which kinds: two-way, echo, exception, one-way, locate, churn, call-back, asynchronous, deferred [default: all]
+    /// Which kinds: two-way, echo, exception, one-way, locate, churn, call-back, asynchronous, deferred, dynamic, collocated [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     kinds: Vec<Kind>,
     /// Where JSON and text go [default: target/bench-growth in a Cargo workspace, otherwise spandrel-bench-growth]

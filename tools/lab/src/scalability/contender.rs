@@ -1,11 +1,8 @@
 //! Who takes part.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
+use crate::workload::named;
 
 /// A pair of programs, a client and a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,20 +32,4 @@ impl Contender {
     }
 }
 
-impl fmt::Display for Contender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Contender {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let found = Self::ALL.into_iter().find(|contender| contender.name() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            LabError::Settings(format!("`{text}` takes no part in this experiment; there are {names}"))
-        })
-    }
-}
+named!(Contender, "contender here", [Self::Orb, Self::OmniOrb, Self::JacOrb]);

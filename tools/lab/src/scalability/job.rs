@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::workload::{CallKind, PingCase};
+use crate::workload::{CallKind, PingCase, named};
 
 /// Calls in a row on one servant, in a request train (paper 001, 4.2.5).
 const TRAIN: u32 = 100;
@@ -95,28 +95,8 @@ impl Style {
     }
 }
 
-macro_rules! named {
-    ($type:ident, $what:literal) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = LabError;
-
-            fn from_str(text: &str) -> Result<Self, LabError> {
-                Self::ALL.into_iter().find(|item| item.name() == text).ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|item| item.name()).collect();
-                    LabError::Settings(format!("`{text}` is no {}; there are {}", $what, names.join(", ")))
-                })
-            }
-        }
-    };
-}
-named!(Algorithm, "invocation algorithm");
-named!(Style, "style of invocation");
+named!(Algorithm, "known invocation algorithm", [Self::Train, Self::RoundRobin, Self::Random, Self::WorstCase]);
+named!(Style, "style of invocation", [Self::Static, Self::Dynamic, Self::DynamicReused, Self::DynamicSkeleton]);
 
 /// What a client is to do; its text form is one line of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

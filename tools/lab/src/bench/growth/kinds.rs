@@ -1,14 +1,15 @@
 //! The kinds of calls.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
-use spandrel::SystemException;
+use spandrel::dynamic::{Request, RequestError};
+use spandrel::{SystemException, Typed};
 
 use super::stage::{Stage, block_on};
-use crate::LabError;
 use crate::mechanism::generated::growth::growing::RefuseError;
+use crate::workload::named;
+
+/// Longer than what anything keeps beside a pointer.
+const TEXT: &str = "a text that is longer than what fits beside a pointer";
 
 /// One kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,11 +33,15 @@ pub enum Kind {
     Asynchronous,
     /// One that is answered after its upcall has returned.
     Deferred,
+    /// A request put together at run time.
+    Dynamic,
+    /// A text there and back within the server's own ORB.
+    Collocated,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::TwoWay,
         Self::Echo,
         Self::Exception,
@@ -46,6 +51,8 @@ impl Kind {
         Self::CallBack,
         Self::Asynchronous,
         Self::Deferred,
+        Self::Dynamic,
+        Self::Collocated,
     ];
 
     /// The name that options and tables use.
@@ -61,6 +68,8 @@ impl Kind {
             Self::CallBack => "call-back",
             Self::Asynchronous => "asynchronous",
             Self::Deferred => "deferred",
+            Self::Dynamic => "dynamic",
+            Self::Collocated => "collocated",
         }
     }
 
@@ -81,7 +90,7 @@ impl Kind {
         let target = &stage.target;
         match self {
             Self::TwoWay => target.ping(),
-            Self::Echo => target.echo("a text that is longer than what fits beside a pointer").map(drop),
+            Self::Echo => target.echo(TEXT).map(drop),
             Self::Exception => match target.refuse() {
                 Err(RefuseError::Refused(_)) => Ok(()),
                 Err(RefuseError::System(exception)) => Err(exception),
@@ -98,23 +107,34 @@ impl Kind {
             Self::CallBack => target.call_back(Some(&stage.caller)),
             Self::Asynchronous => block_on(target.ping_async()),
             Self::Deferred => stage.late.ping(),
+            Self::Dynamic => {
+                let mut request = Request::new(spandrel::Interface::as_object(target), "echo");
+                request.add_in_arg(TEXT)?.set_return_type(String::type_code());
+                request.invoke().map_err(|error| match error {
+                    RequestError::System(exception) => exception,
+                    _ => SystemException::internal(0, spandrel::CompletionStatus::Yes),
+                })?;
+                request.return_value::<String>().map(drop)
+            }
+            Self::Collocated => stage.inside.echo(TEXT).map(drop),
         }
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            LabError::Settings(format!("`{text}` is no kind of call; there are {names}"))
-        })
-    }
-}
+named!(
+    Kind,
+    "kind of call",
+    [
+        Self::TwoWay,
+        Self::Echo,
+        Self::Exception,
+        Self::OneWay,
+        Self::Locate,
+        Self::Churn,
+        Self::CallBack,
+        Self::Asynchronous,
+        Self::Deferred,
+        Self::Dynamic,
+        Self::Collocated
+    ]
+);

@@ -20,6 +20,8 @@ pub(super) struct Stage {
     client: Orb,
     poa: Poa,
     pub(super) target: Growing,
+    /// The same as the server itself has it.
+    pub(super) inside: Growing,
     pub(super) late: Late,
     /// An object of the client, to be called back.
     pub(super) caller: Growing,
@@ -37,6 +39,7 @@ impl Stage {
             let seen = |object: &ObjectRef| client.reference(object.ior().clone());
             Ok(Self {
                 target: Growing::unchecked_narrow(&seen(&target)),
+                inside: Growing::unchecked_narrow(&target),
                 late: Late::unchecked_narrow(&seen(&late)),
                 caller: Growing::unchecked_narrow(&caller),
                 poa,
