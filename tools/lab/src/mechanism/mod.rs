@@ -9,7 +9,7 @@ mod c;
 mod family;
 pub(crate) mod generated;
 mod octet_stream;
-mod orb;
+pub(crate) mod orb;
 mod relay;
 
 /// The mechanism `orb` with other generated code.

@@ -158,7 +158,7 @@ impl TtcpTwowayServant for Sink {
 
 /// Answers at once.
 #[derive(Debug)]
-struct Answering;
+pub(crate) struct Answering;
 
 impl LatencyServant for Answering {
     fn ping(&self) -> Result<(), SystemException> {
@@ -307,6 +307,6 @@ macro_rules! bin_struct {
 }
 use bin_struct;
 
-fn ping_structs() -> Vec<latency::BinStruct> {
+pub(crate) fn ping_structs() -> Vec<latency::BinStruct> {
     (0..PING_STRUCTS).map(bin_struct!(latency)).collect()
 }

@@ -16,9 +16,10 @@ use super::job::{Job, Style};
 use crate::LabError;
 use crate::latency::{CallTimes, Printed};
 use crate::mechanism::generated::latency::{
-    self, Latency, LatencyServant, LatencySkeleton, Servants, ServantsServant, ServantsSkeleton,
+    self, Latency, LatencySkeleton, Servants, ServantsServant, ServantsSkeleton,
 };
-use crate::workload::{CallKind, PING_STRUCTS, PingCase};
+use crate::mechanism::orb::{Answering, ping_structs};
+use crate::workload::{CallKind, PingCase};
 
 /// How many references one call brings.
 const BATCH: u32 = 1_000;
@@ -88,7 +89,7 @@ fn references(orb: &Orb, reference: &str) -> Result<Vec<Latency>, SystemExceptio
 }
 
 fn carry_out(job: &Job, targets: &[Latency]) -> Result<CallTimes, SystemException> {
-    let structs: Vec<latency::BinStruct> = (0..PING_STRUCTS).map(bin_struct).collect();
+    let structs = ping_structs();
     let mut next = job.algorithm.targets(targets.len() as u32);
     let mut next = || &targets[next()];
     let times = match (job.style, job.call, job.case) {
@@ -134,39 +135,6 @@ fn invoke(request: &mut Request, call: CallKind) -> Result<(), SystemException> 
 
 fn timed(job: &Job, mut call: impl FnMut() -> Result<(), SystemException>) -> Result<CallTimes, SystemException> {
     CallTimes::of_calls(job.warm_up, job.calls, &mut call)
-}
-
-fn bin_struct(n: usize) -> latency::BinStruct {
-    latency::BinStruct { s: n as i16, c: spandrel::Char((n % 251) as u8), l: n as i32, o: (n % 253) as u8, d: n as f64 }
-}
-
-/// Answers at once.
-#[derive(Debug)]
-struct Answering;
-
-impl LatencyServant for Answering {
-    fn ping(&self) -> Result<(), SystemException> {
-        Ok(())
-    }
-
-    fn ping_1way(&self) -> Result<(), SystemException> {
-        Ok(())
-    }
-
-    fn send_struct_seq(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
-        black_box(s);
-        Ok(())
-    }
-
-    fn send_octet_seq(&self, s: &[u8]) -> Result<(), SystemException> {
-        black_box(s);
-        Ok(())
-    }
-
-    fn send_struct_seq_1way(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
-        black_box(s);
-        Ok(())
-    }
 }
 
 impl DynamicImplementation for Answering {
