@@ -3,7 +3,13 @@
 use spandrel_build::{Sides, configure};
 
 fn main() -> Result<(), spandrel_build::Error> {
-    configure().compile(&["bank/bank.idl", "mapping/shared.idl", "mapping/chapter.idl", "mapping/values.idl"])?;
+    configure().compile(&[
+        "bank/bank.idl",
+        "deadlines/archive.idl",
+        "mapping/shared.idl",
+        "mapping/chapter.idl",
+        "mapping/values.idl",
+    ])?;
     // Their asynchronous forms are compiled with them, and give no warning either.
     let asynchronous = configure().asynchronous_server(true).ami(true);
     asynchronous.compile(&["mapping/mapping.idl", "mapping/corners.idl", "asynchronous/weather.idl"])?;

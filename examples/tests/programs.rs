@@ -53,6 +53,23 @@ fn asynchronous_calls_are_awaited_told_and_polled() {
 }
 
 #[test]
+fn a_servant_stops_when_nobody_waits_for_it() {
+    let output = example("deadlines").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<&str> = said.lines().collect();
+    // Which of the two comes first is the network's affair: both sides look at their clocks at the same time, and what the servant says
+    // of that may be there before its client has noticed.
+    let reasons = ["the client's time for the call has passed", "the client has cancelled the request"];
+    assert!(["17: TIMEOUT", "17: TRANSIENT"].contains(&lines[0]), "{said}");
+    assert_eq!(lines[1], "17: begun, in a hurry: true");
+    assert!(reasons.iter().any(|reason| lines[2] == format!("17: stopped, {reason}")), "{said}");
+    assert_eq!(lines[3..], ["23: begun, in a hurry: false", "23: stopped, the client has cancelled the request"]);
+    let page = include_str!("../../docs/deadlines.md");
+    assert!(page.contains(include_str!("../deadlines/main.rs")), "docs/deadlines.md does not show the example");
+}
+
+#[test]
 fn the_echo_server_is_short_and_sends_back_what_it_receives() {
     let lines = include_str!("../echo/server.rs").lines().count();
     assert!(lines <= 25, "{lines} lines");

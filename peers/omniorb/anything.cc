@@ -1,13 +1,19 @@
 // `anything --serve` serves tests/interop/idl/anything.idl, `anything --call REFERENCE` calls a server of it.
 //
-// With --no-euro the client or the server has no euro sign in its own code set for narrow texts, or the two have none in common.
-#include <algorithm>
+// With --no-euro the client or the server has no euro sign in its own code set for narrow texts, or the two have none in common. With --texts
+// the client sends nothing but that text (code points in hexadecimal, with commas between), and one that is to be refused.
 #include <cstdio>
 #include <cstring>
 #include <future>
+#include <iconv.h>
 #include <iostream>
+#include <sstream>
 #include <thread>
 #include <unistd.h>
+
+#include <omniORB4/CORBA.h>
+// Without it omniORB has but four code sets: it knows those whose libraries are linked, and in use.
+#include <omniORB4/optionalFeatures.h>
 
 #include "samples.hh"
 
@@ -24,31 +30,41 @@ template <class T> T *shared(T *value) {
 
 [[noreturn]] void mismatch(const std::exception &error) { throw Mismatch(error.what()); }
 
-/// Narrow texts are in UTF-8 here if that is the native code set, and in ISO 8859-1 otherwise.
-bool utf8 = false;
+/// The code set of narrow texts here: whatever is the native one.
+std::string native = "ISO-8859-1";
+
+/// From one code set to another by the C library, whose tables are not omniORB's.
+std::string converted(const char *to, const char *from, const std::string &text) {
+    iconv_t both = iconv_open(to, from);
+    expect(both != reinterpret_cast<iconv_t>(-1), "the C library does not know the code set");
+    std::string out(text.size() * 4 + 4, 0);
+    char *in = const_cast<char *>(text.data()), *end = &out[0];
+    std::size_t rest = text.size(), room = out.size();
+    std::size_t result = iconv(both, &in, &rest, &end, &room);
+    iconv_close(both);
+    // What cannot be said at all is said as the ORB would say it.
+    if (result == static_cast<std::size_t>(-1)) throw CORBA::DATA_CONVERSION(1, CORBA::COMPLETED_NO);
+    out.resize(out.size() - room);
+    return out;
+}
 
 std::vector<unsigned> decoded(const char *text) {
+    std::string wide = converted("UTF-32BE", native.c_str(), text);
     std::vector<unsigned> points;
-    for (const unsigned char *c = reinterpret_cast<const unsigned char *>(text); *c; ++c) {
-        if (!utf8 || *c < 0x80) points.push_back(*c);
-        else if (*c >= 0xc0) points.push_back(*c & (*c >= 0xe0 ? 0x0f : 0x1f));
-        else points.back() = points.back() << 6 | (*c & 0x3f);
+    for (std::size_t i = 0; i < wide.size(); i += 4) {
+        unsigned point = 0;
+        for (std::size_t j = i; j < i + 4; ++j) point = point << 8 | static_cast<unsigned char>(wide[j]);
+        points.push_back(point);
     }
     return points;
 }
 
 std::string encoded(const std::vector<unsigned> &points) {
-    std::string text;
+    std::string wide;
     for (unsigned point : points) {
-        if (!utf8 || point < 0x80) text += static_cast<char>(point);
-        else if (point < 0x800) (text += static_cast<char>(0xc0 | point >> 6)) += static_cast<char>(0x80 | (point & 0x3f));
-        else {
-            text += static_cast<char>(0xe0 | point >> 12);
-            text += static_cast<char>(0x80 | (point >> 6 & 0x3f));
-            text += static_cast<char>(0x80 | (point & 0x3f));
-        }
+        for (int shift = 24; shift >= 0; shift -= 8) wide += static_cast<char>(point >> shift);
     }
-    return text;
+    return converted(native.c_str(), "UTF-32BE", wide);
 }
 
 Units to_units(const std::vector<unsigned> &points) {
@@ -132,12 +148,7 @@ struct DeskImpl : POA_Anything::Desk {
         return CORBA::string_dup(a);
     }
     char *said(const Units &points) override {
-        std::vector<unsigned> all = to_points(points);
-        // What cannot be said at all is said as the ORB would say it.
-        if (!utf8 && std::any_of(all.begin(), all.end(), [](unsigned point) { return point > 0xff; })) {
-            throw CORBA::DATA_CONVERSION(1, CORBA::COMPLETED_NO);
-        }
-        return CORBA::string_dup(encoded(all).c_str());
+        return CORBA::string_dup(encoded(to_points(points)).c_str());
     }
     Units *heard(const char *text) override { return new Units(to_units(decoded(text))); }
 
@@ -406,13 +417,57 @@ void asynchronous(Halver_ptr halver) {
     });
 }
 
-int call(CORBA::ORB_ptr orb, const char *reference, bool euro) {
+/// How a client is called.
+struct Words {
+    bool euro = true;
+    std::vector<unsigned> texts, beyond;
+};
+
+/// Hexadecimal numbers with commas between.
+std::vector<unsigned> listed(const char *text) {
+    std::vector<unsigned> points;
+    std::istringstream in(text);
+    for (std::string point; std::getline(in, point, ',');) points.push_back(std::stoul(point, nullptr, 16));
+    return points;
+}
+
+template <class F> void refuses(F call) {
+    try {
+        call();
+    } catch (const CORBA::DATA_CONVERSION &) {
+        return;
+    }
+    expect(false, "it was said");
+}
+
+/// Only texts: this one, and another that cannot be said.
+void said(Desk_ptr desk, const std::vector<unsigned> &sample, const std::vector<unsigned> &beyond) {
+    run("text/ascii", [&] { narrow_text(desk, {'t', 'e', 'x', 't'}); });
+    run("text/narrow", [&] { narrow_text(desk, sample); });
+    run("text/wide", [&] { wide_text(desk, sample); });
+    run("text/wchar", [&] {
+        CORBA::WChar b = 'b', c = 0;
+        CORBA::WChar result = desk->pass_wchar(sample[0], b, c);
+        expect(result == sample[0] && b == sample[0] && c == 'b', "came back otherwise");
+    });
+    if (beyond.empty()) return;
+    run("text/beyond", [&] {
+        refuses([&] { Units_var heard = desk->heard(encoded(beyond).c_str()); });
+        refuses([&] { CORBA::String_var said = desk->said(to_units(beyond)); });
+    });
+}
+
+int call(CORBA::ORB_ptr orb, const char *reference, const Words &words) {
     CORBA::Object_var object = orb->string_to_object(reference);
     Desk_var desk = Desk::_narrow(object);
-    values(desk);
-    texts(desk, euro);
-    wide_texts(desk);
-    asynchronous(Halver_var(desk->the_halver()));
+    if (words.texts.empty()) {
+        values(desk);
+        texts(desk, words.euro);
+        wide_texts(desk);
+        asynchronous(Halver_var(desk->the_halver()));
+    } else {
+        said(desk, words.texts, words.beyond);
+    }
     run("shutdown", [&] { desk->shutdown(); });
     orb->destroy();
     return failed ? 1 : 0;
@@ -422,7 +477,7 @@ int call(CORBA::ORB_ptr orb, const char *reference, bool euro) {
 
 int main(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; ++i) {
-        if (!std::strcmp(argv[i], "-ORBnativeCharCodeSet")) utf8 = !std::strcmp(argv[i + 1], "UTF-8");
+        if (!std::strcmp(argv[i], "-ORBnativeCharCodeSet")) native = argv[i + 1];
     }
     try {
         CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
@@ -431,12 +486,18 @@ int main(int argc, char **argv) {
         PortableServer::POAManager_var(root->the_POAManager())->activate();
         start(orb);
         if (argc == 2 && !std::strcmp(argv[1], "--serve")) return serve(orb);
-        bool euro = argc < 4 || std::strcmp(argv[3], "--no-euro");
+        Words words;
+        for (int i = 3; i < argc; ++i) {
+            std::string word = argv[i];
+            if (word == "--no-euro") words.euro = false;
+            if (word == "--texts" && i + 1 < argc) words.texts = listed(argv[++i]);
+            if (word == "--beyond" && i + 1 < argc) words.beyond = listed(argv[++i]);
+        }
         if (argc >= 3 && !std::strcmp(argv[1], "--call")) {
             omniORB::setClientCallTimeout(30000);
-            return call(orb, argv[2], euro);
+            return call(orb, argv[2], words);
         }
-        std::cerr << "usage: anything --serve | --call REFERENCE [--no-euro] [-ORB...]" << std::endl;
+        std::cerr << "usage: anything --serve | --call REFERENCE [--no-euro | --texts POINTS [--beyond POINTS]] [-ORB...]" << std::endl;
         return 2;
     } catch (const CORBA::Exception &e) {
         std::cerr << "anything: " << e._name() << std::endl;

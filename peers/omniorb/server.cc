@@ -139,15 +139,17 @@ private:
     CORBA::Long id_;
 };
 
-/// Answers every request with LOCATION_FORWARD.
+/// Answers every request with LOCATION_FORWARD, or LOCATION_FORWARD_PERM.
 struct ForwardingNode : POA_Interop::Node {
-    explicit ForwardingNode(Interop::Node_ptr target) : target_(Interop::Node::_duplicate(target)) {}
+    ForwardingNode(Interop::Node_ptr target, bool for_good)
+        : target_(Interop::Node::_duplicate(target)), for_good_(for_good) {}
     CORBA::Long id() override { forward(); }
     void tell(const char *) override { forward(); }
 
 private:
-    [[noreturn]] void forward() { throw omniORB::LOCATION_FORWARD(Interop::Node::_duplicate(target_), false); }
+    [[noreturn]] void forward() { throw omniORB::LOCATION_FORWARD(Interop::Node::_duplicate(target_), for_good_); }
     Interop::Node_var target_;
+    bool for_good_;
 };
 
 struct ObjectsImpl : POA_Interop::Objects {
@@ -188,11 +190,11 @@ struct ObjectsImpl : POA_Interop::Objects {
     }
     Node_ptr forwarded(CORBA::Long id) override {
         Node_var target = make(id);
-        return activate<Node>(new ForwardingNode(target));
+        return activate<Node>(new ForwardingNode(target, false));
     }
     Node_ptr forwarded_twice(CORBA::Long id) override {
         Node_var target = forwarded(id);
-        return activate<Node>(new ForwardingNode(target));
+        return activate<Node>(new ForwardingNode(target, true));
     }
     Node_ptr dangling() override {
         CORBA::Object_var object = root->create_reference(Node::_PD_repoId);

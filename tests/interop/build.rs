@@ -12,6 +12,7 @@ fn main() -> Result<(), spandrel_build::Error> {
         "idl/more_values.idl",
         "idl/naming.idl",
         "idl/features.idl",
+        "idl/callbacks.idl",
     ])?;
     settings.ami(true).compile(&["idl/anything.idl"])
 }

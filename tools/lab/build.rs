@@ -9,6 +9,7 @@ fn main() -> Result<(), spandrel_build::Error> {
     let plain = configure().asynchronous_client(false);
     plain.clone().compile(&all)?;
     plain.clone().compile(&["idl/demux.idl"])?;
+    configure().compile(&["idl/soak.idl"])?;
     configure().asynchronous_server(true).compile(&["idl/growth.idl"])?;
     // The same interfaces by each other engine, in folders of their own.
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());

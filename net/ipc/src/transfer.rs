@@ -202,6 +202,11 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
     /// Those of the operating system.
     fn set_nonblocking(&self, on: bool) -> io::Result<()>;
 
+    /// Whether both sides have agreed to talk. Only families that negotiate first, such as TLS, ever say no.
+    fn is_established(&self) -> bool {
+        true
+    }
+
     /// Ends sending, receiving or both; also ends waits in other threads.
     ///
     /// # Errors

@@ -244,7 +244,7 @@ fn times_are_kept() {
     // Longer than a sleeper's slice.
     let start = Instant::now();
     assert!(other.recv_within(&mut [0], Duration::from_millis(450)).is_err());
-    assert!((450..2_000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+    assert!((450..20_000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
 }
 
 #[test]

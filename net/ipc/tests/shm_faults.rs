@@ -232,7 +232,7 @@ fn wake_ups_and_doorbells_without_a_reason_wake_nobody_for_good() {
         let time = Duration::from_millis(100);
         let start = Instant::now();
         assert_eq!(wait_ready(&attack.victim, Interest::INPUT, Some(time)).unwrap(), Interest::NONE);
-        assert!((100..5_000).contains(&start.elapsed().as_millis()));
+        assert!((100..20_000).contains(&start.elapsed().as_millis()));
         assert!(attack.victim.recv_within(&mut [0], time).is_err());
     });
 }

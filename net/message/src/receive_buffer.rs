@@ -60,12 +60,12 @@ pub struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    /// An empty buffer that works in blocks of `capacity` octets, or more while messages are larger.
+    /// An empty buffer that works in blocks of `capacity` octets, or more while messages are larger. It has none until it is first
+    /// read into, so that a peer that says nothing costs nothing.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let block = Block::new(capacity.max(ALIGNMENT));
-        let normal = block.capacity();
-        Self { block, start: 0, end: 0, kept: None, normal, working: normal, quiet: 0 }
+        let normal = capacity.max(1).next_multiple_of(ALIGNMENT);
+        Self { block: Block::none(), start: 0, end: 0, kept: None, normal, working: normal, quiet: 0 }
     }
 
     /// The octets received and not yet taken.
@@ -168,7 +168,25 @@ impl ReceiveBuffer {
     /// those at work need any. `None` if something is unread or a message still lives. The buffer asks for memory again when it
     /// needs some.
     pub fn take_memory(&mut self) -> Option<Memory> {
-        if self.start != self.end || !Block::is_unique(&self.block) || self.block.capacity() != self.normal {
+        if self.start != self.end { None } else { self.give_up_memory() }
+    }
+
+    /// The same where `most` octets are unread at most: these are moved to memory of just their size, until the buffer is given more to
+    /// work in.
+    pub fn set_aside(&mut self, most: usize) -> Option<Memory> {
+        let unread = self.end - self.start;
+        if unread == 0 || unread > most || self.block.capacity() != self.normal || !Block::is_unique(&self.block) {
+            return self.take_memory();
+        }
+        let small = Block::copied(0, self.filled());
+        (self.start, self.end) = (0, unread);
+        self.kept = None;
+        Some(Memory(std::mem::replace(&mut self.block, small)))
+    }
+
+    /// Takes the memory of a buffer from which nothing will be read any more, whatever is in it. `None` if a message still lives.
+    pub fn give_up_memory(&mut self) -> Option<Memory> {
+        if !Block::is_unique(&self.block) || self.block.capacity() != self.normal {
             return None;
         }
         (self.start, self.end) = (0, 0);
@@ -176,12 +194,18 @@ impl ReceiveBuffer {
         Some(Memory(std::mem::replace(&mut self.block, Block::none())))
     }
 
-    /// Works in this memory from now on, unless the buffer has some of its own.
+    /// Works in this memory from now on, unless the buffer has as much of its own.
     pub fn use_memory(&mut self, memory: Memory) -> Option<Memory> {
-        if self.block.capacity() != 0 || memory.0.capacity() != self.normal {
+        if self.block.capacity() >= self.normal || memory.0.capacity() != self.normal {
             return Some(memory);
         }
-        self.block = memory.0;
+        let mut block = memory.0;
+        let unread = self.end - self.start;
+        if unread != 0 {
+            Block::unique(&mut block)[..unread].copy_from_slice(self.filled());
+        }
+        (self.start, self.end) = (0, unread);
+        self.block = block;
         None
     }
 

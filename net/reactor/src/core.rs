@@ -12,7 +12,7 @@ use spandrel_sync::{Arc, Mutex};
 use crate::demux::{Demultiplexer, Shown};
 use crate::key::Key;
 use crate::lead::Leadership;
-use crate::queue::{Item, Mail, Queue, What};
+use crate::queue::{Item, Listed, Mail, Queue, What};
 use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
 use crate::wakeup::Wakeup;
@@ -40,7 +40,7 @@ pub(crate) struct Core {
     earliest: AtomicU64,
     /// Of a thread that has left, for the next to lead.
     spare: Mutex<Option<Scratch>>,
-    listed: Mutex<VecDeque<(Key, Interest)>>,
+    listed: Mutex<VecDeque<(Key, Listed)>>,
     /// Length of `listed`, to be looked at without the lock.
     listed_len: AtomicUsize,
     #[cfg(unix)]
@@ -238,16 +238,19 @@ impl Core {
     fn take_listed(&self, items: &mut Vec<Item>) {
         let mut listed = self.listed.lock();
         let most = self.most.min(listed.len());
-        items.extend(listed.drain(..most).map(|(key, ready)| Item { key, what: What::Ready(ready) }));
+        items.extend(listed.drain(..most).map(|(key, how)| Item { key, what: What::Ready(how) }));
         self.listed_len.store(listed.len(), Ordering::SeqCst);
     }
 
     /// Lists a handler that is ready whatever its handle shows; once, if it says that it `is_listed` already.
-    pub(crate) fn list(&self, key: Key, ready: Interest, is_listed: bool) {
+    pub(crate) fn list(&self, key: Key, how: Listed, is_listed: bool) {
         let mut listed = self.listed.lock();
         match listed.iter_mut().find(|(there, _)| is_listed && *there == key) {
-            Some((_, there)) => *there |= ready,
-            None => listed.push_back((key, ready)),
+            Some((_, there)) => {
+                there.ready |= how.ready;
+                there.marked |= how.marked;
+            }
+            None => listed.push_back((key, how)),
         }
         self.listed_len.store(listed.len(), Ordering::SeqCst);
         drop(listed);

@@ -11,7 +11,7 @@ mod portable;
 mod scan;
 #[cfg(unix)]
 mod select;
-#[cfg(target_os = "linux")]
+#[cfg(io_uring)]
 mod uring;
 
 use std::fmt::Debug;
@@ -75,8 +75,12 @@ fn open_exactly(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
     Ok(match backend {
         #[cfg(target_os = "linux")]
         Backend::Auto | Backend::Epoll => Box::new(epoll::Epoll::new()?),
-        #[cfg(target_os = "linux")]
+        #[cfg(io_uring)]
         Backend::IoUring => Box::new(uring::Uring::new()?),
+        #[cfg(all(target_os = "linux", not(io_uring)))]
+        Backend::IoUring => {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring is not known for this kind of machine"));
+        }
         #[cfg(unix)]
         Backend::Poll => Box::new(scan::Scanner::new(poll::Poll::default())?),
         #[cfg(unix)]

@@ -9,7 +9,7 @@ use spandrel_sync::MutexGuard;
 
 use crate::key::Key;
 use crate::lead::Turn;
-use crate::queue::{Item, Mail, What};
+use crate::queue::{Item, Listed, Mail, What};
 use crate::state::{BUSY, Claim, DECODES, DISARMED, LISTED, MAIL, REMOVED, UNOPENED, Word};
 use crate::table::{Arming, Owned, Slot};
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry, sys};
@@ -58,30 +58,34 @@ impl Registry {
                 let word = slot.state.load();
                 self.call_ready(slot, key, word, ready, turn)
             }
-            What::Ready(ready) => {
+            What::Ready(how) => {
                 slot.state.unlist(key.generation());
-                self.dispatch_listed(slot, key, ready, turn)
+                self.dispatch_listed(slot, key, how, turn)
             }
             _ => self.dispatch_mail(slot, key, turn),
         }
     }
 
-    fn dispatch_listed(&self, slot: &Slot, key: Key, ready: Interest, turn: Turn) -> usize {
-        match slot.state.claim_ready(key.generation(), ready, None) {
+    fn dispatch_listed(&self, slot: &Slot, key: Key, how: Listed, turn: Turn) -> usize {
+        let Listed { ready, marked } = how;
+        match slot.state.claim_ready(key.generation(), ready | marked, None) {
             Claim::Claimed(word) => self.call(slot, key, word, turn, |handler, cx, calls| {
                 let mut ready = ready & word.wanted();
                 if word.has(DECODES) {
                     // It may have been dispatched since it was listed.
                     ready = handler.pollable().map_or(Interest::NONE, |pollable| prepare(pollable, ready).ready);
                 }
-                call_kinds(slot, handler, cx, ready, calls)
+                call_kinds(slot, handler, cx, ready | marked & word.wanted(), calls)
             }),
-            // Whoever has claimed it asks again whether it is ready.
+            // Whoever has claimed it asks again whether it is ready, but would not learn of what was marked.
+            Claim::Noted | Claim::Spinning if !marked.is_none() => {
+                self.mark_ready(HandlerId(key), marked);
+                0
+            }
             Claim::Noted | Claim::Spinning | Claim::Moot => 0,
         }
     }
 
-    /// Takes a handler's mail out in order, but so much at once at most.
     fn dispatch_mail(&self, slot: &Slot, key: Key, turn: Turn) -> usize {
         const AT_ONCE: usize = 16;
         // Whoever has claimed it says again that there is mail, when it releases.
@@ -215,17 +219,16 @@ impl Registry {
     fn arm_and_release(&self, slot: &Slot, key: Key, word: Word) -> io::Result<bool> {
         let mut arming = slot.arming.lock();
         let body = slot.handler.lock();
-        let mut ready = self.arm(&mut arming, &body, key, word)?;
+        let ready = self.arm(&mut arming, &body, key, word)?;
         drop(body);
-        let missed = word.missed() & word.awaited();
+        let marked = word.missed() & word.awaited();
         // One that is listed already is asked again after its dispatch; but what was missed nobody shows again.
-        let lists = !missed.is_none() || !ready.is_none() && !word.has(LISTED);
-        ready |= missed;
+        let lists = !marked.is_none() || !ready.is_none() && !word.has(LISTED);
         let released = word.armed().released(self.core().round());
         let is_released = slot.state.swap(word, if lists { released.with(LISTED) } else { released });
         drop(arming);
         if is_released && lists {
-            self.core().list(key, ready, word.has(LISTED));
+            self.core().list(key, Listed { ready, marked }, word.has(LISTED));
         }
         Ok(is_released)
     }

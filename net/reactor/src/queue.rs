@@ -21,14 +21,23 @@ pub(crate) struct Item {
     pub(crate) what: What,
 }
 
+/// What a handler is ready for though its handle does not show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// It said so itself, and is asked again: somebody may have been quicker.
+    pub(crate) ready: Interest,
+    /// Somebody else said so, or it was shown while it was busy: nobody will say it again.
+    pub(crate) marked: Interest,
+}
+
 /// What to dispatch.
 pub(crate) enum What {
     /// The handle showed this.
     Shown(Interest),
     /// As above, and the slot was claimed already.
     Claimed(Interest),
-    /// The handler is ready for this, whatever its handle shows.
-    Ready(Interest),
+    /// The handler is ready, whatever its handle shows.
+    Ready(Listed),
     /// There is mail, or the handler is to be opened.
     Mail,
     Job(Job),

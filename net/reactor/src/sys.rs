@@ -9,7 +9,7 @@
 pub(crate) mod fork;
 #[cfg(unix)]
 pub(crate) mod scan;
-#[cfg(target_os = "linux")]
+#[cfg(io_uring)]
 pub(crate) mod uring;
 
 #[cfg(unix)]

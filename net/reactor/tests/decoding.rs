@@ -103,6 +103,39 @@ fn what_is_held_is_dispatched_though_the_handle_is_silent() {
     }
 }
 
+/// What lies above the endpoint knows more than that, as a connection whose messages were read ahead by another thread.
+#[test]
+fn what_neither_the_handle_nor_the_endpoint_shows_can_be_said() {
+    for backend in Backend::available() {
+        let reactor = reactor(backend);
+        let log = Log::default();
+        let (_near, far) = pair();
+        let handler = Box::new(Told { source: Buffered { stream: far, held: RefCell::default() }, log: log.clone() });
+        let id = reactor.registry().register_with(handler, Interest::INPUT, Trigger::Level).expect("registered");
+        for _ in 0..10 {
+            assert!(reactor.registry().mark_ready(id, Interest::INPUT));
+            run_until(&reactor, || log.has("input"));
+            assert_eq!(log.take(), ["input"]);
+        }
+    }
+}
+
+/// Notes that it was called, and takes nothing.
+struct Told {
+    source: Buffered,
+    log: Log,
+}
+
+impl EventHandler for Told {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        Some(&self.source)
+    }
+    fn handle_input(&mut self, _cx: &Context<'_>) -> io::Result<()> {
+        self.log.note("input");
+        Ok(())
+    }
+}
+
 #[test]
 fn one_that_holds_much_does_not_starve_another() {
     for backend in Backend::available() {

@@ -414,7 +414,7 @@ mod cases {
         let handler = Scripted::new("a", &log)
             .open(|cx, ()| cx.schedule(Duration::from_millis(1), Some(Duration::from_millis(2)), 1).map(drop));
         let id = reactor.registry().register(handler, NONE).expect("registered");
-        run_until(&reactor, || log.count("a timeout 1") == 4);
+        run_until(&reactor, || log.count("a timeout 1") >= 4);
         reactor.registry().remove(id);
         log.take();
         reactor.run_for(Duration::from_millis(10)).expect("runs");

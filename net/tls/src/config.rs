@@ -3,11 +3,15 @@
 //! What is rarer is set in the configurations of `rustls` themselves, which [`Tls`](crate::Tls) takes as well.
 
 use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
+    SupportedProtocolVersion,
+};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 use spandrel_sync::Arc;
 
 /// Why settings do not go together.
@@ -145,13 +149,14 @@ fn clients_of(authorities: RootCertStore, common: &Common) -> rustls::server::Cl
 pub struct ClientOptions {
     common: Common,
     authorities: RootCertStore,
+    takes_any_name: bool,
     identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 }
 
 impl ClientOptions {
     /// Connects only to servers with a certificate of one of these authorities.
     pub fn new(provider: Arc<CryptoProvider>, authorities: RootCertStore) -> Self {
-        Self { common: Common::new(provider), authorities, identity: None }
+        Self { common: Common::new(provider), authorities, takes_any_name: false, identity: None }
     }
 
     common_options!();
@@ -162,25 +167,79 @@ impl ClientOptions {
         self
     }
 
+    /// Takes a server with a certificate of one of the authorities whatever names it says: anybody who has one of theirs can pose as any
+    /// server then.
+    pub fn any_name(mut self) -> Self {
+        self.takes_any_name = true;
+        self
+    }
+
     /// For [`Tls::client`](crate::Tls::client).
     ///
     /// # Errors
     /// See [`ConfigError`].
     pub fn build(self) -> Result<Arc<ClientConfig>, ConfigError> {
-        let Self { common, authorities, identity } = self;
+        let Self { common, authorities, takes_any_name, identity } = self;
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(&common.provider))
             .with_crls(common.revoked.iter().cloned())
             .allow_unknown_revocation_status()
             .build()?;
         let builder = ClientConfig::builder_with_provider(Arc::clone(&common.provider))
-            .with_protocol_versions(common.versions())?
-            .with_webpki_verifier(verifier);
+            .with_protocol_versions(common.versions())?;
+        let builder = match takes_any_name {
+            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(verifier))),
+            false => builder.with_webpki_verifier(verifier),
+        };
         let mut config = match identity {
             Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = common.protocols;
         Ok(Arc::new(config))
+    }
+}
+
+/// Verifies all but the name, which is looked at last.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
     }
 }
 

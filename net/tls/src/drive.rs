@@ -69,8 +69,11 @@ impl<S: Transfer> Stream<S> {
                 octets => break octets,
             }
         };
+        let encrypted = session.encrypted();
         let (mut session, result) = self.send_output(session, &mut wait);
         match result {
+            // What fails behind it, such as the end that another thread has told meanwhile, concerns others.
+            _ if session.has_taken(encrypted) => Ok(octets),
             Err(error) if is_timeout(&error) => {
                 // The last octet is said to be unsent, so that who sends comes back.
                 let is_held = octets > 1 && session.output.hold(octet_at(slices, octets - 1));
@@ -88,8 +91,10 @@ impl<S: Transfer> Stream<S> {
                 "a send stopped in the middle; what it did not send has to be sent next",
             ));
         }
+        let encrypted = session.encrypted();
         let (mut session, result) = self.send_output(session, &mut wait);
         match result {
+            _ if session.has_taken(encrypted) => Ok(1),
             Err(error) if is_timeout(&error) => {
                 if session.output.hold(next) {
                     Err(error)
@@ -176,7 +181,7 @@ impl<S: Transfer> Stream<S> {
 
     fn send_once<'a>(&'a self, mut session: Locked<'a>, wait: &mut Wait) -> Step<'a> {
         session.is_sending = true;
-        let mut output = std::mem::take(&mut session.output);
+        let output = std::mem::take(&mut session.output);
         drop(session);
         let result = self.send_below(&output, *wait);
         *wait = wait.begun();
@@ -185,8 +190,7 @@ impl<S: Transfer> Stream<S> {
         self.changed.notify_all();
         let result = match result {
             Ok(octets) => {
-                output.advance(octets);
-                session.output = output;
+                session.sent(output, octets);
                 Ok(())
             }
             Err(error) if is_timeout(&error) => {

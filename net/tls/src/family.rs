@@ -90,6 +90,14 @@ impl<F: Family> Tls<F> {
         self.goal()?.over(stream)
     }
 
+    /// The server's side of what an acceptor accepts that listens already.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] without [`server`](Self::server).
+    pub fn secure(&self, acceptor: F::Acceptor) -> io::Result<Acceptor<F>> {
+        Ok(Acceptor::new(acceptor, Arc::clone(self.server_config()?), self.patience))
+    }
+
     fn server_config(&self) -> io::Result<&Arc<ServerConfig>> {
         self.server.as_ref().ok_or_else(|| {
             io::Error::new(

@@ -20,6 +20,10 @@ pub(crate) struct Session {
     pub(crate) connection: Connection,
     input: Input,
     pub(crate) output: Output,
+    /// How many octets were encrypted.
+    encrypted: u64,
+    /// How many of them the stream below has taken: of those it is not undone by what fails afterwards.
+    taken: u64,
     /// A thread receives ciphertext.
     pub(crate) is_receiving: bool,
     /// A thread sends ciphertext, and has `output`.
@@ -54,6 +58,8 @@ pub(crate) struct Output {
     octets: Vec<u8>,
     sent: usize,
     held: Option<u8>,
+    /// How many octets have been encrypted with the end of it.
+    encrypted: u64,
 }
 
 impl Output {
@@ -62,7 +68,7 @@ impl Output {
         &self.octets[self.sent..self.octets.len() - usize::from(self.is_held())]
     }
 
-    pub(crate) fn advance(&mut self, sent: usize) {
+    fn advance(&mut self, sent: usize) {
         self.sent += sent;
         if self.sent == self.octets.len() {
             scratch::give_output(std::mem::take(self).octets);
@@ -94,6 +100,8 @@ impl Session {
             connection,
             input: Input::default(),
             output: Output::default(),
+            encrypted: 0,
+            taken: 0,
             is_receiving: false,
             is_sending: false,
             failed: None,
@@ -116,6 +124,26 @@ impl Session {
         } else {
             self.input = Input { octets: buffer, start: 0, end: octets };
         }
+    }
+
+    /// The stream below has taken `octets` of the output, which is given back.
+    pub(crate) fn sent(&mut self, mut output: Output, octets: usize) {
+        let encrypted = output.encrypted;
+        output.advance(octets);
+        if output.octets.is_empty() {
+            self.taken = encrypted;
+        }
+        self.output = output;
+    }
+
+    /// Whether the stream below has taken all that was encrypted when this was so much.
+    pub(crate) fn has_taken(&self, encrypted: u64) -> bool {
+        self.taken >= encrypted
+    }
+
+    /// How much was encrypted so far.
+    pub(crate) fn encrypted(&self) -> u64 {
+        self.encrypted
     }
 
     /// The stream below cannot be received from any more.
@@ -203,10 +231,12 @@ impl Session {
 
     /// Encrypts some of `slices` to be sent, and says how many octets. Zero if earlier ones have to be sent before.
     pub(crate) fn put(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match slices {
+        let octets = match slices {
             [one] => self.connection.writer().write(one),
             several => self.connection.writer().write_vectored(&several[..several.len().min(MOST_SLICES)]),
-        }
+        }?;
+        self.encrypted += octets as u64;
+        Ok(octets)
     }
 
     /// Whether something can be sent, now or later.
@@ -275,7 +305,7 @@ impl Session {
         while self.connection.wants_write() {
             self.connection.write_tls(&mut octets).expect("memory takes everything");
         }
-        self.output = Output { octets, sent: 0, held: None };
+        self.output = Output { octets, sent: 0, held: None, encrypted: self.encrypted };
         true
     }
 

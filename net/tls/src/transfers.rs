@@ -90,6 +90,10 @@ impl<S: Transfer> Transmit for Stream<S> {
 }
 
 impl<S: Transfer> Transfer for Stream<S> {
+    fn is_established(&self) -> bool {
+        !self.is_handshaking()
+    }
+
     fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         self.keep_nonblocking(on);
         Ok(())

@@ -451,3 +451,34 @@ fn what_must_not_wait_does_not_wait_for_another_thread_either() {
         receiving.join().unwrap();
     });
 }
+
+/// Whoever sends is told that the stream has taken it all, if it has, whatever another thread does to the connection in that moment: who
+/// believes that something was not sent may send it again.
+#[test]
+fn what_fails_to_be_sent_has_not_arrived() {
+    const DATA: &[u8] = b"once, and not twice";
+    for round in 0..600 {
+        let (client, server) = pair();
+        let begin = std::sync::Barrier::new(2);
+        let result = thread::scope(|scope| {
+            let ending = scope.spawn(|| {
+                begin.wait();
+                (0..round % 40 * 20).for_each(|_| std::hint::spin_loop());
+                client.shutdown(Shutdown::Both)
+            });
+            begin.wait();
+            let result = client.try_send(DATA);
+            ending.join().unwrap().unwrap();
+            result
+        });
+        let mut arrived = Vec::new();
+        let mut room = [0; 64];
+        while let Ok(octets @ 1..) = server.recv(&mut room) {
+            arrived.extend_from_slice(&room[..octets]);
+        }
+        match result {
+            Ok(octets) => assert_eq!(octets, DATA.len()),
+            Err(error) => assert_ne!(arrived, DATA, "round {round}: {error}"),
+        }
+    }
+}

@@ -65,6 +65,19 @@ impl<'m> Decoder<'m> {
         self
     }
 
+    /// Text is in these code sets from here on.
+    #[inline]
+    pub fn set_code_sets(&mut self, char_set: CharSet, wchar_set: WcharSet) {
+        (self.wire.char_set, self.wire.wchar_set) = (char_set, wchar_set);
+    }
+
+    /// Another that goes on where this one is, and remembers what it does; this one forgets the values that it has read.
+    #[inline]
+    #[must_use]
+    pub fn hand_over(&mut self) -> Self {
+        Self { values: self.values.take(), ..*self }
+    }
+
     /// The same decoder, `position` octets from its start, or at its end if that is nearer.
     #[inline]
     #[must_use]

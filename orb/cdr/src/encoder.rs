@@ -1,6 +1,6 @@
 //! Writing values: a scratch block for what is small, lent slices for what is long.
 
-use std::io::IoSlice;
+use std::{io::IoSlice, ops::Range};
 
 use smallvec::SmallVec;
 
@@ -39,6 +39,8 @@ struct Lent<'a> {
     /// How many scratch octets come before it.
     after: usize,
     octets: &'a [u8],
+    /// It consists of primitives of at most four octets.
+    is_fine: bool,
 }
 
 /// A place for an `unsigned long` that is known only later; see [`Encoder::hole`].
@@ -126,19 +128,19 @@ impl<'a> Encoder<'a> {
     /// The octets so far, in order, for a gathering write.
     #[must_use]
     pub fn parts(&self) -> SmallVec<[IoSlice<'_>; 8]> {
-        let mut parts = SmallVec::new();
+        self.slices().map(IoSlice::new).collect()
+    }
+
+    /// The octets so far, in order, where they lie.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut from = 0;
-        for lent in &self.lent {
-            if lent.after > from {
-                parts.push(IoSlice::new(&self.scratch[from..lent.after]));
-            }
-            parts.push(IoSlice::new(lent.octets));
+        let lent = self.lent.iter().flat_map(move |lent| {
+            let written = &self.scratch[from..lent.after];
             from = lent.after;
-        }
-        if self.at > from {
-            parts.push(IoSlice::new(&self.scratch[from..self.at]));
-        }
-        parts
+            [written, lent.octets]
+        });
+        let last = self.lent.last().map_or(0, |lent| lent.after);
+        lent.chain([&self.scratch[last..self.at]]).filter(|slice| !slice.is_empty())
     }
 
     /// All octets as one slice, if none are lent.
@@ -151,7 +153,9 @@ impl<'a> Encoder<'a> {
     /// A copy of all octets.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
-        self.parts().iter().flat_map(|part| part.iter().copied()).collect()
+        let mut octets = Vec::with_capacity(self.position());
+        self.slices().for_each(|slice| octets.extend_from_slice(slice));
+        octets
     }
 
     /// Forgets everything written from `position` on. Nothing may have been lent since.
@@ -233,12 +237,34 @@ impl<'a> Encoder<'a> {
     /// Writes `octets` as they are: long ones stay where they lie until they are sent.
     #[inline]
     pub fn lend(&mut self, octets: &'a [u8]) {
+        self.lend_as(octets, false);
+    }
+
+    /// [`Encoder::lend`], of nothing but characters, octets, or numbers of at most four octets that are aligned: a message may be
+    /// divided among them where alignment counts anew, every four octets (GIOP 1.1 fragments).
+    #[inline]
+    pub fn lend_fine(&mut self, octets: &'a [u8]) {
+        self.lend_as(octets, true);
+    }
+
+    #[inline]
+    fn lend_as(&mut self, octets: &'a [u8], is_fine: bool) {
         if octets.len() < LEND_OCTETS {
             self.octets(octets);
         } else {
-            self.lent.push(Lent { after: self.at, octets });
+            self.lent.push(Lent { after: self.at, octets, is_fine });
             self.lent_octets += octets.len();
         }
+    }
+
+    /// Where what was lent by [`Encoder::lend_fine`] stands, in order.
+    pub fn fine_runs(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut before = 0;
+        self.lent.iter().filter_map(move |lent| {
+            let from = lent.after + before;
+            before += lent.octets.len();
+            lent.is_fine.then_some(from..from + lent.octets.len())
+        })
     }
 
     #[cold]
@@ -349,7 +375,7 @@ impl<'a> Encoder<'a> {
     /// [`CdrError::NulInString`]; [`CdrError::NotRepresentable`] for a character outside the code set; [`CdrError::TooLong`].
     #[inline]
     pub fn str(&mut self, value: &'a str) -> Result<(), CdrError> {
-        text::encode(self, value, |out, octets| out.lend(octets))
+        text::encode(self, value, |out, octets| out.lend_fine(octets))
     }
 
     /// Writes an IDL `string` that need not outlive this call.

@@ -61,14 +61,36 @@ pub enum CdrError {
     #[error("a string contains NUL, which CDR cannot say")]
     NulInString,
     /// A character that the code set in use cannot say.
-    #[error("the character {0:?} does not exist in the transmission code set")]
-    NotRepresentable(char),
+    #[error("the character {character:?} (U+{:04X}) does not exist in {code_set}, in which text travels here", u32::from(*.character))]
+    NotRepresentable {
+        /// The first such character.
+        character: char,
+        /// The name of the transmission code set.
+        code_set: &'static str,
+    },
+    /// A `char` that is more than one octet in the code set in use, or none.
+    #[error("the char {character:?} (U+{:04X}) is not one octet in {code_set}, in which it would travel here", u32::from(*.character))]
+    NotOneOctet {
+        /// The character.
+        character: char,
+        /// The name of the transmission code set.
+        code_set: &'static str,
+    },
+    /// A `char` that was read is a character which ISO 8859-1 does not have, and thus no [`Char`](crate::Char).
+    #[error("the char {character:?} (U+{:04X}) does not exist in ISO 8859-1, in which a char is held here", u32::from(*.character))]
+    CharBeyondLatin1 {
+        /// The character.
+        character: char,
+    },
     /// Text that was read is not well formed in the transmission code set.
     #[error("a string is not {0}")]
     NotText(&'static str),
     /// GIOP 1.0 has no wide characters (9.3.1.6).
     #[error("GIOP 1.0 has no wide characters")]
     WideInGiop10,
+    /// GIOP 1.1 has wide characters of two octets only (9.3.1.6).
+    #[error("GIOP 1.1 has wide characters of two octets only, which {0} has not")]
+    WideInGiop11(&'static str),
     /// Wide characters where no code set was agreed on for them (7.10.2.7).
     #[error("no transmission code set was agreed on for wide characters")]
     NoWcharSet,

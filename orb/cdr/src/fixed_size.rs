@@ -16,6 +16,8 @@ pub trait FixedSize: Sized {
     const ALIGN: usize;
     /// Octets from an aligned start to the end of its last primitive; no tail padding.
     const SIZE: usize;
+    /// Whether there is a `char` in it, whose octet depends on the code set.
+    const HAS_CHARS: bool = false;
 
     /// Writes the value into exactly [`FixedSize::SIZE`] octets, padding as zeros. `SWAP`: against this machine's byte order.
     fn put<const SWAP: bool>(&self, out: &mut [u8]);
@@ -42,9 +44,10 @@ pub(crate) const fn is_uniform<T: FixedSize>() -> bool {
 /// # Errors
 /// Those of the elements' [`Encode`].
 pub fn encode_fixed_slice<'a, T: FixedSize + Encode>(items: &'a [T], out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    let by_field = T::HAS_CHARS && out.wire().char_set.converts_chars();
     let mut rest = items;
     while let Some((first, others)) = rest.split_first() {
-        if is_uniform::<T>() && (out.gap(T::ALIGN) == out.gap(T::FIRST_ALIGN)) {
+        if !by_field && is_uniform::<T>() && (out.gap(T::ALIGN) == out.gap(T::FIRST_ALIGN)) {
             out.align(T::FIRST_ALIGN);
             if out.wire().order.is_swapped() {
                 put_all::<T, true>(rest, out);
@@ -77,9 +80,10 @@ fn put_all<T: FixedSize, const SWAP: bool>(items: &[T], out: &mut Encoder<'_>) {
 /// [`CdrError::Truncated`], or what an element's type refuses.
 pub fn decode_fixed_vec<T: FixedSize + Decode>(input: &mut Decoder<'_>, len: usize) -> Result<Vec<T>, CdrError> {
     let mut items = Vec::with_capacity(len.min(input.remaining() / T::MIN_OCTETS.max(1)));
+    let by_field = T::HAS_CHARS && input.wire().char_set.converts_chars();
     while items.len() < len {
         let gap = input.gap(T::FIRST_ALIGN);
-        if is_uniform::<T>() && gap == input.gap(T::ALIGN) {
+        if !by_field && is_uniform::<T>() && gap == input.gap(T::ALIGN) {
             // Across a joint of fragments the layout may change: there, elements are read by field.
             let fitting = (input.unbroken_len().saturating_sub(gap) + stride::<T>() - T::SIZE) / stride::<T>();
             if let Some(others) = fitting.min(len - items.len()).checked_sub(1) {

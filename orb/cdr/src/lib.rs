@@ -14,6 +14,10 @@
 
 mod any;
 mod bounded;
+mod char_sets;
+mod characters;
+#[cfg_attr(not(feature = "code-sets"), path = "code_set/absent.rs")]
+mod code_set;
 mod decimal;
 mod decoder;
 mod encoder;
@@ -36,6 +40,8 @@ mod wire;
 
 pub use any::{Any, ExtractError};
 pub use bounded::{BoundedString, BoundedVec, OverBound};
+pub use char_sets::{CharSet, UnknownCodeSet, WcharSet};
+pub use code_set::CodeSet;
 pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
 pub use decoder::{Decoder, Joint};
 pub use encoder::{Encoder, Hole, LEND_OCTETS};
@@ -53,7 +59,7 @@ pub use value_type::{
 };
 pub use value_type::{Coming as ComingValue, Met as MetValue};
 pub use wide::{BoundedWString, WString, Wide};
-pub use wire::{ByteOrder, CharSet, GiopVersion, Limits, WcharSet, Wire};
+pub use wire::{ByteOrder, GiopVersion, Limits, Wire};
 /// The derives by which types say that their memory is their encoding; see [`Pad`].
 #[doc(no_inline)]
 pub use zerocopy;

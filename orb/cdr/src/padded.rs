@@ -59,7 +59,7 @@ pub fn encode_padded_slice<'a, T>(items: &'a [T], out: &mut Encoder<'a>) -> Resu
 where
     T: FixedSize + Encode + IntoBytes + Immutable,
 {
-    if out.wire().order.is_swapped() {
+    if out.wire().order.is_swapped() || T::HAS_CHARS && out.wire().char_set.converts_chars() {
         return encode_fixed_slice(items, out);
     }
     let mut rest = items;
@@ -89,6 +89,7 @@ where
     let len = input.sequence_len(T::MIN_OCTETS)?;
     if let Some(others) = len.checked_sub(1)
         && !input.wire().order.is_swapped()
+        && !(T::HAS_CHARS && input.wire().char_set.converts_chars())
         && input.gap(T::ALIGN) == input.gap(T::FIRST_ALIGN)
     {
         // The padding behind the last element is in memory and need not be in the message: then there is nothing to lend.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::{CdrError, Char, Decode, Decoder, Encode, Encoder, FixedSize};
+use crate::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize};
 
 macro_rules! number {
     ($type:ident) => {
@@ -144,6 +144,8 @@ where
         for (item, chunk) in items.iter().zip(chunks) {
             *chunk = item.to_swapped();
         }
+    } else if N <= 4 {
+        out.lend_fine(items.as_bytes());
     } else {
         out.lend(items.as_bytes());
     }
@@ -195,7 +197,7 @@ macro_rules! octet {
 
             #[inline]
             fn encode_slice<'a>(items: &'a [Self], out: &mut Encoder<'a>) -> Result<(), CdrError> {
-                out.lend(items.as_bytes());
+                out.lend_fine(items.as_bytes());
                 Ok(())
             }
         }
@@ -238,22 +240,11 @@ macro_rules! octet {
 }
 
 octet!(u8, octets, Ok, u8::from);
-octet!(Char, chars, char_from, u8::from);
 octet!(bool, booleans, boolean, u8::from);
 
 #[inline]
 fn octets(octets: &[u8]) -> Result<&[u8], CdrError> {
     Ok(octets)
-}
-
-#[inline]
-fn chars(octets: &[u8]) -> Result<&[Char], CdrError> {
-    Ok(<[Char]>::ref_from_bytes(octets).expect("one octet has no alignment and no invalid value"))
-}
-
-#[inline]
-fn char_from(octet: u8) -> Result<Char, CdrError> {
-    Ok(Char(octet))
 }
 
 #[inline]

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
-/// An IDL `char`: one octet in the transmission code set, ISO 8859-1 without negotiation.
+/// An IDL `char`: a character of ISO 8859-1. On the wire it is one octet of the transmission code set, which may be another.
 #[derive(
     Clone, Copy, Default, Eq, FromBytes, Hash, Immutable, IntoBytes, KnownLayout, Ord, PartialEq, PartialOrd, Unaligned,
 )]

@@ -1,7 +1,7 @@
-//! Strings on the wire: ISO 8859-1, as both sides must assume without code-set negotiation, or UTF-8.
+//! Strings on the wire: ISO 8859-1, as both sides must assume without code-set negotiation, or what they agreed on.
 //!
-//! ASCII is a subset of both, so it is borrowed in both directions whatever was negotiated; of the rest, ISO 8859-1 is
-//! transcoded, and UTF-8 is checked.
+//! ASCII is a subset of all, so it is borrowed in both directions whatever was negotiated; of the rest, UTF-8 is checked, and all else is
+//! transcoded.
 
 use std::borrow::Cow;
 
@@ -34,23 +34,30 @@ pub(crate) fn encode<'a, 's>(
 #[cold]
 fn is_sayable(out: &mut Encoder<'_>, value: &str) -> Result<bool, CdrError> {
     match out.wire().char_set {
-        CharSet::Utf8 if value.contains('\0') => Err(CdrError::NulInString),
-        CharSet::Utf8 => {
+        set if !set.is_utf8() => Ok(false),
+        _ if value.contains('\0') => Err(CdrError::NulInString),
+        _ => {
             out.note_code_sets();
             Ok(true)
         }
-        CharSet::Latin1 => Ok(false),
     }
 }
 
 #[cold]
 fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
-    let octet = |c| match c {
-        '\0' => Err(CdrError::NulInString),
-        c => u8::try_from(c).map_err(|_| CdrError::NotRepresentable(c)),
-    };
+    if value.contains('\0') {
+        return Err(CdrError::NulInString);
+    }
     out.note_code_sets();
-    let octets: Vec<u8> = value.chars().map(octet).collect::<Result<_, _>>()?;
+    let set = out.wire().char_set;
+    // UTF-8 does not come here.
+    let last = if set == CharSet::Ascii { 0x7f } else { 0xff };
+    let octet = |c: char| u8::try_from(c).ok().filter(|octet| *octet <= last).ok_or(c);
+    let octets = match set {
+        CharSet::Other(other) => other.encode(value),
+        _ => value.chars().map(octet).collect::<Result<Vec<_>, _>>(),
+    }
+    .map_err(|character| CdrError::NotRepresentable { character, code_set: set.name() })?;
     out.len(octets.len() + 1)?;
     out.octets(&octets);
     out.u8(0);
@@ -72,10 +79,14 @@ pub(crate) fn decode(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrErr
 #[cold]
 fn widen(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
     check_nul(octets)?;
-    match set {
-        CharSet::Latin1 => Ok(Cow::Owned(octets.iter().copied().map(char::from).collect())),
-        CharSet::Utf8 => std::str::from_utf8(octets).map(Cow::Borrowed).map_err(|_| CdrError::NotText("UTF-8")),
-    }
+    let text = match set {
+        CharSet::Latin1 => Some(Cow::Owned(octets.iter().copied().map(char::from).collect())),
+        set if set.is_utf8() => std::str::from_utf8(octets).map(Cow::Borrowed).ok(),
+        CharSet::Other(other) => other.decode(octets).map(Cow::Owned),
+        // What is not plain is beyond it; UTF-8 was above.
+        CharSet::Ascii | CharSet::Utf8 => None,
+    };
+    text.ok_or(CdrError::NotText(set.name()))
 }
 
 /// # Errors

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use plain::Plain;
 
 use crate::{
-    CdrError, Decimal, Decode, Decoder, Encoder, TcKind, TypeCode,
+    CdrError, CharSet, Decimal, Decode, Decoder, Encoder, TcKind, TypeCode, Wire,
     type_code::{Leaf, View, read_discriminator, write_discriminator},
 };
 
@@ -172,8 +172,11 @@ impl<'o, 'e> Walk<'o, 'e> {
         if let Some(bad) = octets.iter().find(|octet| unit.boolean && **octet > 1) {
             return Err(CdrError::BadBoolean(*bad));
         }
-        let order = input.wire().order;
+        let Wire { order, char_set, .. } = input.wire();
         self.to(|out| {
+            if unit.character && char_set != out.wire().char_set {
+                return characters(octets, char_set, out);
+            }
             out.align(unit.alignment);
             let swapped = out.wire().order != order;
             let room = out.room(octets.len());
@@ -327,28 +330,38 @@ impl<'o, 'e> Walk<'o, 'e> {
     }
 }
 
+/// Writes characters that were read in another code set.
+fn characters(octets: &[u8], from: CharSet, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    octets.iter().try_for_each(|octet| {
+        let octet = out.wire().char_set.octet_of(from.char_of(*octet)?)?;
+        out.u8(octet);
+        Ok(())
+    })
+}
+
 /// A primitive that is moved as octets.
 #[derive(Clone, Copy)]
 struct Unit {
     size: usize,
     alignment: usize,
     boolean: bool,
+    character: bool,
 }
 
 impl Unit {
-    const BOOLEAN: Self = Self { size: 1, alignment: 1, boolean: true };
+    const BOOLEAN: Self = Self { size: 1, alignment: 1, boolean: true, character: false };
 
     fn of(kind: TcKind) -> Option<Self> {
         let size = match kind {
             TcKind::Boolean => return Some(Self::BOOLEAN),
-            TcKind::LongDouble => return Some(Self { size: 16, alignment: 8, boolean: false }),
+            TcKind::LongDouble => return Some(Self { size: 16, alignment: 8, boolean: false, character: false }),
             TcKind::Octet | TcKind::Char => 1,
             TcKind::Short | TcKind::UShort => 2,
             TcKind::Long | TcKind::ULong | TcKind::Float => 4,
             TcKind::LongLong | TcKind::ULongLong | TcKind::Double => 8,
             _ => return None,
         };
-        Some(Self { size, alignment: size, boolean: false })
+        Some(Self { size, alignment: size, boolean: false, character: kind == TcKind::Char })
     }
 
     fn of_view(of: View<'_>) -> Option<Self> {

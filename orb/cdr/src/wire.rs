@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{CharSet, WcharSet};
+
 /// The order of the octets of a number on the wire.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum ByteOrder {
@@ -62,28 +64,6 @@ impl fmt::Display for GiopVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
     }
-}
-
-/// The code set in which `char` and `string` travel: the negotiated TCS-C (CORBA 3.3 Part 2, 7.10.2).
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum CharSet {
-    /// ISO 8859-1, which both ends must assume unless they agreed on something else.
-    #[default]
-    Latin1,
-    /// UTF-8: every character can be said.
-    Utf8,
-}
-
-/// The code set in which `wchar` and `wstring` travel: the negotiated TCS-W (CORBA 3.3 Part 2, 7.10.2).
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum WcharSet {
-    /// UTF-16, what is fallen back upon where the text says that there must be one.
-    #[default]
-    Utf16,
-    /// None was agreed on, and there is no default (7.10.2.7): wide characters can neither be written nor read.
-    Unknown,
 }
 
 /// Bounds that a decoder enforces on what a peer sends.

@@ -198,7 +198,7 @@ fn text_is_said_in_the_code_sets_of_each_message() {
     assert_eq!(sent(&any, utf8, 0)[8..], [0, 0, 0, 3, 0xc3, 0xa9, 0]);
     let euro = Any::new("€").unwrap();
     let mut out = Encoder::new(wire(ByteOrder::Big));
-    assert_eq!(euro.encode(&mut out), Err(CdrError::NotRepresentable('€')));
+    assert_eq!(euro.encode(&mut out), Err(CdrError::NotRepresentable { character: '€', code_set: "ISO 8859-1" }));
 
     let wide = Any::new(&Wide("ü")).unwrap();
     assert_eq!(wide.extract::<WString>().unwrap(), WString::from("ü"));

@@ -188,7 +188,7 @@ fn an_empty_sequence_is_its_length_without_alignment_for_elements() {
 #[test]
 fn text_that_iso_8859_1_cannot_say_is_refused() {
     for order in ORDERS {
-        assert_eq!(encoded("a€", order, 0), Err(CdrError::NotRepresentable('€')));
+        assert_eq!(encoded("a€", order, 0), Err(CdrError::NotRepresentable { character: '€', code_set: "ISO 8859-1" }));
         assert_eq!(encoded("a\0b", order, 0), Err(CdrError::NulInString));
         assert_eq!(encoded("ü\0", order, 0), Err(CdrError::NulInString));
     }

@@ -12,7 +12,7 @@ use spandrel_giop::SystemException;
 use spandrel_sync::Arc;
 
 #[cfg(feature = "server")]
-use crate::{Policy, PolicyType, Replied, Servant, ServerCall};
+use crate::{BidirectionalPolicy, Policy, PolicyType, Replied, Servant, ServerCall};
 
 /// Finds the servant of an object key and runs requests on it. Called from many threads at once.
 #[cfg(feature = "server")]
@@ -40,7 +40,21 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     }
 
     /// Says where the object is, without running anything on it (LocateRequest).
-    fn locate(&self, object_key: &[u8]) -> Located;
+    ///
+    /// # Errors
+    /// The exception by which a request would be refused at present, though the object may be here.
+    fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException>;
+
+    /// Whether the object is called over connections that its own ORB has opened, if its adapter says so itself.
+    fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {
+        _ = object_key;
+        None
+    }
+
+    /// How many requests are held until something changes here.
+    fn held(&self) -> usize {
+        0
+    }
 
     /// The ORB begins to end: what waits for its turn here never has one, and is to be answered now. Requests that run go on.
     fn begin_close(&self) {}
@@ -85,6 +99,41 @@ pub enum Located {
     Here,
     /// Nowhere that this server knows of.
     Unknown,
-    /// At another reference.
+    /// At another reference, for now.
     Forward(Ior),
+    /// At another reference, and this one is worthless from now on. Of GIOP 1.0 and 1.1 servers cannot be told, nor clients.
+    ForwardPermanently(Ior),
+}
+
+/// What an adapter does with requests (`PortableInterceptor::AdapterState`, 16.5.5).
+#[cfg(feature = "server")]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[repr(i16)]
+pub enum AdapterState {
+    /// They wait.
+    Holding = 0,
+    /// They are run.
+    Active = 1,
+    /// They are refused for now.
+    Discarding = 2,
+    /// They are refused for ever.
+    Inactive = 3,
+    /// There is no adapter any more.
+    NonExistent = 4,
+}
+
+/// What an adapter that is being made says of itself.
+#[cfg(feature = "server")]
+pub trait AdapterDescription {
+    /// The names of the adapters from the root to itself.
+    fn adapter_name(&self) -> Vec<String>;
+
+    /// What its manager is called.
+    fn manager_id(&self) -> &str;
+
+    /// What it does with requests now.
+    fn state(&self) -> AdapterState;
+
+    /// Its policy of this type, if it has one.
+    fn policy(&self, policy_type: PolicyType) -> Option<Policy>;
 }

@@ -1,4 +1,4 @@
-//! How objects of the same ORB are called (paper 001's collocation strategies), and direct calls.
+//! Direct calls on objects of the same ORB (paper 001's collocation strategies).
 //!
 //! A direct call is made by a generated stub: it names the servant trait and the method, and [`direct`] has the adapter find the servant. Nothing
 //! is kept from call to call, so that there is nothing to be out of date: deactivation, another servant, a holding manager show in the next call.
@@ -13,35 +13,11 @@ use spandrel_giop::SystemException;
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use crate::{
-    ObjectRef, Servant,
+    Collocation, ObjectRef, Servant,
     destination::Destination,
-    policies::Terms,
     server::{local, panicked},
     upcalls::UpcallScope,
 };
-
-/// How calls on objects of the same ORB reach their servants.
-///
-/// | | path | costs |
-/// | --- | --- | --- |
-/// | [`Direct`](Self::Direct) | the stub calls the servant's method, if the IDL compiler was asked for that (`--collocation direct`) | an adapter's look-up and a virtual call |
-/// | [`ThroughPoa`](Self::ThroughPoa) | marshaled, and dispatched by the adapter in the calling thread | what marshaling costs |
-/// | [`No`](Self::No) | as to any other server | a round trip through the system |
-///
-/// All three are seen alike by programs, apart from time: states of adapters, exceptions, time-outs. Since the servant runs in the calling thread, a time-out of the
-/// call cannot end it early: the call ends in TIMEOUT once the servant has returned. Recursion through such calls is as deep as the thread's stack.
-/// Calls that must not wait for the servant (one-ways, asynchronous calls) go the way of [`No`](Self::No); so does the first two-way that a thread
-/// makes after one-ways, so that these are run first.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Collocation {
-    /// Without marshaling where the stub can do it, otherwise through the adapter.
-    Direct,
-    /// Through the adapter.
-    #[default]
-    ThroughPoa,
-    /// Through a socket.
-    No,
-}
 
 /// A skeleton, as what implements one of its interfaces' servant traits.
 pub trait Facet<T: ?Sized>: Send + Sync {
@@ -110,8 +86,15 @@ impl ObjectRef {
         let orb = self.orb();
         let Some(adapter) = orb.adapter() else { return Ok(()) };
         let _running = orb.locals().enter(orb)?;
-        let Terms { deadline, .. } = self.terms();
+        let terms = self.terms();
+        #[cfg(feature = "policies")]
+        if terms.starts.is_some() {
+            // By the way on which that is obeyed.
+            return Ok(());
+        }
+        let deadline = terms.deadline;
         let _scope = UpcallScope::enter();
+        let _deadline = deadline.as_ref().and_then(|deadline| local::limit(orb, deadline));
         let entered = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
         match entered {
             Ok(Ok(true)) => self.note_bound(true),

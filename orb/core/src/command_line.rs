@@ -1,16 +1,38 @@
 //! How an ORB is configured from a command line: `-ORB…` options.
 
+mod values;
+
 #[cfg(feature = "server")]
 use std::str::FromStr;
-use std::time::Duration;
 
-use spandrel_cdr::{ByteOrder, CharSet, GiopVersion};
+use spandrel_cdr::{ByteOrder, GiopVersion};
+#[cfg(feature = "code-sets")]
+use spandrel_cdr::{CharSet, WcharSet};
+#[cfg(feature = "policies")]
+use spandrel_giop::AddressingDisposition;
+use spandrel_giop::SystemException;
+
+#[cfg(feature = "server")]
+use values::number_or_off;
+#[cfg(any(feature = "caching", feature = "server"))]
+use values::or_off;
+#[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+use values::socket_addr;
+use values::{milliseconds, yes_or_no};
 
 #[cfg(feature = "asynchronous")]
 use crate::WaitStrategy;
+#[cfg(feature = "code-sets")]
+use crate::code_sets::listed;
+#[cfg(feature = "diagnostics")]
+use crate::diagnostics::TracePropagation;
+#[cfg(feature = "policies")]
+use crate::policies::DeadlineContext;
 #[cfg(feature = "server")]
-use crate::{Collocation, Endpoint, EndpointError};
-use crate::{Orb, OrbBuilder};
+use crate::{Collocation, Endpoint, EndpointError, QueueOverflow, server::CONCURRENCY};
+#[cfg(feature = "caching")]
+use crate::{ConnectionSharing, Purging};
+use crate::{Orb, OrbBuilder, transport::OptionError};
 
 /// Why an ORB was not made.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -32,11 +54,29 @@ pub enum InitError {
         /// What it takes.
         expected: &'static str,
     },
+    /// The options are right, and the ORB cannot be made with them: metrics cannot be told where they should.
+    #[error(transparent)]
+    Refused(#[from] SystemException),
+    /// A value of which the protocol that has the option can make no use.
+    #[error("`{value}` is no value for `{option}`")]
+    RefusedValue {
+        /// The option.
+        option: String,
+        /// What was given.
+        value: String,
+        /// Why.
+        #[source]
+        reason: OptionError,
+    },
     /// An endpoint that cannot be read.
     #[cfg(feature = "server")]
     #[error(transparent)]
     BadEndpoint(#[from] EndpointError),
 }
+
+const CODE_SET: &str = "the name of a code set, or its number in the OSF registry";
+#[cfg(feature = "code-sets")]
+const CODE_SETS: &str = "code sets by their names or numbers, separated by commas, `all` or `none`";
 
 impl OrbBuilder {
     /// Takes the `-ORB…` options, and their values, out of a command line; what is left is the program's own.
@@ -44,19 +84,50 @@ impl OrbBuilder {
     /// | option | value |
     /// | --- | --- |
     /// | `-ORBListenEndpoints`, `-ORBendPoint` | endpoints, separated by `;` (see [`Endpoint`]) |
+    /// | `-ORBPublish`, `-ORBendPointPublish` | `host:port`, or several, separated by commas (see [`OrbBuilder::publish`]) |
+    /// | `-ORBTransports` | names, separated by commas, the preferred one first (see [`OrbBuilder::transports`]) |
+    /// | `-ORBClientTransportRule`, `-ORBServerTransportRule` | `ADDRESSES TRANSPORTS`, or several, separated by `;` (see [`OrbBuilder::client_transport_rule`]) |
     /// | `-ORBInitRef` | `Name=URL` |
     /// | `-ORBDefaultInitRef` | `URL` |
     /// | `-ORBRequestTimeout`, `-ORBConnectTimeout`, `-ORBSendTimeout` | milliseconds |
     /// | `-ORBGiopVersion` | `1.0`, `1.1` or `1.2` |
+    /// | `-ORBTargetAddressing` | `key`, `profile` or `reference` |
     /// | `-ORBByteOrder` | `big`, `little` or `native` |
-    /// | `-ORBNativeCharCodeSet` | `ISO-8859-1` or `UTF-8` |
-    /// | `-ORBMaxMessageSize` | octets |
-    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBThreadedConnections`, `-ORBPoolThreads`, `-ORBPendingRequests` | a number |
+    /// | `-ORBNativeCharCodeSet`, `-ORBNativeWCharCodeSet` | a code set by its name or its number in the OSF registry: `UTF-8`, `ISO-8859-5`, `0x00010001` |
+    /// | `-ORBDefaultCharCodeSet`, `-ORBDefaultWCharCodeSet` | a code set, for references that name none |
+    /// | `-ORBConversionCodeSets`, `-ORBConversionWCharCodeSets` | code sets, separated by `,`; `all` or `none` |
+    /// | `-ORBMaxMessageSize`, `-ORBBufferLimit` | octets |
+    /// | `-ORBMaxServiceContexts`, `-ORBMaxServiceContextOctets` | a number |
+    /// | `-ORBExceptionDetails` | `yes` or `no` |
+    /// | `-ORBFragmentSize` | octets, or `off`; `PEER=` before it says to whom |
+    /// | `-ORBConnectionsPerPeer`, `-ORBMaxConnections`, `-ORBPendingRequests` | a number |
+    /// | `-ORBConcurrency` | `reactive`, `thread-per-connection:64`, `leader-followers`, `leader-followers:4`, `thread-pool:8:1024` (see [`Concurrency`](crate::Concurrency)) |
+    /// | `-ORBQueueOverflow` | `wait` or `refuse` |
+    /// | `-ORBMaxConnectionMemory`, `-ORBMaxServerMemory` | octets |
+    /// | `-ORBMaxConnectionsPerClient`, `-ORBMaxConnectionRate` | a number, or `off` |
+    /// | `-ORBEvictIdle` | `yes` or `no` |
+    /// | `-ORBMaxRequestsPerConnection`, `-ORBMaxDeferredRequests` | a number |
+    /// | `-ORBServerIdleTimeout`, `-ORBMessageTimeout` | milliseconds, or `off` |
+    /// | `-ORBMaxClientConnections` | a number |
+    /// | `-ORBConnectionPurging` | `lru`, `lfu`, `fifo` or `null` (see [`Purging`](crate::Purging)) |
+    /// | `-ORBConnectionSharing` | `exclusive`, `mixed` or `multiplexed` (see [`ConnectionSharing`](crate::ConnectionSharing)) |
+    /// | `-ORBIdleTimeout` | milliseconds, or `off` |
+    /// | `-ORBReconnectBackoff` | milliseconds, or two of them: `first:longest` |
     /// | `-ORBWaitStrategy` | `on-read`, `on-reactor` or `on-waker` |
     /// | `-ORBCollocation` | `direct`, `through-poa` or `no` (see [`Collocation`]) |
     /// | `-ORBRequestCaching`, `-ORBAdaptiveDemultiplexing`, `-ORBOperationIndex` | `yes` or `no` |
+    /// | `-ORBDeadlineContext` | `remaining`, `absolute`, `both` or `none` (see [`DeadlineContext`](crate::policies::DeadlineContext)) |
+    /// | `-ORBInheritDeadlines`, `-ORBCancelNested` | `yes` or `no` |
+    /// | `-ORBBidirectional`, `-ORBTrustListenPoints` | `yes` or `no` |
+    /// | `-ORBKeepAlive` | `off`, `system`, or seconds: `idle[:interval[:count]]` (see [`KeepAlive`](crate::transport::KeepAlive)) |
     /// | `-ORBSocketQueue` | octets, for both directions |
+    /// | `-ORBMetrics` | `yes` or `no`: whether calls and requests are measured |
+    /// | `-ORBMetricsEndpoint` | `host:port`, both numbers; the port alone means a loopback address |
+    /// | `-ORBTraceContext` | `yes`, `no` or `propagate` (see [`TracePropagation`](crate::diagnostics::TracePropagation)) |
+    /// | `-ORBDatagrams` | `yes` or `no`: whether one-ways go by datagram where they are read |
     /// | `-ORBId`, `-ORBServerId` | any text |
+    ///
+    /// [Protocols](Self::protocol) that were registered before have options of their own.
     ///
     /// A value may also follow its option without a space where that is how an initial reference is said:
     /// `-ORBInitRefName=URL` (8.5.1).
@@ -99,6 +170,14 @@ impl OrbBuilder {
                     .map(Endpoint::from_str)
                     .try_fold(self, |builder, endpoint| Ok::<_, InitError>(builder.listen(endpoint?)))?
             }
+            #[cfg(feature = "server")]
+            "-ORBPublish" | "-ORBendPointPublish" => self.publish(value),
+            #[cfg(feature = "transport-rules")]
+            "-ORBTransports" => self.transports(value.split(',').filter(|name| !name.is_empty())),
+            #[cfg(feature = "transport-rules")]
+            "-ORBClientTransportRule" | "-ORBclientTransportRule" => self.client_transport_rule(value).map_err(bad)?,
+            #[cfg(all(feature = "server", feature = "transport-rules"))]
+            "-ORBServerTransportRule" | "-ORBserverTransportRule" => self.server_transport_rule(value).map_err(bad)?,
             #[cfg(feature = "urls")]
             "-ORBInitRef" => {
                 let (name, url) = value.split_once('=').ok_or_else(|| bad("Name=URL"))?;
@@ -114,27 +193,131 @@ impl OrbBuilder {
                 "1.2" => self.giop_version(GiopVersion::V1_2),
                 _ => return Err(bad("1.0, 1.1 or 1.2")),
             },
+            #[cfg(feature = "policies")]
+            "-ORBTargetAddressing" => self.target_addressing(match value {
+                "key" => AddressingDisposition::Key,
+                "profile" => AddressingDisposition::Profile,
+                "reference" => AddressingDisposition::Reference,
+                _ => return Err(bad("key, profile or reference")),
+            }),
             "-ORBByteOrder" => match value {
                 "big" => self.byte_order(ByteOrder::Big),
                 "little" => self.byte_order(ByteOrder::Little),
                 "native" => self.byte_order(ByteOrder::NATIVE),
                 _ => return Err(bad("big, little or native")),
             },
-            "-ORBNativeCharCodeSet" | "-ORBnativeCharCodeSet" => match value {
-                "ISO-8859-1" => self.native_char_set(CharSet::Latin1),
-                "UTF-8" => self.native_char_set(CharSet::Utf8),
-                _ => return Err(bad("ISO-8859-1 or UTF-8")),
-            },
+            "-ORBNativeCharCodeSet" | "-ORBnativeCharCodeSet" => {
+                self.native_char_set(value.parse().map_err(|_| bad(CODE_SET))?)
+            }
+            "-ORBNativeWCharCodeSet" | "-ORBnativeWCharCodeSet" => {
+                self.native_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
+            }
+            #[cfg(feature = "code-sets")]
+            "-ORBDefaultCharCodeSet" | "-ORBdefaultCharCodeSet" => {
+                self.default_char_set(value.parse().map_err(|_| bad(CODE_SET))?)
+            }
+            #[cfg(feature = "code-sets")]
+            "-ORBDefaultWCharCodeSet" | "-ORBdefaultWCharCodeSet" => {
+                self.default_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
+            }
+            #[cfg(feature = "code-sets")]
+            "-ORBConversionCodeSets" => {
+                self.conversion_char_sets(listed(value, CharSet::all()).map_err(|_| bad(CODE_SETS))?)
+            }
+            #[cfg(feature = "code-sets")]
+            "-ORBConversionWCharCodeSets" => {
+                self.conversion_wchar_sets(listed(value, WcharSet::all()).map_err(|_| bad(CODE_SETS))?)
+            }
             "-ORBMaxMessageSize" => self.max_message(value.parse().map_err(|_| bad("a number of octets"))?),
+            #[cfg(any(feature = "details", feature = "server"))]
+            "-ORBMaxServiceContexts" => self.max_service_contexts(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(any(feature = "details", feature = "server"))]
+            "-ORBMaxServiceContextOctets" => {
+                self.max_service_context_octets(value.parse().map_err(|_| bad("a number of octets"))?)
+            }
+            #[cfg(feature = "server")]
+            "-ORBExceptionDetails" => self.exception_details(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(feature = "fragments")]
+            "-ORBFragmentSize" => {
+                let (peer, size) = value.rsplit_once('=').map_or((None, value), |(peer, size)| (Some(peer), size));
+                let octets = match size {
+                    "off" => None,
+                    octets => Some(octets.parse().map_err(|_| bad("a number of octets or off, perhaps after PEER="))?),
+                };
+                match peer {
+                    None => self.fragment_size(octets),
+                    Some(peer) => self.fragment_size_for(peer, octets),
+                }
+            }
             "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "caching")]
+            "-ORBMaxClientConnections" => self.max_client_connections(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "caching")]
+            "-ORBConnectionPurging" => self.purging(match value {
+                "lru" => Purging::LeastRecentlyUsed,
+                "lfu" => Purging::LeastFrequentlyUsed,
+                "fifo" => Purging::Fifo,
+                "null" => Purging::Null,
+                _ => return Err(bad("lru, lfu, fifo or null")),
+            }),
+            #[cfg(feature = "caching")]
+            "-ORBConnectionSharing" => self.connection_sharing(match value {
+                "exclusive" => ConnectionSharing::Exclusive,
+                "mixed" => ConnectionSharing::Mixed,
+                "multiplexed" => ConnectionSharing::Multiplexed,
+                _ => return Err(bad("exclusive, mixed or multiplexed")),
+            }),
+            #[cfg(feature = "caching")]
+            "-ORBIdleTimeout" => self.idle_timeout(or_off(value).ok_or_else(|| bad("milliseconds, or off"))?),
+            #[cfg(feature = "caching")]
+            "-ORBReconnectBackoff" => {
+                let (first, longest) = value.split_once(':').unwrap_or((value, value));
+                let spans = milliseconds(first).zip(milliseconds(longest));
+                let (first, longest) = spans.ok_or_else(|| bad("milliseconds, or two of them: first:longest"))?;
+                self.reconnect_backoff(first, longest)
+            }
             #[cfg(feature = "asynchronous")]
             "-ORBPendingRequests" => self.pending_requests(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "asynchronous")]
+            "-ORBBufferLimit" => self.buffer_limit(value.parse().map_err(|_| bad("a number of octets"))?),
             #[cfg(feature = "server")]
-            "-ORBThreadedConnections" => self.threaded_connections(value.parse().map_err(|_| bad("a number"))?),
+            "-ORBConcurrency" => self.concurrency(value.parse().map_err(|_| bad(CONCURRENCY))?),
+            #[cfg(feature = "server")]
+            "-ORBMaxConnectionMemory" => {
+                self.max_connection_memory(value.parse().map_err(|_| bad("a number of octets"))?)
+            }
+            #[cfg(feature = "server")]
+            "-ORBMaxServerMemory" => self.max_server_memory(value.parse().map_err(|_| bad("a number of octets"))?),
+            #[cfg(feature = "server")]
+            "-ORBMaxRequestsPerConnection" => {
+                self.max_requests_per_connection(value.parse().map_err(|_| bad("a number"))?)
+            }
+            #[cfg(feature = "server")]
+            "-ORBMaxDeferredRequests" => self.max_deferred_requests(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "server")]
+            "-ORBMaxConnectionsPerClient" => {
+                self.max_connections_per_client(number_or_off(value).ok_or_else(|| bad("a number or off"))?)
+            }
+            #[cfg(feature = "server")]
+            "-ORBMaxConnectionRate" => {
+                self.max_connection_rate(number_or_off(value).ok_or_else(|| bad("a number or off"))?)
+            }
+            #[cfg(feature = "server")]
+            "-ORBEvictIdle" => self.evict_idle(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(feature = "server")]
+            "-ORBServerIdleTimeout" => {
+                self.server_idle_timeout(or_off(value).ok_or_else(|| bad("milliseconds or off"))?)
+            }
+            #[cfg(feature = "server")]
+            "-ORBMessageTimeout" => self.message_timeout(or_off(value).ok_or_else(|| bad("milliseconds or off"))?),
+            #[cfg(feature = "server")]
+            "-ORBQueueOverflow" => self.queue_overflow(match value {
+                "wait" => QueueOverflow::Wait,
+                "refuse" => QueueOverflow::Refuse,
+                _ => return Err(bad("wait or refuse")),
+            }),
             #[cfg(feature = "server")]
             "-ORBSendTimeout" => self.send_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
-            #[cfg(feature = "server")]
-            "-ORBPoolThreads" => self.pool_threads(value.parse().map_err(|_| bad("a number"))?),
             #[cfg(feature = "asynchronous")]
             "-ORBWaitStrategy" => self.wait_strategy(match value {
                 "on-read" => WaitStrategy::OnRead,
@@ -145,6 +328,10 @@ impl OrbBuilder {
             }),
             #[cfg(feature = "server")]
             "-ORBMaxConnections" => self.max_connections(value.parse().map_err(|_| bad("a number"))?),
+            #[cfg(feature = "server")]
+            "-ORBBidirectional" => self.bidirectional(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(feature = "server")]
+            "-ORBTrustListenPoints" => self.trust_listen_points(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
             "-ORBRequestCaching" => self.request_caching(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
             #[cfg(feature = "server")]
             "-ORBAdaptiveDemultiplexing" => {
@@ -152,6 +339,23 @@ impl OrbBuilder {
             }
             #[cfg(feature = "server")]
             "-ORBOperationIndex" => self.operation_index(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(feature = "datagrams")]
+            "-ORBDatagrams" => self.datagrams(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(feature = "policies")]
+            "-ORBDeadlineContext" => self.deadline_context(match value {
+                "remaining" => DeadlineContext::Remaining,
+                "absolute" => DeadlineContext::Absolute,
+                "both" => DeadlineContext::Both,
+                "none" => DeadlineContext::None,
+                _ => return Err(bad("remaining, absolute, both or none")),
+            }),
+            #[cfg(feature = "server")]
+            "-ORBInheritDeadlines" => self.inherit_deadlines(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(feature = "server")]
+            "-ORBCancelNested" => self.cancel_nested(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            "-ORBKeepAlive" => {
+                self.keep_alive(value.parse().map_err(|()| bad("off, system, or seconds: idle[:interval[:count]]"))?)
+            }
             "-ORBSocketQueue" => {
                 let octets = Some(value.parse().map_err(|_| bad("a number of octets"))?);
                 self.socket_queues(octets, octets)
@@ -163,9 +367,27 @@ impl OrbBuilder {
                 "no" => self.collocation(Collocation::No),
                 _ => return Err(bad("direct, through-poa or no")),
             },
+            #[cfg(feature = "diagnostics")]
+            "-ORBMetrics" => self.metrics(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
+            #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+            "-ORBMetricsEndpoint" => self.metrics_endpoint(socket_addr(value).ok_or_else(|| bad("address:port"))?),
+            #[cfg(feature = "diagnostics")]
+            "-ORBTraceContext" => self.trace_context(match value {
+                "yes" => TracePropagation::Yes,
+                "no" => TracePropagation::No,
+                "propagate" => TracePropagation::Propagate,
+                _ => return Err(bad("yes, no or propagate")),
+            }),
             "-ORBId" | "-ORBid" => self.orb_id(value),
             "-ORBServerId" => self.server_id(value),
-            _ => return Err(InitError::UnknownOption(option.to_owned())),
+            _ => match self.protocols.option(option, value) {
+                Ok(true) => self,
+                Ok(false) => return Err(InitError::UnknownOption(option.to_owned())),
+                Err(reason) => {
+                    let (option, value) = (option.to_owned(), value.to_owned());
+                    return Err(InitError::RefusedValue { option, value, reason });
+                }
+            },
         })
     }
 }
@@ -177,7 +399,7 @@ impl Orb {
     /// [`InitError`] for an option that is unknown or whose value cannot be read.
     pub fn init(args: impl IntoIterator<Item = String>) -> Result<Self, InitError> {
         let mut args: Vec<String> = args.into_iter().collect();
-        Ok(Self::builder().take_args(&mut args)?.build())
+        Self::builder().take_args(&mut args)?.try_build().map_err(InitError::Refused)
     }
 }
 
@@ -185,19 +407,6 @@ impl Orb {
 fn with_value(arg: &str) -> Option<(&str, &str)> {
     let split = |option: &'static str| arg.strip_prefix(option).filter(|value| !value.is_empty());
     ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
-}
-
-fn yes_or_no(text: &str) -> Option<bool> {
-    match text {
-        "yes" => Some(true),
-        "no" => Some(false),
-        _ => None,
-    }
-}
-
-/// A time-out in milliseconds; zero would refuse every call and is no time-out.
-fn milliseconds(text: &str) -> Option<Duration> {
-    text.parse().ok().filter(|count| *count > 0).map(Duration::from_millis)
 }
 
 #[cfg(all(test, feature = "server", feature = "urls"))]
@@ -237,14 +446,58 @@ mod tests {
             ("-ORBGiopVersion", "2.0"),
             ("-ORBByteOrder", "middle"),
             ("-ORBCollocation", "yes"),
+            ("-ORBConcurrency", "thread-pool:0"),
+            ("-ORBQueueOverflow", "drop"),
+            ("-ORBServerIdleTimeout", "0"),
+            ("-ORBMessageTimeout", "never"),
+            ("-ORBMaxConnectionRate", "fast"),
+            ("-ORBMaxServerMemory", "1G"),
             ("-ORBNativeCharCodeSet", "EBCDIC"),
             ("-ORBRequestCaching", "perhaps"),
             ("-ORBAdaptiveDemultiplexing", "1"),
             ("-ORBOperationIndex", ""),
             ("-ORBMaxMessageSize", "-1"),
+            ("-ORBFragmentSize", "on"),
+            ("-ORBMaxServiceContexts", "-1"),
+            ("-ORBExceptionDetails", "some"),
+            #[cfg(feature = "policies")]
+            ("-ORBTargetAddressing", "name"),
         ] {
             assert!(matches!(take(&[option, value]).unwrap_err(), InitError::BadValue { .. }), "{option} {value}");
         }
         assert!(matches!(take(&["-ORBendPoint", "x"]).unwrap_err(), InitError::BadEndpoint(_)));
+    }
+
+    /// The options that a text names between backquotes or quotation marks.
+    fn named(text: &str) -> Vec<&str> {
+        text.split(['`', '"']).filter(|word| word.starts_with("-ORB") && !word.contains(' ')).collect()
+    }
+
+    /// The options in the first column of a table, row by row.
+    fn rows<'t>(text: &'t str, begin: &str) -> Vec<Vec<&'t str>> {
+        let rows = text.lines().filter_map(|line| line.trim_start().strip_prefix(begin));
+        rows.filter_map(|row| row.split('|').next()).map(named).filter(|row| !row.is_empty()).collect()
+    }
+
+    #[test]
+    fn each_option_is_documented_and_each_that_is_documented_exists() {
+        let source = include_str!("command_line.rs");
+        let arms: Vec<Vec<&str>> = source
+            .lines()
+            .filter(|line| line.trim_start().starts_with("\"-ORB"))
+            .filter_map(|line| line.split_once(" =>"))
+            .map(|(patterns, _)| named(patterns))
+            .collect();
+        assert!(arms.len() > 50, "{arms:?}");
+        let table = rows(source, "/// | ").concat();
+        let page = rows(include_str!("../../../docs/options.md"), "| ");
+        for arm in &arms {
+            assert!(arm.iter().any(|option| table.contains(option)), "{arm:?} is not in the table of `take_args`");
+            assert!(page.contains(arm), "{arm:?} has no row of its own in docs/options.md");
+        }
+        let known = arms.concat();
+        for option in table.iter().chain(page.iter().flatten()) {
+            assert!(known.contains(option), "{option} is documented, and nothing takes it");
+        }
     }
 }

@@ -1,17 +1,25 @@
 //! Where a request goes: a peer, and the part of its header that is the same every time.
 
-use spandrel_cdr::{ByteOrder, CdrError, CharSet, Encoder, GiopVersion, Ior, Limits, Wire};
+use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Ior, Limits, Wire};
 use spandrel_giop::{
-    Body, CompletionStatus, GiopError, IiopProfile, RequestTemplate, ResponseFlags, ServiceContext, SystemException,
-    TransmissionCodeSets, component::Component, ids, minor,
+    AddressingDisposition, Body, CompletionStatus, GiopError, IiopProfile, LocateRequestHeader, OwnCodeSets,
+    RequestTemplate, ResponseFlags, ServiceContext, SystemException, Target, component::Component, ids, locate_request,
+    minor,
 };
 use spandrel_sync::Arc;
 
+#[cfg(feature = "policies")]
+use crate::policies::{DeadlineContext, kept_context, remaining_end, written_contexts};
 #[cfg(feature = "server")]
-use crate::operation_index::OperationIndex;
+use crate::{bidirectional::Bidirectional, client::ClientConnection, operation_index::OperationIndex};
+#[cfg(feature = "datagrams")]
+use crate::{client::CallFailure, datagrams::DatagramPeer};
 use crate::{
     client::{Peer, PeerTable},
+    code_sets::Agreement,
+    reader::Deadline,
     request_cache::RequestCache,
+    transport::{Place, Protocol},
 };
 
 /// What the ORB writes when it may choose.
@@ -20,12 +28,15 @@ pub(crate) struct WireSettings {
     /// The newest version that is spoken; a profile may name an older one.
     pub(crate) version: GiopVersion,
     pub(crate) order: ByteOrder,
-    /// The native code set of narrow text.
-    pub(crate) char_set: CharSet,
+    /// How a request says which object it is for.
+    pub(crate) addressing: AddressingDisposition,
     /// What is refused although it is well formed.
     pub(crate) limits: Limits,
     /// Headers of requests are kept, to be sent again.
     pub(crate) caches_requests: bool,
+    /// How deadlines are said.
+    #[cfg(feature = "policies")]
+    pub(crate) deadlines: DeadlineContext,
     /// Kept headers say where the operation is in the server's table, if its reference offers that.
     #[cfg(feature = "server")]
     pub(crate) sends_operation_index: bool,
@@ -38,31 +49,64 @@ pub(crate) struct Destination {
     pub(crate) template: RequestTemplate,
     /// Headers of requests that were sent, if they are to be kept.
     cache: Option<RequestCache>,
+    /// The same for requests with a deadline, if it is said as the time that is left and in no other way.
+    #[cfg(feature = "policies")]
+    timed_cache: Option<RequestCache>,
+    /// How deadlines are said.
+    #[cfg(feature = "policies")]
+    deadlines: DeadlineContext,
     /// How the server's operations are hashed, if that is to be made use of.
     #[cfg(feature = "server")]
     operations: Option<OperationIndex>,
     pub(crate) object_key: Vec<u8>,
+    /// How the object is addressed, if not by its key.
+    target: Option<Box<Target<'static>>>,
     /// The server is this ORB's own, and is called in this process.
     #[cfg(feature = "server")]
     pub(crate) is_here: bool,
     /// The server is one of ours.
-    #[cfg(feature = "asynchronous")]
     pub(crate) is_ours: bool,
-    /// What the first request of a connection says, if the reference names code sets.
-    code_sets: Option<ServiceContext>,
+    /// How text is coded.
+    text: Agreement,
+    /// Where requests that nobody answers may go by datagram.
+    #[cfg(feature = "datagrams")]
+    datagrams: Option<Arc<DatagramPeer>>,
 }
 
 impl Destination {
-    fn new(profile: IiopProfile, settings: WireSettings, peers: &PeerTable) -> Result<Self, GiopError> {
+    fn new(
+        profile: &IiopProfile,
+        target: Option<Target<'static>>,
+        (place, protocol): (Place, &Arc<dyn Protocol>),
+        text: Agreement,
+        settings: WireSettings,
+        peers: &PeerTable,
+    ) -> Result<Self, GiopError> {
         let version = profile.version.min(settings.version);
-        // GIOP 1.0 knows of no code sets.
-        let chosen = if version < GiopVersion::V1_1 { None } else { choose(&profile, settings.char_set)? };
-        let wire = chosen.unwrap_or(TransmissionCodeSets::UNSAID);
-        let wire = wire.on(Wire { limits: settings.limits, ..Wire::new(settings.order, version) });
+        let wire = text.on(Wire { limits: settings.limits, ..Wire::new(settings.order, version) });
+        let is_ours = is_ours(profile)?;
+        #[cfg(feature = "policies")]
+        let keeps_timed = settings.caches_requests
+            && is_ours
+            && version >= GiopVersion::V1_2
+            && settings.deadlines == DeadlineContext::Remaining;
+        let peer = peers.peer(place, protocol, text.chosen());
+        if version < GiopVersion::V1_2 {
+            peer.note_old();
+        }
         Ok(Self {
-            peer: peers.peer(&profile.host, profile.port, chosen),
-            template: RequestTemplate::new(wire, &profile.object_key),
+            peer,
+            template: match &target {
+                None => RequestTemplate::new(wire, &profile.object_key),
+                Some(target) => RequestTemplate::for_target(wire, target)
+                    .map_err(|cause| GiopError::Profile { what: "profile to be sent", cause })?,
+            },
+            target: target.map(Box::new),
             cache: settings.caches_requests.then(RequestCache::default),
+            #[cfg(feature = "policies")]
+            timed_cache: keeps_timed.then(RequestCache::default),
+            #[cfg(feature = "policies")]
+            deadlines: settings.deadlines,
             #[cfg(feature = "server")]
             operations: if settings.sends_operation_index && version >= GiopVersion::V1_2 {
                 OperationIndex::of(&profile.components)
@@ -71,11 +115,27 @@ impl Destination {
             },
             #[cfg(feature = "server")]
             is_here: false,
-            #[cfg(feature = "asynchronous")]
-            is_ours: is_ours(&profile)?,
-            object_key: profile.object_key,
-            code_sets: chosen.map(TransmissionCodeSets::to_context),
+            is_ours,
+            object_key: profile.object_key.clone(),
+            text,
+            #[cfg(feature = "datagrams")]
+            datagrams: if version >= GiopVersion::V1_2 { peers.datagrams(profile) } else { None },
         })
+    }
+
+    /// Sends a request by datagram that nobody answers, if that is wanted and possible here.
+    #[cfg(feature = "datagrams")]
+    pub(crate) fn goes_by_datagram<'a>(
+        &self,
+        write: impl FnOnce(&mut Encoder<'a>, &[ServiceContext]) -> Result<(), CallFailure>,
+    ) -> Result<bool, CallFailure> {
+        let Some(datagrams) = &self.datagrams else { return Ok(false) };
+        let mut out = Encoder::reusing(crate::scratch::take(), self.template.wire());
+        // Any may be the first that arrives.
+        let written = write(&mut out, self.text.context());
+        let sent = written.map(|()| datagrams.send(&out));
+        crate::scratch::give(out.into_scratch());
+        sent
     }
 
     /// Writes a request up to its body. An operation's name that CDR cannot say is reported by [`Body::end`].
@@ -87,12 +147,69 @@ impl Destination {
         response: ResponseFlags,
         operation: &str,
         contexts: &[ServiceContext],
+        deadline: Option<&Deadline>,
+    ) -> Body {
+        #[cfg(feature = "policies")]
+        if let Some(deadline) = deadline {
+            return self.begin_timed(out, request_id, response, operation, contexts, deadline);
+        }
+        #[cfg(not(feature = "policies"))]
+        let _ = deadline;
+        self.begin_untimed(out, request_id, response, operation, contexts)
+    }
+
+    #[inline]
+    fn begin_untimed(
+        &self,
+        out: &mut Encoder<'_>,
+        request_id: u32,
+        response: ResponseFlags,
+        operation: &str,
+        contexts: &[ServiceContext],
     ) -> Body {
         let cache = self.cache.as_ref().filter(|_| contexts.is_empty());
-        match cache.and_then(|cache| cache.header(&self.template, operation, || self.operation_context(operation))) {
+        match cache.and_then(|cache| {
+            cache.header(&self.template, operation, || self.operation_context(operation).into_iter().collect())
+        }) {
             Some(header) => header.begin(out, request_id, response),
             None => self.template.begin(out, request_id, response, operation, contexts),
         }
+    }
+
+    /// Writes the question where the object is.
+    pub(crate) fn locate(&self, out: &mut Encoder<'_>, request_id: u32) -> Result<(), CdrError> {
+        match &self.target {
+            None => locate_request(out, request_id, &self.object_key),
+            Some(target) => LocateRequestHeader { request_id, target: (**target).clone() }.encode(out),
+        }
+    }
+
+    /// A request that says how much time it has.
+    #[cfg(feature = "policies")]
+    #[inline(never)]
+    fn begin_timed(
+        &self,
+        out: &mut Encoder<'_>,
+        request_id: u32,
+        response: ResponseFlags,
+        operation: &str,
+        contexts: &[ServiceContext],
+        deadline: &Deadline,
+    ) -> Body {
+        // Nobody waits for the servant of a one-way.
+        let is_awaited = response == ResponseFlags::TWO_WAY;
+        let says_remaining = self.is_ours && self.deadlines.says_remaining() && deadline.is_worth_saying(is_awaited);
+        let says_absolute = self.deadlines.says_absolute() && deadline.is_worth_saying(is_awaited);
+        if !says_remaining && !says_absolute {
+            return self.begin_untimed(out, request_id, response, operation, contexts);
+        }
+        let cache = self.timed_cache.as_ref().filter(|_| contexts.is_empty());
+        let always = || self.operation_context(operation).into_iter().chain([kept_context()]).collect();
+        if let Some(header) = cache.and_then(|cache| cache.header(&self.template, operation, always)) {
+            return header.begin_ending_in(out, request_id, response, &remaining_end(deadline, is_awaited));
+        }
+        let said = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
+        self.template.begin(out, request_id, response, operation, &[contexts, &said].concat())
     }
 
     #[cfg(feature = "server")]
@@ -106,44 +223,88 @@ impl Destination {
         None
     }
 
-    /// The contexts of a request on a connection that has said, or has not, which code sets are in force.
+    /// What requests say until the connection has said which code sets are in force.
+    pub(crate) fn code_sets(&self) -> &[ServiceContext] {
+        self.text.context()
+    }
+
+    /// A connection that the peer has opened itself, and over which it takes requests.
+    #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn contexts(&self, has_said: bool) -> &[ServiceContext] {
-        if has_said { &[] } else { self.code_sets.as_slice() }
+    pub(crate) fn adopted(&self, both_ways: &Bidirectional) -> Option<Arc<ClientConnection>> {
+        if both_ways.is_on() { self.find_adopted(both_ways) } else { None }
+    }
+
+    #[cfg(feature = "server")]
+    #[cold]
+    fn find_adopted(&self, both_ways: &Bidirectional) -> Option<Arc<ClientConnection>> {
+        if self.template.wire().version < GiopVersion::V1_2 {
+            return None;
+        }
+        both_ways.find(self.peer.place(), self.text.context().first())
     }
 
     /// The exception for arguments that cannot be written.
     pub(crate) fn unsayable(&self, error: CdrError) -> SystemException {
-        if error != CdrError::NoWcharSet {
-            return error.into();
-        }
-        // Without a component, or with one that names none for wide characters (7.10.2.6).
-        let minor = if self.code_sets.is_some() { minor::WCHAR_NOT_SUPPORTED } else { minor::CODE_SETS_REQUIRED };
-        SystemException::inv_objref(minor, CompletionStatus::No)
-            .with_detail("the reference names no code set for wide characters")
-            .with_source(error)
+        self.text.unsayable(error)
     }
 
-    /// The destinations of a reference, in its order of preference.
+    /// The destinations of a reference: the cheapest first, otherwise in its order of preference.
     ///
     /// # Errors
-    /// INV_OBJREF if none of its profiles is IIOP, or one is malformed.
-    pub(crate) fn all_of(ior: &Ior, settings: WireSettings, peers: &PeerTable) -> Result<Vec<Self>, SystemException> {
-        let mut destinations = Vec::new();
-        for profile in &ior.profiles {
-            match IiopProfile::decode(profile) {
-                Ok(Some(profile)) => Self::new(profile, settings, peers).map(|new| destinations.push(new)),
-                Ok(None) => Ok(()),
-                Err(error) => Err(error),
+    /// INV_OBJREF if none of its profiles is IIOP, or one is malformed; TRANSIENT if no rule allows any of its addresses; CODESET_INCOMPATIBLE if all that are have no code set in common
+    /// with this ORB.
+    pub(crate) fn all_of(
+        ior: &Ior,
+        settings: WireSettings,
+        own: &OwnCodeSets,
+        peers: &PeerTable,
+    ) -> Result<Vec<Self>, SystemException> {
+        let mut refused = None;
+        let mut found: Vec<(u64, Self)> = Vec::new();
+        let mut forbidden = Vec::new();
+        for (index, tagged) in ior.profiles.iter().enumerate() {
+            let unusable = |error: GiopError| describe_unusable(ior).with_source(error);
+            let Some(profile) = IiopProfile::decode(tagged).map_err(unusable)? else { continue };
+            let text = match Agreement::of(&profile, own, profile.version.min(settings.version)).map_err(unusable)? {
+                Ok(text) => text,
+                Err(none) => {
+                    refused = Some(none);
+                    continue;
+                }
+            };
+            // What can only be the key is not looked for.
+            let addressing = if cfg!(feature = "policies") { settings.addressing } else { AddressingDisposition::Key };
+            let target = || Target::by(addressing, ior, index);
+            for (place, protocol) in peers.protocols().places(&profile) {
+                let Some(rank) = peers.protocols().rank(&place, &**protocol) else {
+                    forbidden.push(place);
+                    continue;
+                };
+                let destination = Self::new(&profile, target(), (place, protocol), text.clone(), settings, peers)
+                    .map_err(unusable)?;
+                // Several profiles may name one place, such as a socket of this host.
+                if !found.iter().any(|(_, known)| known.is_same(&destination)) {
+                    found.insert(found.partition_point(|(known, _)| *known <= rank), (rank, destination));
+                }
             }
-            .map_err(|error| describe_unusable(ior).with_source(error))?;
         }
-        if destinations.is_empty() { Err(describe_unusable(ior)) } else { Ok(destinations) }
+        if found.is_empty() {
+            return Err(match refused {
+                Some(refused) => refused.into(),
+                None if !forbidden.is_empty() => describe_forbidden(ior, &forbidden),
+                None => describe_unusable(ior),
+            });
+        }
+        Ok(found.into_iter().map(|(_, destination)| destination).collect())
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.peer, &other.peer) && self.object_key == other.object_key
     }
 }
 
 /// Whether the profile says that its server is one of ours.
-#[cfg(feature = "asynchronous")]
 fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
     for component in &profile.components {
         if let Some(Component::OrbType(orb)) = Component::decode(component)? {
@@ -153,17 +314,16 @@ fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
     Ok(false)
 }
 
-/// The code sets for requests to this profile's server, if it names any.
-fn choose(profile: &IiopProfile, own: CharSet) -> Result<Option<TransmissionCodeSets>, GiopError> {
-    let (mut named, mut is_ours) = (None, false);
-    for component in &profile.components {
-        match Component::decode(component)? {
-            Some(Component::CodeSets { char_data, wchar_data }) => named = Some((char_data, wchar_data)),
-            Some(Component::OrbType(orb)) => is_ours = orb == ids::ORB_TYPE,
-            _ => {}
-        }
-    }
-    Ok(named.map(|(chars, wide)| TransmissionCodeSets::choose(own, &chars, &wide, is_ours)))
+/// TRANSIENT for a reference all of whose addresses are forbidden, as omniORB has it.
+fn describe_forbidden(ior: &Ior, places: &[Place]) -> SystemException {
+    SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(|| {
+        let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+        format!(
+            "`-ORBTransports` and `-ORBClientTransportRule` allow none of the addresses of `{}`: {}",
+            ior.type_id,
+            places.join(", ")
+        )
+    })
 }
 
 /// INV_OBJREF for a reference without a usable profile.

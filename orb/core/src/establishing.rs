@@ -5,39 +5,8 @@
 use spandrel_giop::SystemException;
 
 #[cfg(feature = "interceptors")]
-use crate::interception::Custom;
-use crate::{ObjectRef, Operations, Orb, Policy, PolicyType, operation_index};
-
-/// What an adapter does with requests (`PortableInterceptor::AdapterState`, 16.5.5).
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[repr(i16)]
-pub enum AdapterState {
-    /// They wait.
-    Holding = 0,
-    /// They are run.
-    Active = 1,
-    /// They are refused for now.
-    Discarding = 2,
-    /// They are refused for ever.
-    Inactive = 3,
-    /// There is no adapter any more.
-    NonExistent = 4,
-}
-
-/// What an adapter that is being made says of itself.
-pub trait AdapterDescription {
-    /// The names of the adapters from the root to itself.
-    fn adapter_name(&self) -> Vec<String>;
-
-    /// What its manager is called.
-    fn manager_id(&self) -> &str;
-
-    /// What it does with requests now.
-    fn state(&self) -> AdapterState;
-
-    /// Its policy of this type, if it has one.
-    fn policy(&self, policy_type: PolicyType) -> Option<Policy>;
-}
+use crate::interception::{self, Custom};
+use crate::{AdapterDescription, AdapterState, ObjectRef, Operations, Orb, operation_index};
 
 /// What interceptors have added to all references of an adapter. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +19,6 @@ pub struct References {
 }
 
 impl References {
-    #[cfg(feature = "interceptors")]
-    pub(crate) fn new(custom: Option<Custom>) -> Self {
-        Self { custom, ..Self::default() }
-    }
-
     /// The same, for objects with these operations, which clients may name by their place in the table
     /// ([`OperationDemux::Active`](crate::OperationDemux)).
     #[must_use]
@@ -65,6 +29,36 @@ impl References {
 }
 
 impl Orb {
+    /// An adapter is being made. Called once for each, with no lock held.
+    ///
+    /// # Errors
+    /// OBJ_ADAPTER if an interceptor keeps it from being made (16.5.4.2).
+    pub fn establish_components(&self, adapter: &dyn AdapterDescription) -> Result<References, SystemException> {
+        #[cfg(feature = "interceptors")]
+        return Ok(References { custom: interception::establish(self, adapter)?, ..References::default() });
+        #[cfg(not(feature = "interceptors"))]
+        {
+            let _ = adapter;
+            Ok(References::default())
+        }
+    }
+
+    /// A manager of adapters has changed its state. Called with no lock held.
+    pub fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
+        #[cfg(feature = "interceptors")]
+        interception::note_manager_state(self, manager_id, state);
+        #[cfg(not(feature = "interceptors"))]
+        let _ = (manager_id, state);
+    }
+
+    /// Adapters of these names have changed their state otherwise: they are no more. Called with no lock held.
+    pub fn adapter_state_changed(&self, adapter_names: &[Vec<String>], state: AdapterState) {
+        #[cfg(feature = "interceptors")]
+        interception::note_adapter_state(self, adapter_names, state);
+        #[cfg(not(feature = "interceptors"))]
+        let _ = (adapter_names, state);
+    }
+
     /// A reference to an object of an adapter, as interceptors will have it; otherwise as [`make_reference`](Self::make_reference).
     ///
     /// # Errors
@@ -85,22 +79,4 @@ impl Orb {
         let _ = object_id;
         self.make_reference_with(type_id, object_key, offered.as_slice())
     }
-}
-
-/// What adapters tell of themselves where nobody listens.
-#[cfg(not(feature = "interceptors"))]
-impl Orb {
-    /// An adapter is being made. Called once for each, with no lock held.
-    ///
-    /// # Errors
-    /// None without the feature `interceptors`.
-    pub fn establish_components(&self, _adapter: &dyn AdapterDescription) -> Result<References, SystemException> {
-        Ok(References::default())
-    }
-
-    /// A manager of adapters has changed its state. Called with no lock held.
-    pub fn adapter_manager_state_changed(&self, _manager_id: &str, _state: AdapterState) {}
-
-    /// Adapters of these names have changed their state otherwise: they are no more. Called with no lock held.
-    pub fn adapter_state_changed(&self, _adapter_names: &[Vec<String>], _state: AdapterState) {}
 }

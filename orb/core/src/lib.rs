@@ -17,17 +17,33 @@ mod aliases;
 mod answer;
 #[cfg(feature = "asynchronous")]
 mod asynchronous;
+#[cfg(feature = "server")]
+mod bidirectional;
+#[cfg(feature = "server")]
+mod cancellation;
 pub mod client;
+mod code_sets;
 #[cfg(feature = "server")]
 mod collocation;
 mod command_line;
 mod context;
-mod destination;
+#[cfg(feature = "datagrams")]
+mod datagrams;
 #[cfg(feature = "server")]
-mod endpoint;
+mod deadlines;
+#[cfg(all(feature = "asynchronous", feature = "policies"))]
+mod delay;
+mod destination;
+#[cfg(feature = "diagnostics")]
+pub mod diagnostics;
+#[cfg(not(feature = "diagnostics"))]
+#[path = "diagnostics/absent.rs"]
+mod diagnostics;
 #[cfg(feature = "server")]
 mod establishing;
 mod exceptions;
+#[cfg(feature = "batching")]
+mod flushing;
 #[doc(hidden)]
 pub mod generated;
 #[cfg(feature = "urls")]
@@ -36,6 +52,7 @@ mod initial;
 pub mod interception;
 #[doc(hidden)]
 pub mod interpreted;
+mod introduction;
 mod invocation;
 mod main_thread;
 #[cfg(feature = "asynchronous")]
@@ -63,25 +80,34 @@ pub mod server;
 #[path = "server/absent.rs"]
 mod server;
 mod settings;
-mod transport;
+pub mod statistics;
+#[cfg(feature = "asynchronous")]
+mod task;
+#[cfg(any(feature = "policies", feature = "server"))]
+mod thread_terms;
+pub mod transport;
 mod upcalls;
 #[cfg(feature = "values")]
 pub mod values;
 
 pub use adapter::Located;
 #[cfg(feature = "server")]
-pub use adapter::{ObjectAdapter, Target};
+pub use adapter::{AdapterDescription, AdapterState, ObjectAdapter, Target};
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
-pub use asynchronous::{AsyncAnswer, AsyncReply, Spawn, Task};
+pub use asynchronous::{AsyncAnswer, AsyncReply};
 #[cfg(feature = "server")]
-pub use collocation::Collocation;
+pub use bidirectional::BidirectionalPolicy;
+#[cfg(feature = "server")]
+pub use cancellation::{CancelReason, CancellationToken, Cancelled};
+#[cfg(feature = "caching")]
+pub use client::{ConnectionSharing, Purging};
 pub use command_line::InitError;
 pub use context::Context;
 #[cfg(feature = "server")]
-pub use endpoint::{Endpoint, EndpointError};
+pub use deadlines::remaining_time;
 #[cfg(feature = "server")]
-pub use establishing::{AdapterDescription, AdapterState, References};
+pub use establishing::References;
 pub use exceptions::{UserException, UserExceptions};
 #[cfg(feature = "urls")]
 pub use initial::InvalidName;
@@ -92,12 +118,19 @@ pub use policy::{Policy, PolicyType, PolicyValue};
 pub use servant::Replied;
 #[cfg(feature = "server")]
 pub use servant::Servant;
-#[cfg(feature = "server")]
-pub use server::DeferredCall;
 pub use server::ServerCall;
+#[cfg(feature = "server")]
+pub use server::{Concurrency, ConcurrencyError, DeferredCall, QueueOverflow};
+#[cfg(feature = "server")]
+pub use settings::Collocation;
 #[cfg(feature = "asynchronous")]
 pub use settings::WaitStrategy;
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 #[cfg(feature = "server")]
 pub use spandrel_demux::{OperationDemux, Operations};
-pub use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+pub use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, SystemExceptionKind, minor};
+pub use statistics::Statistics;
+#[cfg(feature = "asynchronous")]
+pub use task::{Spawn, Task};
+#[cfg(feature = "server")]
+pub use transport::{Endpoint, EndpointError};

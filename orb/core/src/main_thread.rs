@@ -14,6 +14,8 @@ use std::{
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_sync::MutexGuard;
+#[cfg(feature = "policies")]
+use spandrel_sync::time::Instant;
 use spandrel_sync::{
     Condition, Mutex,
     thread::{self, ThreadId},
@@ -56,6 +58,20 @@ impl State {
 }
 
 impl MainThread {
+    /// Waits for so long; less if the ORB is closed meanwhile.
+    #[cfg(feature = "policies")]
+    pub(crate) fn wait_for(&self, time: std::time::Duration) {
+        let end = Instant::now() + time;
+        let mut state = self.state.lock();
+        while !state.closed {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            self.changed.wait_for(&mut state, left);
+        }
+    }
+
     /// Waits until the ORB is closed.
     pub(crate) fn await_closed(&self) {
         let mut state = self.state.lock();
@@ -150,6 +166,12 @@ impl MainThread {
         let mut state = self.state.lock();
         let is_main = *state.thread.get_or_insert(me) == me;
         (state, is_main)
+    }
+
+    /// How many jobs wait.
+    #[cfg(feature = "diagnostics")]
+    pub(crate) fn jobs(&self) -> usize {
+        self.state.lock().jobs.len()
     }
 
     /// True if the caller is the main thread already.

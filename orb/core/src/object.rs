@@ -3,7 +3,7 @@
 use std::{any::Any, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{CdrError, FromBound, Ior, Reference, TypeCode, Typed};
-use spandrel_giop::{CompletionStatus, SystemException, ids};
+use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids};
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -43,7 +43,7 @@ struct Route {
     preferred: AtomicUsize,
     /// True if `forward` is to be looked at; spares the common case a lock.
     is_forwarded: AtomicBool,
-    forward: Mutex<Option<Forward>>,
+    forwards: Mutex<Forwards>,
     /// The object has answered.
     is_bound: AtomicBool,
 }
@@ -52,13 +52,42 @@ struct Route {
 #[cfg(feature = "interceptors")]
 pub(crate) type Effective = Option<Arc<Ior>>;
 
-/// Where it is instead.
+/// How long a forwarding is good for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Permanence {
+    /// Until the object is not found there any more.
+    Temporary,
+    /// The reference that led there is worthless from now on (LOCATION_FORWARD_PERM).
+    Permanent,
+}
+
+/// Where it is instead: for now, or otherwise for good.
+#[derive(Clone, Debug, Default)]
+struct Forwards {
+    temporary: Option<Forward>,
+    permanent: Option<Forward>,
+}
+
 #[derive(Clone, Debug)]
 struct Forward {
     destinations: Arc<[Destination]>,
-    /// For interceptors.
-    #[cfg(feature = "interceptors")]
     ior: Arc<Ior>,
+    addressing: AddressingDisposition,
+}
+
+impl Forwards {
+    fn current(&self) -> Option<&Forward> {
+        self.temporary.as_ref().or(self.permanent.as_ref())
+    }
+}
+
+impl Route {
+    /// What another reference to the same object knows for good.
+    fn inherited(&self) -> Self {
+        let permanent = self.forwards.lock().permanent.clone();
+        let is_forwarded = AtomicBool::new(permanent.is_some());
+        Self { is_forwarded, forwards: Mutex::new(Forwards { temporary: None, permanent }), ..Self::default() }
+    }
 }
 
 /// A typed object reference; generated code implements it.
@@ -131,7 +160,7 @@ impl ObjectRef {
     }
 
     fn with_quality(&self, quality: Quality, #[cfg(feature = "policies")] overrides: Option<Arc<Overrides>>) -> Self {
-        let Bound { orb, ior, home, .. } = &*self.0;
+        let Bound { orb, ior, home, route, .. } = &*self.0;
         Self(Arc::new(Bound {
             orb: orb.clone(),
             ior: ior.clone(),
@@ -139,7 +168,7 @@ impl ObjectRef {
             #[cfg(feature = "policies")]
             overrides,
             home: home.clone(),
-            route: Route::default(),
+            route: route.inherited(),
         }))
     }
 
@@ -192,7 +221,7 @@ impl ObjectRef {
         if !route.is_forwarded.load(Ordering::Acquire) {
             return None;
         }
-        route.forward.lock().as_ref().map(|forward| Arc::clone(&forward.destinations))
+        route.forwards.lock().current().map(|forward| Arc::clone(&forward.destinations))
     }
 
     /// Whether requests go elsewhere than the reference says.
@@ -225,7 +254,7 @@ impl ObjectRef {
     /// Where requests go now, and the reference that says so if it is another one.
     #[cfg(feature = "interceptors")]
     pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, Effective), SystemException> {
-        if let Some(forward) = &*self.0.route.forward.lock() {
+        if let Some(forward) = self.0.route.forwards.lock().current() {
             return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
         }
         self.home()?;
@@ -233,26 +262,55 @@ impl ObjectRef {
     }
 
     /// Remembers what a LOCATION_FORWARD said.
-    pub(crate) fn forward(&self, ior: &Ior) -> Result<(), SystemException> {
-        let destinations = self.0.orb.destinations(ior)?;
-        let route = &self.0.route;
-        let forward = Forward {
-            destinations: destinations.into(),
-            #[cfg(feature = "interceptors")]
-            ior: Arc::new(ior.clone()),
+    pub(crate) fn forward(&self, ior: &Ior, permanence: Permanence) -> Result<(), SystemException> {
+        let addressing = self.orb().settings().wire.addressing;
+        let forward = self.route_to(Arc::new(ior.clone()), addressing)?;
+        let mut forwards = self.0.route.forwards.lock();
+        *forwards = match permanence {
+            Permanence::Temporary => {
+                Forwards { temporary: Some(forward), permanent: std::mem::take(&mut forwards.permanent) }
+            }
+            Permanence::Permanent => Forwards { temporary: None, permanent: Some(forward) },
         };
-        *route.forward.lock() = Some(forward);
-        route.preferred.store(0, Ordering::Relaxed);
-        route.is_forwarded.store(true, Ordering::Release);
+        self.note_forwards(&forwards);
         Ok(())
     }
 
-    /// Goes back to what the reference says; false if that is what was used.
-    pub(crate) fn forget_forward(&self) -> bool {
+    /// Has the object addressed in this way from now on, where requests go now; false if it is already.
+    pub(crate) fn readdress(&self, addressing: AddressingDisposition) -> Result<bool, SystemException> {
+        let current = self.0.route.forwards.lock().current().cloned();
+        let usual = self.orb().settings().wire.addressing;
+        let (ior, before) = current.map_or_else(|| (Arc::new(self.0.ior.clone()), usual), |it| (it.ior, it.addressing));
+        if before == addressing {
+            return Ok(false);
+        }
+        let forward = self.route_to(ior, addressing)?;
+        let mut forwards = self.0.route.forwards.lock();
+        // Its home is addressed so for good.
+        let Forwards { temporary, permanent } = &mut *forwards;
+        *if temporary.is_some() { temporary } else { permanent } = Some(forward);
+        self.note_forwards(&forwards);
+        Ok(true)
+    }
+
+    fn route_to(&self, ior: Arc<Ior>, addressing: AddressingDisposition) -> Result<Forward, SystemException> {
+        let destinations = self.orb().destinations_by(&ior, addressing)?.into();
+        Ok(Forward { destinations, ior, addressing })
+    }
+
+    fn note_forwards(&self, forwards: &Forwards) {
         let route = &self.0.route;
         route.preferred.store(0, Ordering::Relaxed);
-        route.is_forwarded.store(false, Ordering::Release);
-        route.forward.lock().take().is_some()
+        route.is_forwarded.store(forwards.current().is_some(), Ordering::Release);
+    }
+
+    /// Goes back to what the reference says, or a permanent forwarding; false if that is what was used.
+    pub(crate) fn forget_forward(&self) -> bool {
+        let mut forwards = self.0.route.forwards.lock();
+        let forgotten = forwards.temporary.take();
+        self.note_forwards(&forwards);
+        drop(forwards);
+        forgotten.is_some()
     }
 
     /// True if the object has answered where requests go now.

@@ -1,7 +1,7 @@
 //! Operations that every object has (CORBA 3.3 Part 1, 8.3; on the wire Part 2, 9.4.2.1): some ask the object, and some only its
 //! reference.
 
-use spandrel_cdr::Decode;
+use spandrel_cdr::{Decode, GiopVersion};
 use spandrel_giop::{IiopProfile, SystemException, SystemExceptionKind};
 
 use crate::{ObjectRef, object::OBJECT_ID};
@@ -23,8 +23,12 @@ impl ObjectRef {
     /// # Errors
     /// Any system exception of the call but OBJECT_NOT_EXIST.
     pub fn non_existent(&self) -> Result<bool, SystemException> {
-        let answer: Result<bool, SystemException> = self.invoke("_non_existent", |_| Ok(()), |input| input.bool());
+        let ask = |operation| self.invoke(operation, |_| Ok(()), |input| input.bool());
+        let answer: Result<bool, SystemException> = ask("_non_existent");
+        let is_old = || self.wire().is_some_and(|wire| wire.version < GiopVersion::V1_2);
         match answer {
+            // So it was misprinted in standards up to 2.2, and some servers know it only so (9.4.2.1).
+            Err(error) if error.kind() == SystemExceptionKind::BadOperation && is_old() => ask("_not_existent"),
             Err(error) if error.kind() == SystemExceptionKind::ObjectNotExist => Ok(true),
             other => other,
         }

@@ -1,10 +1,23 @@
 //! How an ORB is configured in code; what command lines say is in [`command_line`](crate::command_line).
 
+mod client;
+mod code_sets;
+#[cfg(feature = "diagnostics")]
+mod diagnostics;
+#[cfg(feature = "interceptors")]
+mod interception;
+mod protocol;
+#[cfg(feature = "server")]
+mod server;
+#[cfg(feature = "transport-rules")]
+mod transport;
+
 use std::time::Duration;
 
-use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Limits};
-use spandrel_giop::SystemException;
-#[cfg(feature = "server")]
+use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
+#[cfg(any(feature = "details", feature = "server"))]
+use spandrel_giop::ContextLimits;
+use spandrel_giop::{AddressingDisposition, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
 
 #[cfg(feature = "asynchronous")]
@@ -13,21 +26,27 @@ use crate::WaitStrategy;
 use crate::initial::InitialReferences;
 #[cfg(feature = "interceptors")]
 use crate::interception::Registered;
+#[cfg(feature = "policies")]
+use crate::policies::DeadlineContext;
 #[cfg(feature = "server")]
+use crate::{Collocation, Concurrency, QueueOverflow, server::ServerSettings, settings::Serving};
 use crate::{
-    Collocation, Endpoint, Spawn,
-    server::ServerSettings,
-    settings::{Serving, Spawner},
+    Orb,
+    client::{CacheSettings, ClientSettings, FragmentSizes},
+    destination::WireSettings,
+    diagnostics::DiagnosticsSettings,
+    settings::Settings,
+    transport::{KeepAlive, Protocol, Protocols, SocketSettings},
 };
-use crate::{Orb, client::ClientSettings, destination::WireSettings, settings::Settings};
 
 /// Sets up an [`Orb`]. Every setting has a default that is right for most.
 #[derive(Clone, Debug)]
 pub struct OrbBuilder {
     pub(crate) settings: Settings,
     client: ClientSettings,
+    pub(crate) protocols: Protocols,
     #[cfg(feature = "server")]
-    server: ServerSettings,
+    pub(crate) server: ServerSettings,
     #[cfg(feature = "interceptors")]
     pub(crate) interceptors: Registered,
 }
@@ -42,52 +61,83 @@ impl Default for OrbBuilder {
                 wire: WireSettings {
                     version: GiopVersion::V1_2,
                     order,
-                    char_set: CharSet::Latin1,
                     limits,
+                    addressing: AddressingDisposition::Key,
                     caches_requests: true,
+                    #[cfg(feature = "policies")]
+                    deadlines: DeadlineContext::default(),
                     #[cfg(feature = "server")]
                     sends_operation_index: false,
                 },
+                code_sets: OwnCodeSets::default(),
                 orb_id: String::new(),
                 server_id: String::new(),
                 request_timeout: None,
+                #[cfg(feature = "details")]
+                context_limits: ContextLimits::default(),
+                diagnostics: DiagnosticsSettings::default(),
                 #[cfg(feature = "asynchronous")]
                 wait: WaitStrategy::default(),
+                #[cfg(feature = "asynchronous")]
+                leaves_reading: false,
                 #[cfg(feature = "urls")]
                 initial: InitialReferences::default(),
                 #[cfg(feature = "server")]
                 serving: Serving {
                     endpoints: Vec::new(),
+                    publish: None,
                     shutdown_timeout: Duration::from_secs(30),
                     spawner: None,
                     collocation: Collocation::default(),
+                    sends_exception_details: false,
+                    inherits_deadlines: true,
+                    cancels_nested: false,
+                    is_bidirectional: false,
+                    trusts_listen_points: false,
                 },
             },
             client: ClientSettings {
+                #[cfg(feature = "datagrams")]
+                sends_datagrams: false,
                 connections_per_peer: 5,
                 #[cfg(feature = "asynchronous")]
                 max_pending: 1024,
+                #[cfg(feature = "asynchronous")]
+                max_unsent: 16 << 20,
+                cache: CacheSettings::default(),
                 connect_timeout: None,
                 max_message: MAX_MESSAGE,
                 max_unfinished: MAX_UNFINISHED,
-                send_queue: None,
-                recv_queue: None,
+                fragment_sizes: FragmentSizes::default(),
+                sockets: SocketSettings::default(),
             },
+            protocols: Protocols::default(),
             #[cfg(feature = "server")]
             server: ServerSettings {
                 order,
                 limits,
                 max_message: MAX_MESSAGE,
                 max_unfinished: MAX_UNFINISHED,
+                fragment_size: usize::MAX,
+                context_limits: ContextLimits::default(),
                 max_in_flight: 64,
-                max_connections: 16_384,
-                max_threaded: 64,
+                max_connection_memory: 128 << 20,
+                max_server_memory: 1 << 30,
+                max_deferred: 1024,
+                max_connections: 32_768,
+                max_per_client: None,
+                max_connection_rate: None,
+                evicts_idle: false,
                 is_adaptive: true,
                 send_timeout: Some(Duration::from_secs(30)),
-                pool_threads: None,
+                idle_timeout: Some(Duration::from_secs(600)),
+                message_timeout: Some(Duration::from_secs(60)),
+                concurrency: Concurrency::default(),
+                queue_overflow: QueueOverflow::default(),
                 nests: false,
-                send_queue: None,
-                recv_queue: None,
+                sockets: SocketSettings::default(),
+                #[cfg(feature = "transport-rules")]
+                rules: crate::transport::Rules::default(),
             },
             #[cfg(feature = "interceptors")]
             interceptors: Registered::default(),
@@ -96,15 +146,6 @@ impl Default for OrbBuilder {
 }
 
 impl OrbBuilder {
-    /// Listens on this endpoint, besides those given before. Without any, on a port of this machine's loopback address.
-    /// Listening begins when the first reference is made.
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn listen(mut self, endpoint: Endpoint) -> Self {
-        self.settings.serving.endpoints.push(endpoint);
-        self
-    }
-
     /// How long a two-way call may take; references can override it. Without it a call waits for ever.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
@@ -126,189 +167,59 @@ impl OrbBuilder {
         self
     }
 
-    /// How long connecting may take; without it, as long as the system tries.
+    /// Whether requests with a deadline say so to their servers, and how (default [`DeadlineContext::Remaining`]). Those without one say nothing.
     #[must_use]
-    pub fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.client.connect_timeout = timeout;
+    #[cfg(feature = "policies")]
+    pub fn deadline_context(mut self, form: DeadlineContext) -> Self {
+        self.settings.wire.deadlines = form;
         self
     }
 
-    /// The newest protocol version that requests are written in (default 1.2).
-    #[must_use]
-    pub fn giop_version(mut self, version: GiopVersion) -> Self {
-        self.settings.wire.version = version;
-        self
-    }
-
-    /// The order in which numbers are written (default: this machine's). What is read may have either.
-    #[must_use]
-    pub fn byte_order(mut self, order: ByteOrder) -> Self {
-        self.settings.wire.order = order;
-        #[cfg(feature = "server")]
-        {
-            self.server.order = order;
-        }
-        self
-    }
-
-    /// The code set that is preferred for narrow text with ORBs of others (default ISO 8859-1, which keeps every octet of a
-    /// `char`). Both are always understood, and ORBs of our kind say everything to each other, in UTF-8.
-    #[must_use]
-    pub fn native_char_set(mut self, char_set: CharSet) -> Self {
-        self.settings.wire.char_set = char_set;
-        self
-    }
-
-    /// Whether the headers of requests are kept with their reference, to be sent again with another id (default: they are). Each reference
-    /// keeps those of the first few operations that are called on it.
-    #[must_use]
-    pub fn request_caching(mut self, is_on: bool) -> Self {
-        self.settings.wire.caches_requests = is_on;
-        self
-    }
-
-    /// Whether the object and the operation of a request are looked for first where those of the connection's last request were found
-    /// (adaptive demultiplexing; default: they are). What is there must be what the request names, or it is looked up as always.
+    /// Whether the calls that a servant makes may take no longer than the client of its own request waits (default: so it is). What a
+    /// client says of that [is known](crate::remaining_time) in any case.
     #[must_use]
     #[cfg(feature = "server")]
-    pub fn adaptive_demultiplexing(mut self, is_on: bool) -> Self {
-        self.server.is_adaptive = is_on;
+    pub fn inherit_deadlines(mut self, is_on: bool) -> Self {
+        self.settings.serving.inherits_deadlines = is_on;
         self
     }
 
-    /// Whether requests that are [kept](Self::request_caching) also say where their operation is in the server's table, if the reference
-    /// offers that, as those of adapters with [`OperationDemux::Active`](crate::OperationDemux) do (default: they do not, since reading it takes
-    /// longer than the hash function that it spares).
+    /// Whether a call that a servant waits for ends when the servant's own request is [cancelled](crate::CancellationToken): in TRANSIENT, after the
+    /// next server has been told (default: it does not; it ends at the inherited deadline). Such calls wait as by
+    /// [`WaitStrategy::OnWaker`], which costs them a change of threads. What the next server has done by then stays done.
     #[must_use]
     #[cfg(feature = "server")]
-    pub fn operation_index(mut self, is_on: bool) -> Self {
-        self.settings.wire.sends_operation_index = is_on;
-        self
-    }
-
-    /// The largest message that is accepted, in octets (default 64 MiB).
-    #[must_use]
-    pub fn max_message(mut self, octets: usize) -> Self {
-        self.client.max_message = octets;
-        #[cfg(feature = "server")]
-        {
-            self.server.max_message = octets;
-        }
-        self
-    }
-
-    /// How deep received values may nest (default 64).
-    #[must_use]
-    pub fn max_nesting(mut self, depth: u16) -> Self {
-        self.settings.wire.limits.nesting = depth;
-        #[cfg(feature = "server")]
-        {
-            self.server.limits.nesting = depth;
-        }
-        self
-    }
-
-    /// How deep values may nest in each other's state, sent or received (default 256). A list of values is as deep as it is long,
-    /// and each level takes one to four KiB of a thread's stack.
-    #[must_use]
-    pub fn max_value_nesting(mut self, depth: u16) -> Self {
-        self.settings.wire.limits.value_nesting = depth;
-        #[cfg(feature = "server")]
-        {
-            self.server.limits.value_nesting = depth;
-        }
-        self
-    }
-
-    /// How many values a received message may have (default 262,144).
-    #[must_use]
-    pub fn max_values(mut self, count: u32) -> Self {
-        self.settings.wire.limits.values = count;
-        #[cfg(feature = "server")]
-        {
-            self.server.limits.values = count;
-        }
-        self
-    }
-
-    /// How many connections to one peer are opened before calls share them (default 5, at least 1).
-    #[must_use]
-    pub fn connections_per_peer(mut self, connections: usize) -> Self {
-        self.client.connections_per_peer = connections.max(1);
-        self
-    }
-
-    /// How many requests may wait for their replies on one connection before further asynchronous ones are refused with TRANSIENT
-    /// (default 1,024, at least 1).
-    #[must_use]
-    #[cfg(feature = "asynchronous")]
-    pub fn pending_requests(mut self, requests: usize) -> Self {
-        self.client.max_pending = requests.max(1);
-        self
-    }
-
-    /// How many connections have a thread of their own (default 64); the others are served by a few threads together, at the price
-    /// of one more system call for each request. Zero is none.
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn threaded_connections(mut self, connections: usize) -> Self {
-        self.server.max_threaded = connections;
-        self
-    }
-
-    /// How many threads serve the connections that have no thread of their own (default: as many as are needed; at least 1).
-    ///
-    /// With a number, slow servants have no stand-ins: while as many run as there are threads, other requests over these connections
-    /// wait, and so do those behind a slow one on its connection, as well as new connections and asynchronous servants. A servant
-    /// that calls others is no slow one: its thread waits [on the reactor](WaitStrategy::OnReactor), whatever is chosen otherwise.
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn pool_threads(mut self, threads: usize) -> Self {
-        self.server.pool_threads = Some(threads.max(1));
-        self
-    }
-
-    /// How threads wait for the replies to their calls (default [`WaitStrategy::OnRead`]).
-    #[must_use]
-    #[cfg(feature = "asynchronous")]
-    pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
-        self.settings.wait = strategy;
-        self
-    }
-
-    /// How long a client may take nothing of an answer that is being written to it before its connection is cut off (default 30 s;
-    /// `None` waits for ever). For one whole answer it may take twenty times as long. So a client that does not read keeps no thread.
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn send_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.server.send_timeout = timeout;
-        self
-    }
-
-    /// How many connections are accepted at a time (default 16,384; the system's limit of open files may be lower).
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn max_connections(mut self, connections: usize) -> Self {
-        self.server.max_connections = connections;
-        self
-    }
-
-    /// How many requests of one connection may run at once when servants are slow (default 64, at least 1).
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn max_requests_per_connection(mut self, requests: u32) -> Self {
-        self.server.max_in_flight = requests.max(1);
+    pub fn cancel_nested(mut self, is_on: bool) -> Self {
+        self.settings.serving.cancels_nested = is_on;
         self
     }
 
     /// The sizes of the sockets' queues in octets (default: the system's).
     #[must_use]
     pub fn socket_queues(mut self, send: Option<usize>, recv: Option<usize>) -> Self {
-        (self.client.send_queue, self.client.recv_queue) = (send, recv);
+        (self.client.sockets.send_queue, self.client.sockets.recv_queue) = (send, recv);
         #[cfg(feature = "server")]
         {
-            (self.server.send_queue, self.server.recv_queue) = (send, recv);
+            (self.server.sockets.send_queue, self.server.sockets.recv_queue) = (send, recv);
         }
+        self
+    }
+
+    /// How a TCP peer is noticed that has vanished without a word, on both sides (default [`KeepAlive::System`]).
+    #[must_use]
+    pub fn keep_alive(mut self, keep_alive: KeepAlive) -> Self {
+        self.client.sockets.keep_alive = keep_alive;
+        #[cfg(feature = "server")]
+        {
+            self.server.sockets.keep_alive = keep_alive;
+        }
+        self
+    }
+
+    /// Adds a way to reach servers, and to be reached; it takes the place of one with the same scheme.
+    #[must_use]
+    pub fn protocol(mut self, protocol: impl Protocol) -> Self {
+        self.protocols.register(Arc::new(protocol));
         self
     }
 
@@ -328,60 +239,45 @@ impl OrbBuilder {
         self
     }
 
-    /// Who runs asynchronous servants (default: the threads that serve connections without a thread of their own). A closure will
-    /// do, such as `|task| drop(tokio::spawn(task))`.
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
-        self.settings.serving.spawner = Some(Spawner(Arc::new(spawner)));
-        self
-    }
-
-    /// How this ORB's own objects are called (default: through the adapter, without a socket).
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn collocation(mut self, strategy: Collocation) -> Self {
-        self.settings.serving.collocation = strategy;
-        self
-    }
-
-    /// How long requests that run may take once the ORB shuts down (default 30 s).
-    #[must_use]
-    #[cfg(feature = "server")]
-    pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.serving.shutdown_timeout = timeout;
-        self
-    }
-
     /// Makes the ORB.
     ///
     /// # Panics
-    /// If an [initialiser](Self::initializer) refuses; [`try_build`](Self::try_build) does not.
+    /// If an [initialiser](Self::initializer) refuses, or metrics cannot be told where they should; [`try_build`](Self::try_build) does not.
     #[must_use]
     pub fn build(self) -> Orb {
         match self.try_build() {
             Ok(orb) => orb,
-            Err(exception) => panic!("an initialiser keeps the ORB from being made: {exception}"),
+            Err(exception) => panic!("the ORB cannot be made: {exception}"),
         }
     }
 
     /// Makes the ORB, if its initialisers let it.
     ///
     /// # Errors
-    /// The exception that an [initialiser](Self::initializer) has raised. Without initialisers there is none.
-    #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have more to settle"))]
+    /// The exception that an [initialiser](Self::initializer) has raised; INITIALIZE if metrics cannot be told where they should.
+    #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "others have nothing to settle"))]
     pub fn try_build(mut self) -> Result<Orb, SystemException> {
+        #[cfg(feature = "asynchronous")]
+        {
+            self.settings.leaves_reading = self.settings.wait == WaitStrategy::OnWaker;
+            #[cfg(feature = "server")]
+            {
+                self.settings.leaves_reading |= self.settings.serving.cancels_nested;
+            }
+        }
         #[cfg(feature = "server")]
         {
-            let is_wanted = self.settings.wait == WaitStrategy::OnReactor;
-            self.server.nests = is_wanted || self.server.pool_threads.is_some();
+            self.server.nests = self.settings.wait == WaitStrategy::OnReactor;
         }
         let orb = Orb::new(
             self.settings,
             self.client,
+            self.protocols,
             #[cfg(feature = "server")]
             self.server,
         );
+        #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+        orb.tell_metrics()?;
         #[cfg(feature = "interceptors")]
         crate::interception::initialize(&orb, self.interceptors)?;
         Ok(orb)

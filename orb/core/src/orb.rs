@@ -1,8 +1,12 @@
 //! The ORB itself: the one thing that references, adapters and connections have in common.
 
+#[cfg(feature = "server")]
+mod both_ways;
 mod ending;
 #[cfg(feature = "server")]
 mod serving;
+#[cfg(feature = "diagnostics")]
+mod telling;
 
 #[cfg(feature = "server")]
 use std::sync::OnceLock;
@@ -11,17 +15,24 @@ use std::{any::Any, fmt};
 #[cfg(feature = "values")]
 use spandrel_cdr::ValueFactory;
 use spandrel_cdr::{Binder, CdrError, Ior};
-use spandrel_giop::{CompletionStatus, SystemException, ids, minor};
+use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, ids, minor};
 use spandrel_ipc::ProcessMark;
 #[cfg(feature = "server")]
 use spandrel_sync::Mutex;
-#[cfg(any(feature = "interceptors", feature = "policies"))]
+#[cfg(any(
+    all(feature = "asynchronous", feature = "diagnostics"),
+    feature = "interceptors",
+    feature = "policies",
+    feature = "server"
+))]
 use spandrel_sync::Weak;
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
+#[cfg(feature = "batching")]
+use crate::client::CallFailure;
 #[cfg(feature = "asynchronous")]
 use crate::client::Station;
 #[cfg(feature = "urls")]
@@ -36,14 +47,19 @@ use crate::values::ValueFactories;
 use crate::{
     ObjectAdapter,
     aliases::Aliases,
+    bidirectional::Bidirectional,
     server::{Locals, Server, ServerSettings, Watcher},
+    transport::Published,
 };
 use crate::{
     client::{ClientSettings, PeerTable},
-    destination::Destination,
+    destination::{Destination, WireSettings},
+    diagnostics::Diagnostics,
     main_thread::MainThread,
     policies::OrbQuality,
     settings::Settings,
+    statistics::Statistics,
+    transport::Protocols,
     upcalls::is_in_upcall,
 };
 
@@ -58,12 +74,12 @@ use crate::{
 #[derive(Clone)]
 pub struct Orb(Arc<Core>);
 
-/// An ORB that is not kept by this: for what interceptors hold, which the ORB holds itself.
-#[cfg(feature = "interceptors")]
+/// An ORB that is not kept by this: for what the ORB holds itself.
+#[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 #[derive(Clone)]
 pub(crate) struct WeakOrb(Weak<Core>);
 
-#[cfg(feature = "interceptors")]
+#[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 impl WeakOrb {
     pub(crate) fn of(orb: &Orb) -> Self {
         Self(Arc::downgrade(&orb.0))
@@ -75,7 +91,7 @@ impl WeakOrb {
     }
 }
 
-#[cfg(feature = "interceptors")]
+#[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 impl fmt::Debug for WeakOrb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WeakOrb")
@@ -101,6 +117,8 @@ struct Core {
     /// Where its threads are and its connections belong.
     process: ProcessMark,
     settings: Settings,
+    statistics: Statistics,
+    diagnostics: Diagnostics,
     peers: PeerTable,
     /// What its policies say, for calls.
     quality: OrbQuality,
@@ -129,14 +147,15 @@ struct ServerSide {
     watcher: Arc<Watcher>,
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
     aliases: Aliases,
-    /// Hosts and ports for references; made when the first is wanted.
-    published: Mutex<Vec<(String, u16)>>,
+    /// What references say; made when the first is wanted.
+    published: Mutex<Option<Published>>,
     locals: Locals,
+    bidirectional: Bidirectional,
 }
 
 #[cfg(feature = "server")]
 impl ServerSide {
-    fn new(settings: ServerSettings) -> Self {
+    fn new(settings: ServerSettings, bidirectional: Bidirectional) -> Self {
         Self {
             server: Arc::new(Server::new(settings)),
             watcher: Arc::default(),
@@ -144,6 +163,7 @@ impl ServerSide {
             aliases: Aliases::default(),
             published: Mutex::default(),
             locals: Locals::default(),
+            bidirectional,
         }
     }
 }
@@ -152,10 +172,17 @@ impl Orb {
     pub(crate) fn new(
         settings: Settings,
         client: ClientSettings,
+        protocols: Protocols,
         #[cfg(feature = "server")] server: ServerSettings,
     ) -> Self {
         #[cfg(feature = "policies")]
         let policies = OrbPolicies::new(settings.request_timeout);
+        let statistics = Statistics::default();
+        #[cfg(feature = "server")]
+        let bidirectional = {
+            let serving = &settings.serving;
+            Bidirectional::new(serving.is_bidirectional, serving.trusts_listen_points)
+        };
         Self(Arc::new(Core {
             #[cfg(feature = "policies")]
             quality: policies.quality(),
@@ -164,12 +191,14 @@ impl Orb {
             #[cfg(feature = "policies")]
             policies,
             process: ProcessMark::here(),
+            diagnostics: Diagnostics::new(&settings.diagnostics),
             settings,
-            peers: PeerTable::new(client),
+            peers: PeerTable::new(client, protocols, statistics.clone()),
+            statistics,
             #[cfg(feature = "asynchronous")]
             station: Station::default(),
             #[cfg(feature = "server")]
-            serving: ServerSide::new(server),
+            serving: ServerSide::new(server, bidirectional),
             #[cfg(feature = "values")]
             value_factories: ValueFactories::default(),
             #[cfg(feature = "interceptors")]
@@ -184,6 +213,24 @@ impl Orb {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// What this ORB has done so far, in numbers. Without the feature `statistics` nothing is counted.
+    #[inline]
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.0.statistics
+    }
+
+    #[cfg(all(feature = "diagnostics", feature = "server"))]
+    pub(crate) fn main(&self) -> &MainThread {
+        &self.0.main
+    }
+
+    /// What it has for those who watch it.
+    #[inline]
+    pub(crate) fn diagnostics(&self) -> &Diagnostics {
+        &self.0.diagnostics
     }
 
     pub(crate) fn quality(&self) -> &OrbQuality {
@@ -209,6 +256,11 @@ impl Orb {
     #[cfg(feature = "server")]
     pub(crate) fn watcher(&self) -> &Arc<Watcher> {
         &self.0.serving.watcher
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn protocols(&self) -> &Protocols {
+        self.0.peers.protocols()
     }
 
     #[cfg(feature = "server")]
@@ -271,6 +323,18 @@ impl Orb {
         Arc::as_ptr(&self.0).addr()
     }
 
+    /// What is reached over connections that others have opened.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn bidirectional(&self) -> &Bidirectional {
+        &self.0.serving.bidirectional
+    }
+
+    #[cfg(any(feature = "server", all(feature = "asynchronous", feature = "diagnostics")))]
+    pub(crate) fn peers(&self) -> &PeerTable {
+        &self.0.peers
+    }
+
     /// The calls on objects of its own.
     #[cfg(feature = "server")]
     pub(crate) fn locals(&self) -> &Locals {
@@ -278,11 +342,27 @@ impl Orb {
     }
 
     pub(crate) fn destinations(&self, ior: &Ior) -> Result<Vec<Destination>, SystemException> {
+        self.destinations_by(ior, self.0.settings.wire.addressing)
+    }
+
+    /// The same, with its object addressed in this way.
+    pub(crate) fn destinations_by(
+        &self,
+        ior: &Ior,
+        addressing: AddressingDisposition,
+    ) -> Result<Vec<Destination>, SystemException> {
         self.check_running()?;
-        let destinations = Destination::all_of(ior, self.0.settings.wire, &self.0.peers)?;
+        let wire = WireSettings { addressing, ..self.0.settings.wire };
+        let destinations = Destination::all_of(ior, wire, &self.0.settings.code_sets, &self.0.peers)?;
         #[cfg(feature = "server")]
         let destinations = self.note_own(destinations);
         Ok(destinations)
+    }
+
+    /// Has all one-ways written that are buffered.
+    #[cfg(feature = "batching")]
+    pub(crate) fn flush_peers(&self, deadline: Option<&crate::reader::Deadline>) -> Result<(), CallFailure> {
+        self.0.peers.flush(deadline)
     }
 
     /// BAD_INV_ORDER once the ORB has been shut down; requests that still run may call others until they end.

@@ -4,6 +4,9 @@
 //! thread that happens to lead (design decision 3).
 
 #[cfg(feature = "server")]
+mod intake;
+
+#[cfg(feature = "server")]
 use std::cell::Cell;
 use std::{io, time::Duration};
 
@@ -16,6 +19,11 @@ use spandrel_message::ReceiveBuffer;
 #[cfg(feature = "server")]
 use spandrel_sync::thread_local;
 use spandrel_sync::time::Instant;
+
+#[cfg(feature = "server")]
+use intake::Watched;
+#[cfg(feature = "server")]
+pub(crate) use intake::{Budget, Dropped, Intake, NoRoom, Why};
 
 use crate::transport::{Transport, is_timeout};
 
@@ -31,9 +39,16 @@ thread_local! {
 /// Messages from this size on are placed so that their bodies are aligned in memory (design decision 4).
 const PLACED_OCTETS: usize = 1024;
 
+/// What is there of a message that has just begun is moved to memory of its own, where others wait for that which it was read into.
+#[cfg(feature = "server")]
+const SMALL_OCTETS: usize = 1024;
+
 /// Messages from this size on are read to their end and no further: reading ahead would leave the next message's beginning
 /// where it must be moved from. After one, the next is expected to be as long.
 const EXACT_OCTETS: usize = 16 * 1024;
+
+/// How much room is made for a message before anything of it is there; then twice what is there.
+const AT_ONCE: usize = 1 << 20;
 
 /// Until when to wait, and the whole span, so that a constant time-out needs no system call.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +57,8 @@ pub(crate) struct Deadline {
     pub(crate) span: Duration,
     /// Until when the request must be sent, and the span from the beginning to that, if that is limited for itself.
     sending: Option<(Instant, Duration)>,
+    /// How long a connection may take, if that is limited for itself.
+    connecting: Option<Duration>,
 }
 
 /// As good as for ever, and small enough for every clock.
@@ -53,7 +70,7 @@ const NEGLIGIBLE: Duration = Duration::from_millis(1);
 impl Deadline {
     pub(crate) fn after(span: Duration) -> Self {
         let span = span.min(LONGEST);
-        Self { at: Instant::now() + span, span, sending: None }
+        Self { at: Instant::now() + span, span, sending: None, connecting: None }
     }
 
     /// The same, with another limit on sending.
@@ -63,11 +80,62 @@ impl Deadline {
         Self { sending: Some((at, span)), ..self }
     }
 
+    /// The same, where getting a connection may take no longer than that.
+    #[cfg(feature = "policies")]
+    pub(crate) fn with_connecting(self, connecting: Option<Duration>) -> Self {
+        Self { connecting, ..self }
+    }
+
+    /// Until then at the latest; `own` as well, which may be later.
+    #[cfg(feature = "server")]
+    pub(crate) fn until(at: Instant, own: Option<Self>) -> Self {
+        let span = at.saturating_duration_since(Instant::now());
+        let (sending, connecting) = own.map_or((None, None), |own| (own.sending, own.connecting));
+        Self { at, span, sending, connecting }
+    }
+
+    /// Whether the answer is waited for until then, and not for ever.
+    #[cfg(any(feature = "policies", feature = "server"))]
+    pub(crate) fn is_for_answer(&self) -> bool {
+        self.span < LONGEST
+    }
+
+    /// Whether it limits what servers are to know.
+    #[cfg(feature = "policies")]
+    pub(crate) fn is_worth_saying(&self, is_awaited: bool) -> bool {
+        is_awaited && self.is_for_answer() || self.sending.is_some()
+    }
+
+    /// How long there is still for the answer, if that is limited.
+    #[cfg(feature = "policies")]
+    pub(crate) fn to_answer(self) -> Option<Duration> {
+        self.is_for_answer().then(|| self.remaining())
+    }
+
+    /// How long there is still until the request must have been delivered, if that is limited for itself.
+    #[cfg(feature = "policies")]
+    pub(crate) fn to_deliver(self) -> Option<Duration> {
+        self.sending.map(|(at, _)| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long there is still for sending. Calls without a deadline do not have it in their way.
+    #[cold]
+    pub(crate) fn left_to_send(&self) -> Duration {
+        self.to_send().remaining()
+    }
+
+    /// How long a connection may take: one of `places` that may have to be tried.
+    #[cold]
+    pub(crate) fn left_to_connect(&self, places: u32) -> Duration {
+        let share = self.left_to_send() / places.max(1);
+        self.connecting.filter(|_| cfg!(feature = "policies")).map_or(share, |limit| limit.min(share))
+    }
+
     /// The limit on sending.
     #[inline]
     pub(crate) fn to_send(self) -> Self {
         match self.sending.filter(|_| cfg!(feature = "policies")) {
-            Some((at, span)) if at < self.at => Self { at, span, sending: None },
+            Some((at, span)) if at < self.at => Self { at, span, sending: None, ..self },
             _ => self,
         }
     }
@@ -108,6 +176,13 @@ pub(crate) enum ReadError {
     #[cfg(feature = "server")]
     #[error("a {0}, which only servers may send, came from a client")]
     Unexpected(MessageType),
+    /// The connection goes on.
+    #[cfg(feature = "server")]
+    #[error("request {} is not taken: {}", .0.request_id, .0.why)]
+    Dropped(Dropped),
+    #[cfg(feature = "server")]
+    #[error(transparent)]
+    NotTaken(Why),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -126,6 +201,12 @@ pub(crate) struct MessageReader {
     max_message: usize,
     /// What the transport was told last.
     timeout: Option<Duration>,
+    /// What was found by [looking ahead](Self::look_ahead).
+    #[cfg(feature = "server")]
+    parked: Option<Result<Message, ReadError>>,
+    /// What a server keeps an eye on.
+    #[cfg(feature = "server")]
+    watched: Option<Watched>,
 }
 
 impl MessageReader {
@@ -137,6 +218,10 @@ impl MessageReader {
             last_len: 0,
             max_message,
             timeout: None,
+            #[cfg(feature = "server")]
+            parked: None,
+            #[cfg(feature = "server")]
+            watched: None,
         }
     }
 
@@ -146,19 +231,24 @@ impl MessageReader {
         transport: &dyn Transport,
         deadline: Option<&Deadline>,
     ) -> Result<Message, ReadError> {
+        #[cfg(feature = "server")]
+        if self.parked.is_some()
+            && let Some(message) = self.unpark()?
+        {
+            return Ok(message);
+        }
         loop {
             // Mostly nothing is there yet, which is soon seen.
             if !self.buffer.filled().is_empty()
-                && let Some(message) = self.buffered()?
+                && let Some(message) = self.whole()?
             {
                 return Ok(message);
             }
             self.arm(transport, deadline)?;
             let room = self.room();
             match transport.recv(room) {
-                Ok(0) if self.buffer.filled().is_empty() => return Err(ReadError::EndOfFile),
-                Ok(0) => return Err(ReadError::CutOff),
-                Ok(count) => self.buffer.commit(count),
+                Ok(0) => return Err(self.stream_end()),
+                Ok(count) => self.commit(count),
                 Err(error) if is_timeout(&error) => return Err(ReadError::TimedOut),
                 Err(error) => return Err(error.into()),
             }
@@ -169,20 +259,23 @@ impl MessageReader {
     /// the message is longer than what one takes.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn next_ready(&mut self, transport: &dyn Transport) -> Result<Option<Message>, ReadError> {
+        #[cfg(feature = "server")]
+        if self.parked.is_some() {
+            return self.unpark();
+        }
         loop {
-            if let Some(message) = self.buffered()? {
+            if let Some(message) = self.whole()? {
                 return Ok(Some(message));
             }
             let room = self.room();
             let len = room.len();
             match transport.try_recv(room) {
-                Ok(0) if self.buffer.filled().is_empty() => return Err(ReadError::EndOfFile),
-                Ok(0) => return Err(ReadError::CutOff),
+                Ok(0) => return Err(self.stream_end()),
                 Ok(count) => {
-                    self.buffer.commit(count);
+                    self.commit(count);
                     if count < len {
                         // That was all for now.
-                        return self.buffered();
+                        return self.whole();
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
@@ -194,7 +287,42 @@ impl MessageReader {
     /// True if nothing was read beyond the messages that were taken.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn is_drained(&self) -> bool {
+        #[cfg(feature = "server")]
+        if self.parked.is_some() {
+            return false;
+        }
         self.buffer.filled().is_empty()
+    }
+
+    /// A CancelRequest that is there now, for one who reads only for these, while nobody reads otherwise. What else is there is
+    /// kept for whoever reads next, and nothing beyond it is looked at.
+    #[cfg(feature = "server")]
+    pub(crate) fn look_ahead(&mut self, transport: &dyn Transport) -> Option<Message> {
+        if self.parked.is_some() {
+            return None;
+        }
+        let next = self.next_ready(transport);
+        self.stop();
+        match next {
+            Ok(None) => None,
+            Ok(Some(message)) if message.header.message_type == MessageType::CancelRequest => Some(message),
+            Ok(Some(message)) => {
+                self.parked = Some(Ok(message));
+                None
+            }
+            Err(error) => {
+                self.parked = Some(Err(error));
+                None
+            }
+        }
+    }
+
+    /// Whether the end was found by looking ahead.
+    #[cfg(feature = "server")]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.parked
+            .as_ref()
+            .is_some_and(|parked| matches!(parked, Err(error) if !matches!(error, ReadError::Dropped(_))))
     }
 
     /// Before reading on a thread that serves many connections: uses the memory that the thread keeps.
@@ -207,11 +335,21 @@ impl MessageReader {
         });
     }
 
-    /// After that: leaves the memory with the thread, so that an idle connection has none.
+    /// After that: leaves the memory with the thread, so that an idle connection has none, and one whose client has begun something little.
     #[cfg(feature = "server")]
     pub(crate) fn rest(&mut self) {
         SPARE.with(|spare| {
-            if let Some(memory) = self.buffer.take_memory() {
+            if let Some(memory) = self.buffer.set_aside(SMALL_OCTETS) {
+                spare.set(Some(memory));
+            }
+        });
+    }
+
+    /// The same once nothing will be read any more, whatever came.
+    #[cfg(feature = "server")]
+    pub(crate) fn end(&mut self) {
+        SPARE.with(|spare| {
+            if let Some(memory) = self.buffer.give_up_memory() {
                 spare.set(Some(memory));
             }
         });
@@ -221,22 +359,104 @@ impl MessageReader {
     #[cfg(feature = "server")]
     pub(crate) fn cancel(&mut self, request_id: u32) {
         self.assembler.cancel(request_id);
+        self.note_whole();
     }
 
     /// A message that needs no further octet.
+    #[cfg(feature = "server")]
     pub(crate) fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
+        if self.parked.is_some() {
+            return self.unpark();
+        }
+        self.whole()
+    }
+
+    /// What was found by looking ahead.
+    #[cfg(feature = "server")]
+    #[cold]
+    fn unpark(&mut self) -> Result<Option<Message>, ReadError> {
+        self.parked.take().transpose()
+    }
+
+    /// A message that is there as a whole.
+    fn whole(&mut self) -> Result<Option<Message>, ReadError> {
         loop {
-            let Some(header) = self.header()? else { return Ok(None) };
+            #[cfg(feature = "server")]
+            let is_partial = self.watched.as_ref().is_some_and(Watched::is_partial);
+            #[cfg(feature = "server")]
+            if is_partial && self.drops() && !self.drop_more() {
+                return self.not_yet();
+            }
+            let Some(header) = self.header()? else { return self.not_yet() };
             if self.buffer.filled().len() < header.total_len() {
                 self.header = Some(header);
-                return Ok(None);
+                return self.not_yet();
             }
             self.last_len = header.total_len();
             let octets = self.buffer.take(header.total_len());
-            if let Some(message) = self.assembler.accept(header, octets)? {
-                return Ok(Some(message));
+            let message = self.assembler.accept(header, octets)?;
+            if message.is_some() {
+                #[cfg(feature = "server")]
+                if is_partial {
+                    self.note_whole();
+                }
+                return Ok(message);
             }
+            #[cfg(feature = "server")]
+            self.note_begun()?;
         }
+    }
+
+    /// There is no whole message.
+    ///
+    /// # Errors
+    /// What comes is not taken.
+    #[inline]
+    #[cfg_attr(
+        not(feature = "server"),
+        allow(clippy::unnecessary_wraps, clippy::unused_self, reason = "servers look at what comes")
+    )]
+    fn not_yet(&mut self) -> Result<Option<Message>, ReadError> {
+        #[cfg(feature = "server")]
+        if !self.buffer.filled().is_empty() || self.assembler.unfinished() != 0 || self.drops() {
+            self.note_begun()?;
+        }
+        Ok(None)
+    }
+
+    /// The stream has ended.
+    #[cold]
+    fn stream_end(&self) -> ReadError {
+        match self.buffer.filled() {
+            [] => ReadError::EndOfFile,
+            [m0, m1, m2, m3, ..] if self.header.is_none() && [*m0, *m1, *m2, *m3] != *b"GIOP" => {
+                // Other protocols have shorter farewells than a header of this one.
+                GiopError::BadMagic([*m0, *m1, *m2, *m3]).into()
+            }
+            _ => ReadError::CutOff,
+        }
+    }
+
+    /// So many octets have come.
+    #[inline]
+    fn commit(&mut self, count: usize) {
+        self.buffer.commit(count);
+        #[cfg(feature = "server")]
+        if let Some(watched) = &mut self.watched {
+            watched.note_received(count);
+        }
+    }
+
+    /// Whether what comes is to be dropped.
+    #[cfg(feature = "server")]
+    #[inline]
+    fn drops(&self) -> bool {
+        self.watched.as_ref().is_some_and(Watched::drops)
+    }
+
+    /// How much of a message's length is asked for while so much of it is there: what a peer merely announces costs little.
+    fn at_once(total: usize, filled: usize) -> usize {
+        total.min(AT_ONCE.max(filled.saturating_mul(2)))
     }
 
     /// The header of the next message, which is forgotten until its message is known not to be whole.
@@ -247,6 +467,10 @@ impl MessageReader {
         }
         let Some(octets) = self.buffer.filled().first_chunk::<HEADER_LEN>() else { return Ok(None) };
         let header = MessageHeader::parse(octets)?;
+        #[cfg(feature = "server")]
+        if header.total_len() > self.max_message {
+            return self.too_long(header);
+        }
         header.check(self.max_message)?;
         Ok(Some(header))
     }
@@ -255,10 +479,11 @@ impl MessageReader {
     fn room(&mut self) -> &mut [u8] {
         let filled = self.buffer.filled().len();
         let Some(header) = self.header else {
-            let wanted = if self.last_len >= EXACT_OCTETS { self.last_len } else { BUFFER_OCTETS };
+            let expected = self.last_len.min(AT_ONCE);
+            let wanted = if expected >= EXACT_OCTETS { expected } else { BUFFER_OCTETS };
             return self.exact_room(wanted - filled);
         };
-        let total = header.total_len();
+        let total = Self::at_once(header.total_len(), filled);
         if total >= PLACED_OCTETS {
             self.buffer.reserve_message(total);
         }

@@ -28,6 +28,7 @@ pub(crate) fn is_in_upcall() -> bool {
 
 /// How many upcalls this thread is inside of.
 #[cfg(feature = "server")]
+#[inline]
 pub(crate) fn upcalls() -> u32 {
     UPCALLS.with(Cell::get)
 }

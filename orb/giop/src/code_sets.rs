@@ -1,24 +1,25 @@
 //! Code-set negotiation: which code sets text travels in on one connection (CORBA 3.3 Part 2, 7.10.2).
 //!
 //! A server's references say what it knows (`TAG_CODE_SETS`); the client chooses, and says so in the first request of a
-//! connection (the `CodeSets` service context); both keep to it. How text is coded belongs to `spandrel-cdr`.
+//! connection (the `CodeSets` service context); both keep to it. How text is coded belongs to `spandrel-cdr`, and what is
+//! known there is a table that is the same in every program: nothing here depends on what was linked or done first.
 
 use spandrel_cdr::{ByteOrder, CdrError, CharSet, Decoder, Encoder, GiopVersion, WcharSet, Wire};
 
 use crate::{
     CompletionStatus, ServiceContext, SystemException,
-    component::{CodeSets, Component},
+    component::{CodeSetName, CodeSets, Component},
     minor,
 };
+
+#[cfg_attr(not(feature = "code-sets"), path = "code_sets/choice/absent.rs")]
+mod choice;
 
 /// The id of the service context that says what the client chose.
 pub const CONTEXT_CODE_SETS: u32 = 1;
 
-// Numbers of the OSF registry.
-const LATIN1: u32 = 0x0001_0001;
-const ASCII: u32 = 0x0001_0020;
-const UTF8: u32 = 0x0501_0001;
-const UTF16: u32 = 0x0001_0109;
+/// By this octet at the end of the context clients of our kind say that a `char` is an octet of ISO 8859-1, although strings are UTF-8.
+const CHARS_ARE_OCTETS: u8 = 1;
 
 /// The code sets of one connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -27,6 +28,89 @@ pub struct TransmissionCodeSets {
     pub char_set: CharSet,
     /// For `wchar` and `wstring` (TCS-W).
     pub wchar_set: WcharSet,
+}
+
+/// The code sets of one side: those in which its programs are taken to hold text, and those that it converts to and from.
+///
+/// Programs of ours hold text as `str`, whatever this says; the native code set is what is preferred. Without the feature `code-sets` there is
+/// nothing but that to say.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct OwnCodeSets {
+    /// The native code set for `char` and `string` (NCS-C).
+    pub char_set: CharSet,
+    /// The native code set for `wchar` and `wstring` (NCS-W); [`WcharSet::Unknown`] for none.
+    pub wchar_set: WcharSet,
+    /// Those for `char` and `string` that are converted (CCS-C), the best first. Where nothing is said clients convert to all that is
+    /// known, and references offer UTF-8 and ISO 8859-1.
+    #[cfg(feature = "code-sets")]
+    pub char_conversion: Option<Vec<CharSet>>,
+    /// Those for `wchar` and `wstring` (CCS-W). Where nothing is said clients convert to all that is known, and references
+    /// offer UTF-16.
+    #[cfg(feature = "code-sets")]
+    pub wchar_conversion: Option<Vec<WcharSet>>,
+    /// What a server is taken to know whose reference names no code sets; [`TransmissionCodeSets::UNSAID`] is all that the standard grants.
+    #[cfg(feature = "code-sets")]
+    pub assumed: Option<TransmissionCodeSets>,
+}
+
+/// Narrow text cannot be sent to a server at all.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "the server's native code set for char is {}, ours {}; neither side converts to what the other has, and the two have \
+     no characters in common (-ORBNativeCharCodeSet and -ORBConversionCodeSets say what is offered)",
+    CodeSetName(*server), own.name()
+)]
+pub struct NoCommonCodeSet {
+    /// The server's native code set, as its reference names it.
+    pub server: u32,
+    /// The client's.
+    pub own: CharSet,
+}
+
+impl From<NoCommonCodeSet> for SystemException {
+    fn from(cause: NoCommonCodeSet) -> Self {
+        Self::codeset_incompatible(minor::NO_COMMON_CODE_SET, CompletionStatus::No).with_detail(|| cause.to_string())
+    }
+}
+
+impl OwnCodeSets {
+    /// What references to a server that has these say.
+    #[must_use]
+    pub fn component(&self) -> Component {
+        let (chars, wide) = (self.char_conversion(), self.wchar_conversion());
+        let wchar_data = match self.wchar_set {
+            WcharSet::Unknown => CodeSets::default(),
+            native => offer(native.number(), wide.unwrap_or(&[WcharSet::Utf16]), WcharSet::number),
+        };
+        let fallback = &[CharSet::Utf8, CharSet::Latin1];
+        let char_data = offer(self.char_set.number(), chars.unwrap_or(fallback), CharSet::number);
+        Component::CodeSets { char_data, wchar_data }
+    }
+
+    #[cfg(feature = "code-sets")]
+    fn char_conversion(&self) -> Option<&[CharSet]> {
+        self.char_conversion.as_deref()
+    }
+
+    #[cfg(feature = "code-sets")]
+    fn wchar_conversion(&self) -> Option<&[WcharSet]> {
+        self.wchar_conversion.as_deref()
+    }
+
+    #[cfg(not(feature = "code-sets"))]
+    fn char_conversion(&self) -> Option<&[CharSet]> {
+        None
+    }
+
+    #[cfg(not(feature = "code-sets"))]
+    fn wchar_conversion(&self) -> Option<&[WcharSet]> {
+        None
+    }
+}
+
+fn offer<S: Copy>(native: u32, conversion: &[S], number: fn(S) -> u32) -> CodeSets {
+    let conversion = conversion.iter().map(|set| number(*set)).filter(|set| ![0, native].contains(set));
+    CodeSets { native, conversion: conversion.collect() }
 }
 
 impl TransmissionCodeSets {
@@ -40,29 +124,26 @@ impl TransmissionCodeSets {
         Wire { char_set: self.char_set, wchar_set: self.wchar_set, ..wire }
     }
 
-    /// What to choose for requests to a server that says this of itself; `own` is the client's native code set.
+    /// What to choose for requests of this version to a server that says this of itself.
     ///
     /// Where both are of our kind (`is_ours`), neither has to convert UTF-8, which says everything. With others the
-    /// standard's order holds (7.10.2.6): the server's native code set, if the client knows it; the client's, if the
-    /// server knows it; one that both know; at last what everybody has to fall back upon.
+    /// standard's order holds, see `choice`, and code sets mean what they mean to all ([`CharSet::standard`]).
+    ///
+    /// Wide text is [`WcharSet::Unknown`] where one side has none or nothing was agreed on: only a request that carries such text is then
+    /// refused.
     ///
     /// # Errors
-    /// None for narrow text, for which there is UTF-8 to fall back upon. Wide text is [`WcharSet::Unknown`] if the server
-    /// names no native code set for it.
-    #[must_use]
-    pub fn choose(own: CharSet, char_data: &CodeSets, wchar_data: &CodeSets, is_ours: bool) -> Self {
-        let knows =
-            |set: CharSet| char_data.conversion.iter().chain([&char_data.native]).any(|known| *known == id(set));
-        let char_set = match char_data.native {
-            _ if is_ours && knows(CharSet::Utf8) => CharSet::Utf8,
-            LATIN1 | ASCII => CharSet::Latin1,
-            UTF8 => CharSet::Utf8,
-            _ if knows(own) => own,
-            _ if knows(CharSet::Latin1) => CharSet::Latin1,
-            _ => CharSet::Utf8,
-        };
-        let wchar_set = if wchar_data.native == 0 { WcharSet::Unknown } else { WcharSet::Utf16 };
-        Self { char_set, wchar_set }
+    /// [`NoCommonCodeSet`] for narrow text.
+    pub fn choose(
+        own: &OwnCodeSets,
+        char_data: &CodeSets,
+        wchar_data: &CodeSets,
+        is_ours: bool,
+        version: GiopVersion,
+    ) -> Result<Self, NoCommonCodeSet> {
+        let char_set = choice::narrow(own, char_data, is_ours)
+            .ok_or(NoCommonCodeSet { server: char_data.native, own: own.char_set })?;
+        Ok(Self { char_set, wchar_set: choice::wide(own, wchar_data, version) })
     }
 
     /// The service context that says so.
@@ -70,62 +151,39 @@ impl TransmissionCodeSets {
     pub fn to_context(self) -> ServiceContext {
         let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_0));
         out.u8(ByteOrder::NATIVE.flag());
-        out.u32(id(self.char_set));
-        out.u32(wide_id(self.wchar_set));
+        out.u32(self.char_set.number());
+        out.u32(self.wchar_set.number());
+        if self.char_set == CharSet::Utf8 {
+            // Behind what others read.
+            out.u8(CHARS_ARE_OCTETS);
+        }
         ServiceContext { id: CONTEXT_CODE_SETS, data: out.to_vec() }
     }
 
-    /// What a client says in this context.
+    /// What a client says in this context. All that is known here is taken, whatever references offer.
     ///
     /// # Errors
     /// MARSHAL if it cannot be read; CODESET_INCOMPATIBLE if it names a code set that is not known here.
     pub fn from_context(data: &[u8]) -> Result<Self, SystemException> {
-        let (chars, wide) = read(data)?;
+        let (chars, wide, is_ours) = read(data)?;
         let char_set = match chars {
             // Zero stands for a client that sends no such text.
-            0 | LATIN1 | ASCII => CharSet::Latin1,
-            UTF8 => CharSet::Utf8,
-            other => return Err(unknown("char", other)),
+            0 => CharSet::Latin1,
+            set => CharSet::from_number(set).ok_or_else(|| unknown("char", set))?,
         };
-        let wchar_set = match wide {
-            0 => WcharSet::Unknown,
-            UTF16 => WcharSet::Utf16,
-            other => return Err(unknown("wchar", other)),
-        };
+        let char_set = if is_ours { char_set } else { char_set.standard() };
+        let wchar_set = WcharSet::from_number(wide).ok_or_else(|| unknown("wchar", wide))?;
         Ok(Self { char_set, wchar_set })
     }
 }
 
-fn read(data: &[u8]) -> Result<(u32, u32), CdrError> {
+/// Both code sets, and whether the client is of our kind.
+fn read(data: &[u8]) -> Result<(u32, u32, bool), CdrError> {
     let mut input = Decoder::of_encapsulation(data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))?;
-    Ok((input.u32()?, input.u32()?))
+    Ok((input.u32()?, input.u32()?, input.u8() == Ok(CHARS_ARE_OCTETS)))
 }
 
 fn unknown(what: &str, code_set: u32) -> SystemException {
     SystemException::codeset_incompatible(minor::UNSUPPORTED_CODE_SET, CompletionStatus::No)
-        .with_detail(|| format!("the client chose the code set {code_set:#010x} for {what}"))
-}
-
-fn id(set: CharSet) -> u32 {
-    match set {
-        CharSet::Utf8 => UTF8,
-        _ => LATIN1,
-    }
-}
-
-fn wide_id(set: WcharSet) -> u32 {
-    match set {
-        WcharSet::Utf16 => UTF16,
-        _ => 0,
-    }
-}
-
-/// What references to a server of ours say; `native` is its native code set for narrow text.
-#[must_use]
-pub fn code_sets_component(native: CharSet) -> Component {
-    let other = if native == CharSet::Utf8 { LATIN1 } else { UTF8 };
-    Component::CodeSets {
-        char_data: CodeSets { native: id(native), conversion: vec![other] },
-        wchar_data: CodeSets { native: UTF16, conversion: Vec::new() },
-    }
+        .with_detail(|| format!("the client chose {} for {what}, which is not known here", CodeSetName(code_set)))
 }

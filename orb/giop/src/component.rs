@@ -2,9 +2,14 @@
 
 use std::fmt;
 
-use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
+use spandrel_cdr::{
+    ByteOrder, CdrError, CharSet, Decode, Decoder, Encoder, GiopVersion, TaggedComponent, WcharSet, Wire,
+};
 
-use crate::{GiopError, ids};
+use crate::{
+    GiopError, ids,
+    local_address::{LocalAddress, TAG_OMNIORB_UNIX_TRANS, UnixTransport},
+};
 
 /// Which ORB made the reference.
 pub const TAG_ORB_TYPE: u32 = 0;
@@ -14,6 +19,11 @@ pub const TAG_CODE_SETS: u32 = 1;
 pub const TAG_POLICIES: u32 = 2;
 /// One more address of the same server.
 pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
+/// A port where TLS is spoken.
+pub const TAG_SSL_SEC_TRANS: u32 = 20;
+
+/// The whole key of the object, for profiles that are nothing but components.
+pub const TAG_COMPLETE_OBJECT_KEY: u32 = 5;
 
 /// The native code set of a server and those into which it converts.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -27,6 +37,44 @@ pub struct CodeSets {
 impl CodeSets {
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         Ok(Self { native: input.u32()?, conversion: Vec::decode(input)? })
+    }
+}
+
+/// Where a server speaks TLS, at the host of the profile (CORBA Security Service 1.8, `SSLIOP::SSL`).
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct SslSecTrans {
+    /// What it offers: a sum of the constants here and others of `Security::AssociationOptions`.
+    pub supports: u16,
+    /// What it does not do without.
+    pub requires: u16,
+    /// The TCP port.
+    pub port: u16,
+}
+
+impl SslSecTrans {
+    /// Messages may go unprotected.
+    pub const NO_PROTECTION: u16 = 1;
+    /// Messages that were changed, repeated or lost on the way are found out, and nobody else reads them.
+    pub const PROTECTED: u16 = 2 | 4 | 8 | 16;
+    /// The server shows who it is.
+    pub const ESTABLISH_TRUST_IN_TARGET: u16 = 32;
+    /// The client shows who it is.
+    pub const ESTABLISH_TRUST_IN_CLIENT: u16 = 64;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Ok(Self { supports: input.u16()?, requires: input.u16()?, port: input.u16()? })
+    }
+}
+
+impl fmt::Display for SslSecTrans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TLS at port {}", self.port)?;
+        let knows_client = |options: u16| options & Self::ESTABLISH_TRUST_IN_CLIENT != 0;
+        match (knows_client(self.requires), knows_client(self.supports)) {
+            (true, _) => f.write_str(", clients must show who they are"),
+            (false, true) => f.write_str(", clients may show who they are"),
+            (false, false) => Ok(()),
+        }
     }
 }
 
@@ -50,6 +98,21 @@ pub enum Component {
         /// The TCP port.
         port: u16,
     },
+    /// Where the server speaks TLS.
+    SslSecTrans(SslSecTrans),
+    /// Policies of the object that its clients are to know (CORBA 3.3 Part 1, 17.3).
+    Policies(Vec<PolicyValue>),
+    /// The key of the object.
+    CompleteObjectKey(Vec<u8>),
+}
+
+/// A policy as it travels in a reference (`Messaging::PolicyValue`).
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct PolicyValue {
+    /// Its type.
+    pub policy_type: u32,
+    /// What it says, in a form that its type knows; most often an encapsulation.
+    pub data: Vec<u8>,
 }
 
 impl Component {
@@ -59,15 +122,21 @@ impl Component {
     /// [`GiopError::Profile`].
     pub fn decode(component: &TaggedComponent) -> Result<Option<Self>, GiopError> {
         let read = match component.tag {
+            // Its octets are the key as it is.
+            TAG_COMPLETE_OBJECT_KEY => return Ok(Some(Self::CompleteObjectKey(component.data.clone()))),
+            TAG_POLICIES => Self::policies,
             TAG_ORB_TYPE => Self::orb_type,
             TAG_CODE_SETS => Self::code_sets,
             TAG_ALTERNATE_IIOP_ADDRESS => Self::alternate_address,
+            TAG_SSL_SEC_TRANS => Self::ssl_sec_trans,
             _ => return Ok(None),
         };
         let what = tag_name(component.tag).unwrap_or("tagged component");
         Decoder::of_encapsulation(&component.data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))
             .and_then(|mut input| read(&mut input))
             .map(Some)
+            // Nobody here obeys them: a reference is good for calls without them.
+            .or_else(|cause| if component.tag == TAG_POLICIES { Ok(None) } else { Err(cause) })
             .map_err(|cause| GiopError::Profile { what, cause })
     }
 
@@ -77,6 +146,18 @@ impl Component {
 
     fn code_sets(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         Ok(Self::CodeSets { char_data: CodeSets::decode(input)?, wchar_data: CodeSets::decode(input)? })
+    }
+
+    fn policies(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let len = input.sequence_len(8)?;
+        let one = |input: &mut Decoder<'_>| {
+            Ok(PolicyValue { policy_type: input.u32()?, data: input.octet_sequence()?.to_vec() })
+        };
+        (0..len).map(|_| one(input)).collect::<Result<_, _>>().map(Self::Policies)
+    }
+
+    fn ssl_sec_trans(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        SslSecTrans::decode(input).map(Self::SslSecTrans)
     }
 
     fn alternate_address(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
@@ -108,6 +189,21 @@ impl Component {
                 out.u16(*port);
                 TAG_ALTERNATE_IIOP_ADDRESS
             }
+            Self::Policies(policies) => {
+                out.len(policies.len())?;
+                for policy in policies {
+                    out.u32(policy.policy_type);
+                    out.octet_sequence(&policy.data)?;
+                }
+                TAG_POLICIES
+            }
+            Self::CompleteObjectKey(key) => {
+                return Ok(TaggedComponent { tag: TAG_COMPLETE_OBJECT_KEY, data: key.clone() });
+            }
+            Self::SslSecTrans(ssl) => {
+                [ssl.supports, ssl.requires, ssl.port].into_iter().for_each(|number| out.u16(number));
+                TAG_SSL_SEC_TRANS
+            }
         };
         Ok(TaggedComponent { tag, data: out.to_vec() })
     }
@@ -122,12 +218,12 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         TAG_CODE_SETS => "TAG_CODE_SETS",
         TAG_POLICIES => "TAG_POLICIES",
         TAG_ALTERNATE_IIOP_ADDRESS => "TAG_ALTERNATE_IIOP_ADDRESS",
-        5 => "TAG_COMPLETE_OBJECT_KEY",
+        TAG_COMPLETE_OBJECT_KEY => "TAG_COMPLETE_OBJECT_KEY",
         6 => "TAG_ENDPOINT_ID_POSITION",
         12 => "TAG_LOCATION_POLICY",
         13 => "TAG_ASSOCIATION_OPTIONS",
         14 => "TAG_SEC_NAME",
-        20 => "TAG_SSL_SEC_TRANS",
+        TAG_SSL_SEC_TRANS => "TAG_SSL_SEC_TRANS",
         22 => "TAG_GENERIC_SEC_MECH",
         25 => "TAG_JAVA_CODEBASE",
         33 => "TAG_CSI_SEC_MECH_LIST",
@@ -135,7 +231,9 @@ pub fn tag_name(tag: u32) -> Option<&'static str> {
         36 => "TAG_TLS_SEC_TRANS",
         ids::TAG_OPERATION_INDEX => "TAG_OPERATION_INDEX",
         0x4154_5401 => "TAG_OMNIORB_BIDIR",
-        0x4154_5402 => "TAG_OMNIORB_UNIX_TRANS",
+        ids::TAG_LOCAL_ADDRESS => "TAG_LOCAL_ADDRESS",
+        ids::TAG_DATAGRAM_ADDRESS => "TAG_DATAGRAM_ADDRESS",
+        TAG_OMNIORB_UNIX_TRANS => "TAG_OMNIORB_UNIX_TRANS",
         0x4154_5403 => "TAG_OMNIORB_PERSISTENT_ID",
         0x4154_5404 => "TAG_OMNIORB_RESTRICTED_CONNECTION",
         _ => return None,
@@ -154,19 +252,28 @@ pub fn orb_type_name(orb_type: u32) -> Option<&'static str> {
     })
 }
 
-/// The name of a code set in the OSF registry, where it is one that ORBs use.
+/// The name of a code set in the OSF registry, where it is known here.
 #[must_use]
 pub fn code_set_name(code_set: u32) -> Option<&'static str> {
-    Some(match code_set {
-        0x0001_0001 => "ISO 8859-1",
-        0x0001_000f => "ISO 8859-15",
-        0x0001_0020 => "ISO 646 (ASCII)",
-        0x0001_0100 => "UCS-2 level 1",
-        0x0001_0108 => "UTF-8 (ISO 10646)",
-        0x0001_0109 => "UTF-16",
-        0x0501_0001 => "UTF-8",
-        _ => return None,
-    })
+    // Without the feature `code-sets` only what is converted has a name.
+    let wide = WcharSet::from_number(code_set).filter(|set| *set != WcharSet::Unknown);
+    CharSet::from_number(code_set).map(CharSet::name).or_else(|| wide.map(WcharSet::name))
+}
+
+/// Prints a code set: its number, behind its name where that is known.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeSetName(
+    /// The number in the OSF registry.
+    pub u32,
+);
+
+impl fmt::Display for CodeSetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match code_set_name(self.0) {
+            Some(name) => write!(f, "{name} ({:#010x})", self.0),
+            None => write!(f, "{:#010x}", self.0),
+        }
+    }
 }
 
 impl fmt::Display for CodeSets {
@@ -188,8 +295,14 @@ impl fmt::Display for Component {
                 None => write!(f, "ORB type {orb:#010x}"),
             },
             Self::CodeSets { char_data, wchar_data } => write!(f, "code sets char {char_data}; wchar {wchar_data}"),
+            Self::Policies(policies) => {
+                f.write_str("policies of types")?;
+                policies.iter().try_for_each(|policy| write!(f, " {}", policy.policy_type))
+            }
+            Self::CompleteObjectKey(key) => write!(f, "key \"{}\"", key.escape_ascii()),
             Self::AlternateIiopAddress { host, port } if host.contains(':') => write!(f, "also at [{host}]:{port}"),
             Self::AlternateIiopAddress { host, port } => write!(f, "also at {host}:{port}"),
+            Self::SslSecTrans(ssl) => write!(f, "{ssl}"),
         }
     }
 }
@@ -201,6 +314,12 @@ pub struct ComponentDisplay<'a>(pub &'a TaggedComponent);
 impl fmt::Display for ComponentDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TaggedComponent { tag, data } = self.0;
+        if let Ok(Some(address)) = LocalAddress::decode(self.0) {
+            return address.fmt(f);
+        }
+        if let Ok(Some(address)) = UnixTransport::decode(self.0) {
+            return address.fmt(f);
+        }
         match (Component::decode(self.0), tag_name(*tag)) {
             (Ok(Some(component)), _) => component.fmt(f),
             (Err(_), Some(name)) => write!(f, "malformed {name} of {} octets", data.len()),

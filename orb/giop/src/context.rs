@@ -6,7 +6,7 @@ use std::fmt;
 
 use spandrel_cdr::{CdrError, Decoder, Encoder};
 
-use crate::ids;
+use crate::{CompletionStatus, SystemException, ids};
 
 /// A context to be sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,6 +24,22 @@ pub struct ServiceContextRef<'m> {
     pub id: u32,
     /// Its content, most often an encapsulation.
     pub data: &'m [u8],
+}
+
+/// How much services may add to a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ContextLimits {
+    /// How many contexts there may be.
+    pub count: usize,
+    /// Octets of all of them together.
+    pub octets: usize,
+}
+
+impl Default for ContextLimits {
+    /// 256 contexts of one MiB.
+    fn default() -> Self {
+        Self { count: 256, octets: 1 << 20 }
+    }
 }
 
 /// The contexts of a request or reply.
@@ -55,10 +71,24 @@ impl<'m> ServiceContexts<'m> {
     #[inline(never)]
     fn decode_some(input: &mut Decoder<'m>, count: usize) -> Result<Self, CdrError> {
         let start = input.clone();
-        for _ in 0..count {
-            read(input)?;
-        }
+        Self::skip_some(input, count)?;
         Ok(Self(Source::Received { input: start, count }))
+    }
+
+    /// Checks that all of a list is there, and goes behind it; how many there are.
+    // As `decode`.
+    #[inline(always)]
+    pub(crate) fn skip(input: &mut Decoder<'m>) -> Result<usize, CdrError> {
+        let count = input.sequence_len(8)?;
+        if count != 0 {
+            Self::skip_some(input, count)?;
+        }
+        Ok(count)
+    }
+
+    #[inline(never)]
+    fn skip_some(input: &mut Decoder<'m>, count: usize) -> Result<(), CdrError> {
+        (0..count).try_for_each(|_| read(input).map(drop))
     }
 
     #[inline]
@@ -86,6 +116,23 @@ impl<'m> ServiceContexts<'m> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Refuses more contexts, or longer ones, than `limits` allow.
+    ///
+    /// # Errors
+    /// IMP_LIMIT, COMPLETED_NO.
+    pub fn check(&self, limits: ContextLimits) -> Result<(), SystemException> {
+        let (count, octets) = (self.len(), self.iter().map(|context| context.data.len()).sum::<usize>());
+        let (what, is, limit, setting) = if count > limits.count {
+            ("", count, limits.count, "-ORBMaxServiceContexts")
+        } else if octets > limits.octets {
+            ("octets of ", octets, limits.octets, "-ORBMaxServiceContextOctets")
+        } else {
+            return Ok(());
+        };
+        Err(SystemException::imp_limit(ids::IMP_LIMIT_CONTEXTS, CompletionStatus::No)
+            .with_detail(|| format!("{is} {what}service contexts are more than the limit of {limit} (`{setting}`)")))
     }
 
     /// The contexts in the order in which they stand.
@@ -185,6 +232,8 @@ pub fn context_name(id: u32) -> Option<&'static str> {
         16 => "ActivityService",
         ids::CONTEXT_OPERATION_INDEX => "OperationIndex",
         ids::CONTEXT_REMAINING_TIME => "RemainingTime",
+        ids::CONTEXT_SHIM => "Shim",
+        ids::CONTEXT_TRACE => "TraceContext",
         _ => return None,
     })
 }

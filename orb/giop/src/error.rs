@@ -8,8 +8,11 @@ use crate::MessageType;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GiopError {
+    /// A datagram holds something else than one whole request of GIOP 1.2 that nobody answers.
+    #[error("the datagram is no request without an answer")]
+    NotADatagram,
     /// The stream is not at a message boundary, or the peer does not speak GIOP.
-    #[error("expected `GIOP`, found {0:02x?}")]
+    #[error("expected `GIOP`, found {_0:02x?}{}", known(*_0))]
     BadMagic([u8; 4]),
     /// A protocol version that this ORB does not speak.
     #[error("GIOP {0} is not supported")]
@@ -81,6 +84,15 @@ pub enum GiopError {
     },
 }
 
+/// What else begins so.
+fn known(magic: [u8; 4]) -> &'static str {
+    match magic {
+        // A record's type (RFC 8446, 5.1) and the major version that all have.
+        [0x14..=0x17, 3, ..] => ": the peer speaks TLS",
+        _ => "",
+    }
+}
+
 fn of_request(id: Option<u32>) -> String {
     id.map(|id| format!(" (request {id})")).unwrap_or_default()
 }
@@ -104,6 +116,20 @@ impl GiopError {
             Self::LengthMismatch { .. } => Reaction::CloseConnection,
             Self::Profile { .. } => Reaction::RefuseReference,
             _ => Reaction::SendMessageError,
+        }
+    }
+}
+
+impl GiopError {
+    /// The version of the MessageError that answers it, if the message said one: its own, and the highest that we speak where that is
+    /// unknown here (9.4.1).
+    #[must_use]
+    pub fn answer_version(&self) -> Option<GiopVersion> {
+        match self {
+            Self::UnsupportedVersion(_) => Some(GiopVersion::V1_2),
+            Self::UnknownMessageType { version, .. } | Self::NotFragmentable { version, .. } => Some(*version),
+            Self::BadByteOrder(_) => Some(GiopVersion::V1_0),
+            _ => None,
         }
     }
 }

@@ -320,11 +320,13 @@ impl From<CdrError> for SystemException {
     /// MARSHAL, or BAD_PARAM and DATA_CONVERSION where the caller's value is at fault; COMPLETED_NO.
     fn from(cause: CdrError) -> Self {
         let (kind, minor) = match &cause {
-            CdrError::NotRepresentable(_) | CdrError::NotText(_) => {
-                (SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET)
-            }
+            CdrError::NotRepresentable { .. }
+            | CdrError::NotOneOctet { .. }
+            | CdrError::CharBeyondLatin1 { .. }
+            | CdrError::NotText(_) => (SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET),
             CdrError::FixedOverflow { .. } => (SystemExceptionKind::DataConversion, 0),
             CdrError::WideInGiop10 => (SystemExceptionKind::Marshal, minor::WCHAR_BY_GIOP_1_0_CLIENT),
+            CdrError::WideInGiop11(_) => (SystemExceptionKind::CodesetIncompatible, minor::NO_COMMON_CODE_SET),
             CdrError::NoWcharSet => (SystemExceptionKind::BadParam, minor::NO_WCHAR_CODE_SET),
             CdrError::NulInString => (SystemExceptionKind::BadParam, ids::BAD_PARAM_NUL_IN_STRING),
             CdrError::BadDiscriminator { .. } => (SystemExceptionKind::BadParam, ids::BAD_PARAM_DISCRIMINATOR),
@@ -342,7 +344,15 @@ impl From<CdrError> for SystemException {
             CdrError::TooDeep { .. } => (SystemExceptionKind::Marshal, ids::MARSHAL_TOO_DEEP),
             _ => (SystemExceptionKind::Marshal, ids::MARSHAL_OTHER),
         };
-        Self::new(kind, minor, CompletionStatus::No).with_detail(|| cause.to_string()).with_source(cause)
+        let detail = || match &cause {
+            CdrError::NotRepresentable { .. } => {
+                format!(
+                    "{cause}; a server whose native code set has it is sent it (-ORBNativeCharCodeSet, -ORBNativeWCharCodeSet)"
+                )
+            }
+            _ => cause.to_string(),
+        };
+        Self::new(kind, minor, CompletionStatus::No).with_detail(detail).with_source(cause)
     }
 }
 

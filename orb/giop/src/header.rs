@@ -11,7 +11,7 @@ use crate::GiopError;
 /// Octets of a message header.
 pub const HEADER_LEN: usize = 12;
 
-const MAGIC: [u8; 4] = *b"GIOP";
+pub(crate) const MAGIC: [u8; 4] = *b"GIOP";
 const MORE_FRAGMENTS: u8 = 2;
 
 /// What a message is (9.4.1, `MsgType`).

@@ -38,6 +38,7 @@ own_minor_codes! {
     BAD_PARAM_NARROW = 21, "the object does not support the interface that it was narrowed to";
     BAD_PARAM_DISCRIMINATOR = 22, "the discriminator of a union does not select the branch that it has";
     BAD_INV_ORDER_COPIED = 23, "the ORB belongs to the process that this one is a copy of";
+    IMP_LIMIT_CONTEXTS = 31, "a message has more service contexts than this side accepts";
     TRANSIENT_NESTING = 30, "requests are nested too deep in a thread that serves others while it waits";
 }
 
@@ -61,3 +62,14 @@ pub const POLICY_OBJECT_DEMUX: u32 = VMCID | 2;
 
 /// The service context in which a deadline travels as remaining time.
 pub const CONTEXT_REMAINING_TIME: u32 = 0x5350_4402;
+
+/// The service context in which a W3C trace context travels: an encapsulation with `traceparent` and `tracestate`, two strings.
+pub const CONTEXT_TRACE: u32 = 0x5350_4410;
+
+/// A component that says where a server is reached inside of its host: an encapsulation with a
+/// [`LocalAddress`](crate::local_address::LocalAddress).
+pub const TAG_LOCAL_ADDRESS: u32 = 0x5350_4420;
+
+/// A component that says where a server reads requests by datagram: an encapsulation with a
+/// [`DatagramAddress`](crate::datagram::DatagramAddress).
+pub const TAG_DATAGRAM_ADDRESS: u32 = 0x5350_4421;

@@ -3,7 +3,7 @@
 //! Reading goes from the outside in: [`MessageHeader::parse`] says how long a message is, [`Assembler`] joins fragments,
 //! [`Message::decoder`] is handed to [`RequestHeader::decode`] or one of its siblings, which leave it at the body.
 //! Writing goes the other way: [`RequestTemplate::begin`], [`begin_reply`] and the like write everything up to the body
-//! into an empty encoder, and [`Body::end`] closes the message. [`ObjectUrl`] and [`IiopProfile`] say where objects live.
+//! into an empty encoder, and [`Body::end`] closes the message; [`Fragments`] cuts a long one. [`ObjectUrl`] and [`IiopProfile`] say where objects live.
 //!
 //! This crate opens no socket, starts no thread and reads no clock. How values become octets belongs to `spandrel-cdr`;
 //! connections, retries and what an exception means to a caller belong to `spandrel-orb`.
@@ -11,31 +11,43 @@
 //! Source: CORBA 3.3 Part 2, clauses 7.6 (references) and 9 (GIOP).
 #![forbid(unsafe_code)]
 
+mod bidirectional;
 mod body;
 mod code_sets;
 pub mod component;
 mod context;
 mod corbaloc;
+pub mod datagram;
+mod detail;
 mod error;
 mod exception;
+mod fragments;
 mod header;
 pub mod ids;
 mod ior;
+pub mod local_address;
 mod locate;
 mod message;
 pub mod minor;
 mod profile;
+#[cfg(feature = "code-sets")]
+mod registry;
 mod reply;
 mod request;
 mod target;
 mod template;
 
+pub use bidirectional::{CONTEXT_BI_DIR_IIOP, ListenPoint};
 pub use body::Body;
-pub use code_sets::{CONTEXT_CODE_SETS, TransmissionCodeSets, code_sets_component};
-pub use context::{ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name};
+pub use code_sets::{CONTEXT_CODE_SETS, NoCommonCodeSet, OwnCodeSets, TransmissionCodeSets};
+pub use context::{
+    ContextLimits, ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name,
+};
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
+pub use detail::{CONTEXT_EXCEPTION_DETAIL, exception_detail, presentable, read_exception_detail};
 pub use error::{GiopError, Reaction, ReferenceError};
 pub use exception::{CompletionStatus, Explanation, SystemException, SystemExceptionKind};
+pub use fragments::{Fragments, MIN_FRAGMENT};
 pub use header::{HEADER_LEN, MessageHeader, MessageType, bare_message};
 pub use ior::{ior_from_string, ior_to_string};
 pub use locate::{
@@ -45,5 +57,5 @@ pub use message::{Assembler, Message};
 pub use profile::{IiopProfile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
 pub use reply::{ReplyHeader, ReplyStatus, begin_reply};
 pub use request::{RequestHeader, ResponseFlags};
-pub use target::Target;
+pub use target::{AddressingDisposition, Target};
 pub use template::{CompleteHeader, RequestTemplate};

@@ -53,6 +53,20 @@ impl Message {
         &self.octets
     }
 
+    /// The same in memory that holds nothing else: for one that is kept while others are read into the memory that it came in.
+    #[must_use]
+    pub fn into_own_memory(self) -> Self {
+        Self { octets: MessageBlock::from(&*self.octets), ..self }
+    }
+
+    /// The same for one who keeps it while others are read: in memory of its own, unless it is long enough to be worth that which
+    /// it came in.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        const LONG: usize = 16 * 1024;
+        if self.octets.len() < LONG { self.clone().into_own_memory() } else { self.clone() }
+    }
+
     /// A decoder that stands behind the message header and aligns from the message's first octet.
     #[inline]
     #[must_use]
@@ -187,6 +201,12 @@ impl Assembler {
         if let Some(at) = self.unfinished.iter().position(cancelled) {
             self.remove(at);
         }
+    }
+
+    /// How many octets of unfinished messages are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// How many messages are unfinished.

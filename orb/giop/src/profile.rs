@@ -10,7 +10,10 @@ use std::fmt;
 
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encoder, GiopVersion, TaggedComponent, TaggedProfile, Wire};
 
-use crate::{GiopError, component::ComponentDisplay};
+use crate::{
+    GiopError,
+    component::{ComponentDisplay, TAG_COMPLETE_OBJECT_KEY},
+};
 
 /// The tag of an IIOP profile.
 pub const TAG_INTERNET_IOP: u32 = 0;
@@ -90,12 +93,27 @@ fn open(profile: &TaggedProfile) -> Result<Option<(GiopVersion, Decoder<'_>)>, C
     Ok((version.major == 1).then_some((version, input)))
 }
 
-/// The object key of an IIOP profile, without reading the rest.
+/// The object key of an IIOP profile, without reading the rest, or that of a profile that is nothing but components.
 pub(crate) fn object_key(profile: &TaggedProfile) -> Option<&[u8]> {
+    if profile.tag == TAG_MULTIPLE_COMPONENTS {
+        return complete_key(&profile.data).ok()?;
+    }
     let (_, mut input) = open(profile).ok()??;
     input.latin1().ok()?;
     input.u16().ok()?;
     input.octet_sequence().ok()
+}
+
+/// What TAG_COMPLETE_OBJECT_KEY says: its octets as they are.
+fn complete_key(components: &[u8]) -> Result<Option<&[u8]>, CdrError> {
+    let mut input = Decoder::of_encapsulation(components, Wire::new(ByteOrder::Big, GiopVersion::V1_1))?;
+    for _ in 0..input.sequence_len(8)? {
+        let (tag, data) = (input.u32()?, input.octet_sequence()?);
+        if tag == TAG_COMPLETE_OBJECT_KEY {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
 }
 
 impl fmt::Display for IiopProfile {

@@ -98,6 +98,28 @@ impl<'m> ReplyHeader<'m> {
         }
     }
 
+    /// The request that is answered, what the body is, and how many contexts there are: as [`decode`](Self::decode), for whoever does not
+    /// ask for these. They are checked all the same.
+    ///
+    /// # Errors
+    /// [`GiopError::Body`].
+    // Short, and there is one caller.
+    #[inline(always)]
+    pub fn skim(input: &mut Decoder<'_>) -> Result<(u32, ReplyStatus, usize), GiopError> {
+        if input.wire().version >= GiopVersion::V1_2 {
+            let request_id = input.u32().map_err(unreadable)?;
+            let status = ReplyStatus::decode(input).map_err(unreadable)?;
+            let contexts = ServiceContexts::skip(input).map_err(unreadable)?;
+            align_to_body(input).map_err(unreadable)?;
+            Ok((request_id, status, contexts))
+        } else {
+            let contexts = ServiceContexts::skip(input).map_err(unreadable)?;
+            let request_id = input.u32().map_err(unreadable)?;
+            let status = ReplyStatus::decode(input).map_err(unreadable)?;
+            Ok((request_id, status, contexts))
+        }
+    }
+
     /// Writes message header and reply header into an empty encoder whose `Wire` says version and order.
     ///
     /// Whatever cannot be written is reported by [`Body::end`].

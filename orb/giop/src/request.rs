@@ -109,7 +109,9 @@ impl<'m> RequestHeader<'m> {
     fn read_1_0(input: &mut Decoder<'m>) -> Result<Self, GiopError> {
         let service_contexts = ServiceContexts::decode(input).map_err(unreadable)?;
         let request_id = input.u32().map_err(unreadable)?;
-        let response = if input.bool().map_err(unreadable)? { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+        // A boolean; some clients write the flags of later versions, or every bit.
+        let is_expected = input.u8().map_err(unreadable)? != 0;
+        let response = if is_expected { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
         if input.wire().version >= GiopVersion::V1_1 {
             input.take(3).map_err(unreadable)?;
         }

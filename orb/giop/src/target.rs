@@ -10,6 +10,51 @@ const KEY_ADDR: i16 = 0;
 const PROFILE_ADDR: i16 = 1;
 const REFERENCE_ADDR: i16 = 2;
 
+const UNKNOWN_DISPOSITION: CdrError = CdrError::Malformed("an addressing disposition other than 0, 1 or 2");
+
+/// How a request says whom it is for (`AddressingDisposition`).
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[repr(i16)]
+pub enum AddressingDisposition {
+    /// By the object key.
+    #[default]
+    Key = KEY_ADDR,
+    /// By the profile that the client chose.
+    Profile = PROFILE_ADDR,
+    /// By the whole reference, and which of its profiles the client chose.
+    Reference = REFERENCE_ADDR,
+}
+
+impl AddressingDisposition {
+    /// Reads the body of a reply with status NEEDS_ADDRESSING_MODE or LOC_NEEDS_ADDRESSING_MODE.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`]; [`CdrError::Malformed`] for another number than 0, 1 or 2.
+    pub fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        match input.i16()? {
+            KEY_ADDR => Ok(Self::Key),
+            PROFILE_ADDR => Ok(Self::Profile),
+            REFERENCE_ADDR => Ok(Self::Reference),
+            _ => Err(UNKNOWN_DISPOSITION),
+        }
+    }
+
+    /// Writes the body of such a reply.
+    pub fn encode(self, out: &mut Encoder<'_>) {
+        out.i16(self as i16);
+    }
+}
+
+impl fmt::Display for AddressingDisposition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "object key",
+            Self::Profile => "profile",
+            Self::Reference => "reference",
+        })
+    }
+}
+
 /// The target of a request. Before GIOP 1.2 only a key can be said.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Target<'m> {
@@ -27,6 +72,19 @@ pub enum Target<'m> {
 }
 
 impl<'m> Target<'m> {
+    /// What says more than the key of an object, if that is wanted: the profile at `index` of its reference, or all of that.
+    #[must_use]
+    pub fn by(addressing: AddressingDisposition, ior: &Ior, index: usize) -> Option<Target<'static>> {
+        match addressing {
+            AddressingDisposition::Key => None,
+            AddressingDisposition::Profile => ior.profiles.get(index).cloned().map(Target::Profile),
+            AddressingDisposition::Reference => {
+                let selected = u32::try_from(index).ok()?;
+                Some(Target::Reference { ior: ior.clone(), selected })
+            }
+        }
+    }
+
     /// The object key: as it stands, or from the IIOP profile. `None` if there is no such profile or it is malformed.
     #[inline]
     #[must_use]
@@ -64,7 +122,7 @@ impl<'m> Target<'m> {
         match disposition {
             PROFILE_ADDR => TaggedProfile::decode(input).map(Self::Profile),
             REFERENCE_ADDR => Ok(Self::Reference { selected: input.u32()?, ior: Ior::decode(input)? }),
-            _ => Err(CdrError::Malformed("an addressing disposition other than 0, 1 or 2")),
+            _ => Err(UNKNOWN_DISPOSITION),
         }
     }
 

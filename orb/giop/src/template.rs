@@ -3,7 +3,7 @@
 use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Wire};
 
 use crate::{
-    Body, HEADER_LEN, MessageType, ResponseFlags, ServiceContext,
+    Body, HEADER_LEN, MessageType, ResponseFlags, ServiceContext, Target,
     body::{body_alignment, message_header},
     context::encode_contexts,
 };
@@ -31,6 +31,15 @@ impl RequestTemplate {
     /// If the key is longer than 4 GiB, which no reference can say.
     #[must_use]
     pub fn new(wire: Wire, object_key: &[u8]) -> Self {
+        let written = Self::for_target(wire, &Target::Key(object_key));
+        written.expect("an object key came from a sequence, whose length fits")
+    }
+
+    /// The same, for an object that may be addressed otherwise.
+    ///
+    /// # Errors
+    /// What CDR cannot say of the reference; before 1.2, a target without an object key.
+    pub fn for_target(wire: Wire, target: &Target<'_>) -> Result<Self, CdrError> {
         let mut out = Encoder::new(wire);
         out.octets(&message_header(wire, MessageType::Request));
         if wire.version < GiopVersion::V1_2 {
@@ -38,12 +47,8 @@ impl RequestTemplate {
         }
         out.u32(0);
         out.octets(&[0; 4]);
-        if wire.version >= GiopVersion::V1_2 {
-            out.i16(0);
-        }
-        let written = out.octet_sequence(object_key);
-        assert!(written.is_ok(), "an object key came from a sequence, whose length fits");
-        Self { wire, prefix: out.to_vec().into() }
+        target.encode(&mut out)?;
+        Ok(Self { wire, prefix: out.to_vec().into() })
     }
 
     /// The agreement under which the requests are written.
@@ -121,7 +126,14 @@ impl RequestTemplate {
 
 /// Copies the beginning of a message, and says in it which request it is.
 #[inline]
-fn put(octets: &[u8], wire: Wire, out: &mut Encoder<'_>, id_at: usize, request_id: u32, response: ResponseFlags) {
+fn put<'o>(
+    octets: &[u8],
+    wire: Wire,
+    out: &'o mut Encoder<'_>,
+    id_at: usize,
+    request_id: u32,
+    response: ResponseFlags,
+) -> &'o mut [u8] {
     let id = match wire.order {
         ByteOrder::Big => request_id.to_be_bytes(),
         ByteOrder::Little => request_id.to_le_bytes(),
@@ -130,6 +142,7 @@ fn put(octets: &[u8], wire: Wire, out: &mut Encoder<'_>, id_at: usize, request_i
     room.copy_from_slice(octets);
     room[id_at..id_at + 4].copy_from_slice(&id);
     room[id_at + FLAGS_AFTER_ID] = response.octet_in(wire.version);
+    room
 }
 
 /// The whole header of requests for one operation of one object (request caching, paper 003).
@@ -151,9 +164,24 @@ impl CompleteHeader {
     /// If `out` is not empty.
     #[inline]
     pub fn begin(&self, out: &mut Encoder<'_>, request_id: u32, response: ResponseFlags) -> Body {
+        self.put(out, request_id, response);
+        Body::behind(out, self.headers_end)
+    }
+
+    /// The same, with other last octets of the last context: it changes from request to request.
+    ///
+    /// # Panics
+    /// If `out` is not empty, or the header is shorter than that.
+    pub fn begin_ending_in(&self, out: &mut Encoder<'_>, request_id: u32, response: ResponseFlags, end: &[u8]) -> Body {
+        let header = self.put(out, request_id, response);
+        header[..self.headers_end][self.headers_end - end.len()..].copy_from_slice(end);
+        Body::behind(out, self.headers_end)
+    }
+
+    #[inline]
+    fn put<'o>(&self, out: &'o mut Encoder<'_>, request_id: u32, response: ResponseFlags) -> &'o mut [u8] {
         assert_eq!(out.position(), 0, "a message begins in an empty encoder");
         let id_at = if self.wire.version >= GiopVersion::V1_2 { ID_AT_1_2 } else { ID_AT_1_0 };
-        put(&self.octets, self.wire, out, id_at, request_id, response);
-        Body::behind(out, self.headers_end)
+        put(&self.octets, self.wire, out, id_at, request_id, response)
     }
 }

@@ -57,7 +57,11 @@ fn an_unknown_exception_becomes_unknown_with_what_came_along() {
 #[test]
 fn coding_errors_become_the_standard_exceptions() {
     let cases = [
-        (CdrError::NotRepresentable('€'), SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET),
+        (
+            CdrError::NotRepresentable { character: '€', code_set: "ISO 8859-1" },
+            SystemExceptionKind::DataConversion,
+            minor::CHARACTER_NOT_IN_CODE_SET,
+        ),
         (CdrError::NulInString, SystemExceptionKind::BadParam, ids::BAD_PARAM_NUL_IN_STRING),
         (CdrError::Truncated { needed: 4, remaining: 0 }, SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED),
         (CdrError::BadBoolean(2), SystemExceptionKind::Marshal, ids::MARSHAL_BAD_VALUE),

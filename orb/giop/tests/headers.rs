@@ -140,6 +140,28 @@ proptest! {
     }
 
     #[test]
+    fn a_complete_header_ends_in_what_changes(
+        order in prop_oneof![Just(ByteOrder::Big), Just(ByteOrder::Little)], key in vec(any::<u8>(), 0..50),
+        request_id: u32, operation in "[a-z_]{0,20}", contexts in contexts(), start in vec(any::<u8>(), 0..20),
+        end in any::<[u8; 16]>(), body in vec(any::<u8>(), 0..30),
+    ) {
+        let template = RequestTemplate::new(Wire::new(order, GiopVersion::V1_2), &key);
+        let with = |end: &[u8]| {
+            let last = ServiceContext { id: 7, data: [&start[..], end].concat() };
+            [&contexts[..], &[last]].concat()
+        };
+        let complete = template.complete(&operation, &with(&[0; 16])).unwrap();
+        let (mut expected, mut found) = (Encoder::new(template.wire()), Encoder::new(template.wire()));
+        let begun = template.begin(&mut expected, request_id, ResponseFlags::TWO_WAY, &operation, &with(&end));
+        expected.octets(&body);
+        begun.end(&mut expected).unwrap();
+        let begun = complete.begin_ending_in(&mut found, request_id, ResponseFlags::TWO_WAY, &end);
+        found.octets(&body);
+        begun.end(&mut found).unwrap();
+        prop_assert_eq!(found.to_vec(), expected.to_vec());
+    }
+
+    #[test]
     fn a_reply_header_is_read_as_it_was_written(
         wire in wire(), request_id: u32, status in 0..6_usize, contexts in contexts(), body in vec(any::<u8>(), 0..30),
     ) {
@@ -152,7 +174,10 @@ proptest! {
         let message = message(&out, MessageType::Reply);
         let mut input = message.decoder(Limits::default());
         let header = ReplyHeader { request_id, status, service_contexts: contexts.as_slice().into() };
+        let mut skimmed = input.clone();
         prop_assert_eq!(ReplyHeader::decode(&mut input).unwrap(), header);
+        prop_assert_eq!(ReplyHeader::skim(&mut skimmed).unwrap(), (request_id, status, contexts.len()));
+        prop_assert_eq!(skimmed.position(), input.position());
         prop_assert_eq!(input.rest(), &body[..]);
         prop_assert!(wire.version < GiopVersion::V1_2 || body.is_empty() || input.position().is_multiple_of(8));
     }
@@ -207,6 +232,8 @@ proptest! {
     fn arbitrary_octets_are_read_or_refused(octets in vec(any::<u8>(), 0..200), wire in wire()) {
         let input = Decoder::new(&octets, wire).at(HEADER_LEN);
         support::read_everything(&input);
+        let read = ReplyHeader::decode(&mut input.clone()).map(|header| (header.request_id, header.status, header.service_contexts.len()));
+        prop_assert_eq!(ReplyHeader::skim(&mut input.clone()), read);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Ior, TaggedComponent, TaggedProfile, Wire};
 use spandrel_giop::{
     Address, Corbaloc, DEFAULT_PORT, GiopError, IiopProfile, ObjectUrl, Reaction, ReferenceError, TAG_INTERNET_IOP,
-    component::{CodeSets, Component, ComponentDisplay, TAG_CODE_SETS, TAG_ORB_TYPE},
+    component::{CodeSets, Component, ComponentDisplay, PolicyValue, TAG_CODE_SETS, TAG_ORB_TYPE},
     ids, ior_from_string, ior_to_string,
 };
 use support::VERSIONS;
@@ -132,6 +132,14 @@ fn components_are_read_as_they_were_written_and_print_what_they_say() {
             "code sets char ISO 8859-1 or UTF-8; wchar UTF-16 or 0x000000ff",
         ),
         (Component::AlternateIiopAddress { host: "::1".to_owned(), port: 9 }, "also at [::1]:9"),
+        (Component::CompleteObjectKey(b"a key\0".to_vec()), "key \"a key\\x00\""),
+        (
+            Component::Policies(vec![
+                PolicyValue { policy_type: 32, data: vec![1, 0, 0, 0] },
+                PolicyValue { policy_type: 40, data: Vec::new() },
+            ]),
+            "policies of types 32 40",
+        ),
     ];
     for (component, text) in cases {
         let tagged = component.encode().unwrap();

@@ -6,7 +6,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     ObjectId, Poa, PoaError, current, error,
-    objects::{Behind, Put},
+    objects::{Behind, Forwarding, Put},
 };
 
 impl Poa {
@@ -184,7 +184,7 @@ impl Poa {
         self.must(self.adapter.policies.retains())?;
         match self.adapter.objects.find(id).ok_or(PoaError::ObjectNotActive)? {
             Behind::Servant(servant) => self.reference_of(id, servant.repository_id()),
-            Behind::Forward(target) => self.reference_of(id, target.type_id()),
+            Behind::Forward(Forwarding { target, .. }) => self.reference_of(id, target.type_id()),
         }
     }
 
@@ -250,8 +250,21 @@ impl Poa {
     /// # Errors
     /// OBJECT_NOT_EXIST if the reference is not to an active object of this adapter.
     pub fn forward(&self, object: &ObjectRef, target: ObjectRef) -> Result<(), SystemException> {
+        self.forward_as(object, Forwarding { target, is_permanent: false })
+    }
+
+    /// Moves an object for good: clients need not come back to where they found it (LOCATION_FORWARD_PERM). Those of GIOP 1.0 and
+    /// 1.1 know only [`forward`](Self::forward), and are told that.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn forward_permanently(&self, object: &ObjectRef, target: ObjectRef) -> Result<(), SystemException> {
+        self.forward_as(object, Forwarding { target, is_permanent: true })
+    }
+
+    fn forward_as(&self, object: &ObjectRef, forwarding: Forwarding) -> Result<(), SystemException> {
         let id = self.id_in(object).map_err(|_| error::not_active())?;
-        self.adapter.objects.replace(&id, Behind::Forward(target)).map(drop).ok_or_else(error::not_active)
+        self.adapter.objects.replace(&id, Behind::Forward(forwarding)).map(drop).ok_or_else(error::not_active)
     }
 
     /// How many objects are active.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{ObjectRef, OperationDemux, Orb, Policy, PolicyType, References, Servant, ServerCall};
+use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, References, Servant, ServerCall};
 use spandrel_sync::{
     Arc, Mutex, RwLock, Weak,
     atomic::{AtomicBool, AtomicU8, Ordering},
@@ -17,7 +17,7 @@ use crate::{
     invocation::{InUse, Located},
     key::Place,
     manager::{Manager, Refused},
-    objects::{Behind, Found, Objects},
+    objects::{Behind, Forwarding, Found, Objects},
     policies::Policies,
     servants::Incarnation,
     signal::{Signal, Ticket},
@@ -93,7 +93,7 @@ pub(crate) struct Plan {
 pub(crate) enum Entrance {
     Serve(InUse),
     /// Another object is to be asked.
-    Forward(ObjectRef),
+    Forward(Forwarding),
     /// It waits, and then begins anew.
     Wait(Ticket),
     /// It begins anew at once.
@@ -187,6 +187,15 @@ impl Adapter {
         self.phase.load(Ordering::SeqCst) == Phase::Living as u8 && self.manager.is_active()
     }
 
+    /// Whether a request would be let in, or at least held, where the adapter is not open.
+    pub(crate) fn check_admits(&self) -> Result<(), SystemException> {
+        match self.phase() {
+            Phase::Living => self.manager.check_admits(),
+            Phase::Ending => Err(ending()),
+            Phase::Gone => Ok(()),
+        }
+    }
+
     /// What a request is told that found the adapter not open.
     pub(crate) fn refuse(&self) -> Result<Entrance, SystemException> {
         match self.phase() {
@@ -196,9 +205,7 @@ impl Adapter {
                 Refused::Held(_) | Refused::Again => Ok(Entrance::Again),
                 Refused::No(exception) => Err(exception),
             },
-            // It will be gone in a moment, and may then be made anew (15.3.9.4).
-            Phase::Ending => Err(SystemException::transient(minor::POA_DESTROYED, CompletionStatus::No)
-                .with_detail("the adapter is being destroyed")),
+            Phase::Ending => Err(ending()),
             Phase::Gone => Ok(Entrance::Again),
         }
     }
@@ -303,10 +310,10 @@ impl Adapter {
     }
 
     /// Whether there is such an object, as far as one can say without asking anybody.
-    pub(crate) fn has(&self, id: &[u8]) -> Option<Option<ObjectRef>> {
+    pub(crate) fn has(&self, id: &[u8]) -> Option<Option<Forwarding>> {
         match self.objects.find(id) {
             Some(Behind::Servant(_)) => Some(None),
-            Some(Behind::Forward(target)) => Some(Some(target)),
+            Some(Behind::Forward(forwarding)) => Some(Some(forwarding)),
             None if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly => None,
             None => self.objects.check_made(id).is_ok().then_some(None),
         }
@@ -363,9 +370,15 @@ pub(crate) fn wait_for(over: &Arc<Signal>) -> Result<Entrance, SystemException> 
 
 fn not_incarnated(why: Incarnation) -> Result<Entrance, SystemException> {
     match why {
-        Incarnation::ForwardRequest(target) => Ok(Entrance::Forward(target)),
+        Incarnation::ForwardRequest(target) => Ok(Entrance::Forward(Forwarding { target, is_permanent: false })),
+        Incarnation::ForwardPermanently(target) => Ok(Entrance::Forward(Forwarding { target, is_permanent: true })),
         Incarnation::System(exception) => Err(exception),
     }
+}
+
+/// It will be gone in a moment, and may then be made anew (15.3.9.4).
+fn ending() -> SystemException {
+    SystemException::transient(minor::POA_DESTROYED, CompletionStatus::No).with_detail("the adapter is being destroyed")
 }
 
 fn no_servant_manager() -> SystemException {

@@ -6,7 +6,7 @@
 
 use std::{any::Any, time::Duration};
 
-use spandrel_orb::{Located, ObjectAdapter, Replied, Servant, ServerCall, SystemException};
+use spandrel_orb::{BidirectionalPolicy, Located, ObjectAdapter, Replied, Servant, ServerCall, SystemException};
 use spandrel_sync::{Arc, Mutex, Weak, time::Instant};
 
 use crate::{
@@ -71,7 +71,7 @@ impl Root {
                     debug_assert!(in_use.is_none(), "the frame was left");
                     return run(adapter, id, frame, call);
                 }
-                Entrance::Forward(target) => return call.forward(&target),
+                Entrance::Forward(forwarding) => return forwarding.answer(call),
                 Entrance::Wait(ticket) => return self.later(key, call, without_turn(ticket)),
                 Entrance::Again => {}
             }
@@ -142,7 +142,7 @@ fn run(adapter: &Arc<Adapter>, id: &[u8], frame: &Frame, call: ServerCall<'_>) -
     match in_use {
         InUse::Object(active) => match &active.behind {
             Behind::Servant(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
-            Behind::Forward(target) => call.forward(target),
+            Behind::Forward(forwarding) => forwarding.answer(call),
         },
         InUse::Default(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
         InUse::Located(located) => call.run(&**located.servant(), &Invocation { adapter, id, in_use }),
@@ -152,6 +152,10 @@ fn run(adapter: &Arc<Adapter>, id: &[u8], frame: &Frame, call: ServerCall<'_>) -
 impl ObjectAdapter for Root {
     fn dispatch(&self, object_key: &[u8], _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         self.serve(object_key, call, None)
+    }
+
+    fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {
+        self.known(object_key).ok()??.policy(BidirectionalPolicy::POLICY_TYPE)?.value().copied()
     }
 
     fn enter(
@@ -183,17 +187,21 @@ impl ObjectAdapter for Root {
         Ok(true)
     }
 
-    fn locate(&self, object_key: &[u8]) -> Located {
-        match self.known(object_key) {
-            Ok(Some(adapter)) => match adapter.has(&object_key[adapter.prefix.len()..]) {
-                Some(None) => Located::Here,
-                Some(Some(target)) => Located::Forward(target.ior().clone()),
-                None => Located::Unknown,
-            },
-            // The request will find out, and have the adapter made.
-            Ok(None) => Located::Here,
-            Err(_) => Located::Unknown,
+    fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException> {
+        // What is not there yet the request will have made.
+        let Some(adapter) = self.known(object_key)? else { return Ok(Located::Here) };
+        if !adapter.is_open() {
+            adapter.check_admits()?;
         }
+        Ok(match adapter.has(&object_key[adapter.prefix.len()..]) {
+            Some(None) => Located::Here,
+            Some(Some(forwarding)) => forwarding.located(),
+            None => Located::Unknown,
+        })
+    }
+
+    fn held(&self) -> usize {
+        self.managers.held()
     }
 
     fn begin_close(&self) {

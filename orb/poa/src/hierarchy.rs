@@ -129,6 +129,7 @@ impl Root {
         given: Vec<Policy>,
     ) -> Result<Arc<Adapter>, PoaError> {
         let policies = Policies::resolve(&given)?;
+        let both_ways = Policies::bidirectional(&given)?;
         let made = match manager {
             Some(_) => None,
             None => Some(PoaManager(self.managers.create(&self.me, None, State::Holding)?)),
@@ -142,7 +143,9 @@ impl Root {
         check_may_have(parent, &parent.family.lock(), name)?;
         let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
         let described = Described { path: &path, manager, policies: &policies, given: &given };
-        let references = self.orb()?.establish_components(&described)?;
+        let orb = self.orb()?;
+        let references = orb.establish_components(&described)?;
+        both_ways.iter().for_each(|policy| orb.note_bidirectional_policy(*policy));
         let mut family = parent.family.lock();
         // Once more: interceptors have run since.
         check_may_have(parent, &family, name)?;

@@ -11,6 +11,8 @@
 //! refused instead of reaching a stranger; the generations do the same for slots that are used again. Neither is a secret.
 //! No adapter's beginning of a key is the beginning of another's, so that an adapter is known by comparing that.
 
+use std::fmt;
+
 /// Octets before the adapter.
 const HEAD: usize = 8;
 const VERSION: u8 = 1;
@@ -162,6 +164,28 @@ pub(crate) fn home(incarnation: Incarnation, key: &[u8]) -> Option<Home<'_>> {
     }
 }
 
+/// What a key of ours says, for people: the adapter, and the object's id. Nothing for keys that others made.
+#[must_use]
+pub fn describe_key(key: &[u8]) -> Option<String> {
+    let run = Incarnation(key.get(2..HEAD)?.try_into().ok()?);
+    let (adapter, id) = match home(run, key)? {
+        Home::Transient(place) => (format!("{place}"), key.get(HEAD + 8..)?),
+        Home::Persistent { prefix, path } => (format!("\"{}\"", path.join("/").escape_debug()), &key[prefix.len()..]),
+    };
+    let made = id.first_chunk::<8>().filter(|_| id.len() == 8).map(|octets| Place::of(*octets));
+    let id = made.map_or_else(|| format!("\"{}\"", id.escape_ascii()), |place| place.to_string());
+    Some(format!("adapter {adapter}, object {id}"))
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number() {
+            Some(number) => write!(f, "#{number}"),
+            None => write!(f, "{}v{}", self.slot, self.generation),
+        }
+    }
+}
+
 fn ushort(octets: &[u8]) -> Option<(usize, &[u8])> {
     let (number, rest) = octets.split_first_chunk()?;
     Some((u16::from_be_bytes(*number).into(), rest))
@@ -185,6 +209,19 @@ mod tests {
         assert_eq!(home(RUN, &key), Some(Home::Persistent { prefix: &prefix, path }));
         assert_eq!(persistent(&[&"x".repeat(70_000)]), None);
         assert_eq!(persistent(&["x"; MAX_DEPTH + 1]), None);
+    }
+
+    #[test]
+    fn people_are_told_what_a_key_says() {
+        let said = |parts: &[&[u8]]| describe_key(&parts.concat());
+        let transient = transient(RUN, PLACE);
+        assert_eq!(said(&[&transient, &PLACE.octets()]).unwrap(), "adapter 7v9, object 7v9");
+        assert_eq!(
+            said(&[&persistent(&["bank", "a"]).unwrap(), b"x\0"]).unwrap(),
+            r#"adapter "bank/a", object "x\x00""#
+        );
+        assert_eq!(describe_key(b"NameService"), None);
+        assert_eq!(describe_key(&[]), None);
     }
 
     #[test]

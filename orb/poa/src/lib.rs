@@ -36,6 +36,7 @@ mod usage;
 
 pub use current::{Current, NoContext};
 pub use error::PoaError;
+pub use key::describe_key;
 pub use manager::{PoaManager, PoaManagerFactory, State};
 pub use object_id::ObjectId;
 pub use poa::Poa;

@@ -110,15 +110,27 @@ impl Manager {
         let shared = self.shared.lock();
         match self.state() {
             State::Active => Refused::Again,
-            State::Holding => shared.held.ticket(MAX_HELD).map_or_else(
-                || Refused::No(error::discarded("too many requests are held by the adapter's manager")),
-                Refused::Held,
-            ),
-            State::Discarding => Refused::No(error::discarded("the adapter's manager discards requests")),
-            State::Inactive => Refused::No(
-                SystemException::obj_adapter(minor::UNKNOWN_ADAPTER_FAILED, CompletionStatus::No)
-                    .with_detail("the adapter's manager is inactive"),
-            ),
+            State::Holding => match shared.held.ticket(MAX_HELD) {
+                Some(ticket) => Refused::Held(ticket),
+                None => {
+                    drop(shared);
+                    if let Some(orb) = self.root.upgrade().and_then(|root| root.orb().ok()) {
+                        orb.statistics().refused_queue_full();
+                    }
+                    Refused::No(error::discarded("too many requests are held by the adapter's manager"))
+                }
+            },
+            State::Discarding => Refused::No(discarding()),
+            State::Inactive => Refused::No(inactive()),
+        }
+    }
+
+    /// Whether a request would be let in, or held until it is.
+    pub(crate) fn check_admits(&self) -> Result<(), SystemException> {
+        match self.state() {
+            State::Active | State::Holding => Ok(()),
+            State::Discarding => Err(discarding()),
+            State::Inactive => Err(inactive()),
         }
     }
 
@@ -301,6 +313,11 @@ impl Managers {
         self.known.lock().managers.iter().filter_map(|(manager, _)| manager.upgrade()).map(PoaManager).collect()
     }
 
+    /// How many requests are held.
+    pub(crate) fn held(&self) -> usize {
+        self.list().iter().map(|manager| manager.0.shared.lock().held.tickets()).sum()
+    }
+
     /// The ORB ends: nothing that is held is kept any longer.
     pub(crate) fn close(&self) {
         self.list().iter().for_each(|manager| manager.0.close_if_holding());
@@ -334,6 +351,17 @@ impl fmt::Debug for PoaManagerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PoaManagerFactory").field("managers", &self.list()).finish()
     }
+}
+
+/// What requests are told while they are discarded.
+fn discarding() -> SystemException {
+    error::discarded("the adapter's manager discards requests")
+}
+
+/// What requests are told from then on.
+fn inactive() -> SystemException {
+    SystemException::obj_adapter(minor::UNKNOWN_ADAPTER_FAILED, CompletionStatus::No)
+        .with_detail("the adapter's manager is inactive")
 }
 
 #[cfg(all(test, not(shuttle)))]

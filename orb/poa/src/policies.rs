@@ -1,7 +1,7 @@
 //! The adapter policies (CORBA 3.3 Part 1, 15.3.8), which of them go together, and those of our own.
 
 use spandrel_giop::ids;
-use spandrel_orb::{Policy, PolicyType, PolicyValue};
+use spandrel_orb::{BidirectionalPolicy, Policy, PolicyType, PolicyValue};
 
 use crate::PoaError;
 
@@ -164,6 +164,17 @@ impl Policies {
             policies.demux = ObjectDemux::DynamicHash;
         }
         Ok(policies)
+    }
+
+    /// What is said of connections that this side has opened, if that is.
+    pub(crate) fn bidirectional(given: &[Policy]) -> Result<Option<BidirectionalPolicy>, PoaError> {
+        let (mut value, mut known) = (BidirectionalPolicy::default(), None);
+        for (index, policy) in given.iter().enumerate() {
+            if policy.policy_type() == BidirectionalPolicy::POLICY_TYPE {
+                set(&mut value, &mut known, index, policy)?;
+            }
+        }
+        Ok(known.map(|_| value))
     }
 
     /// NON_RETAIN requires a default servant or a servant manager, USE_ACTIVE_OBJECT_MAP_ONLY requires RETAIN (15.3.8.5, 15.3.8.6).

@@ -30,8 +30,11 @@ pub trait AdapterActivator: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Incarnation {
-    /// Another object is to be asked.
+    /// Another object is to be asked (LOCATION_FORWARD).
     ForwardRequest(ObjectRef),
+    /// The same for good: the reference that led here is worthless from now on (LOCATION_FORWARD_PERM). Clients of GIOP 1.0 and 1.1
+    /// are told the other.
+    ForwardPermanently(ObjectRef),
     /// The request is answered with this.
     System(SystemException),
 }

@@ -47,6 +47,11 @@ impl Signal {
         Some(Ticket { signal: Arc::clone(self), number: state.next })
     }
 
+    /// How many wait.
+    pub(crate) fn tickets(&self) -> usize {
+        self.state.lock().tickets
+    }
+
     /// Keeps the thread until it is given.
     pub(crate) fn wait(&self) {
         let mut state = self.state.lock();

@@ -8,6 +8,7 @@
 
 pub mod anything;
 pub mod bridge;
+pub mod callbacks;
 mod cases;
 pub mod client;
 pub mod features;
@@ -16,6 +17,13 @@ pub mod patterns;
 pub mod server;
 pub mod values;
 pub mod valuetypes;
+
+/// An ORB that can use TLS where it is told to, as all programs here have it that are run so.
+#[must_use]
+pub fn builder() -> spandrel::OrbBuilder {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    spandrel::Orb::builder().protocol(spandrel::ssliop::Ssliop::new(provider))
+}
 
 /// What the IDL compiler made of `idl/interop.idl`.
 #[allow(missing_docs)]
@@ -50,6 +58,13 @@ pub mod naming_idl {
 pub mod anything_idl {
     spandrel::include_idl!("anything");
     pub use anything::*;
+}
+
+/// What the IDL compiler made of `idl/callbacks.idl`.
+#[allow(missing_docs)]
+pub mod callbacks_idl {
+    spandrel::include_idl!("callbacks");
+    pub use callbacks::*;
 }
 
 /// What the IDL compiler made of `idl/features.idl`.

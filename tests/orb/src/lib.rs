@@ -10,13 +10,16 @@ use std::{
     },
 };
 
-use spandrel::{CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
+use spandrel::{CompletionStatus, Concurrency, Endpoint, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
 
 pub mod recorder;
+pub mod scripted;
 pub mod support;
+pub mod wiretap;
 
 spandrel::include_idl!("probe");
 spandrel::include_idl!("naming");
+spandrel::include_idl!("doors");
 
 use probe::{Refused, Relay, RelayServant, Target, TargetServant, TargetSkeleton, target::RefuseError};
 
@@ -48,6 +51,11 @@ impl Probe {
     pub fn await_held(&self, calls: usize) {
         let gates = self.gates.lock().unwrap();
         drop(self.changed.wait_while(gates, |gates| gates.held < calls).unwrap());
+    }
+
+    /// How many one-ways have been counted.
+    pub fn counted(&self) -> u32 {
+        self.count.load(Ordering::SeqCst)
     }
 
     /// Waits until no call is held.
@@ -190,16 +198,26 @@ impl Server {
     }
 }
 
-/// The suites `pooled` and `fixed` are other suites over servers whose connections have no thread of their own; in the latter there are as
-/// few threads as there can be.
+/// The suites `pooled`, `fixed`, `queued` and `reactive` are other suites over servers whose connections have no thread of their own; in `fixed` and
+/// `reactive` there are as few threads as there can be. In `over_uds` and `over_shm` servers are reached inside of their host, too,
+/// and clients prefer that.
 pub fn arranged(builder: OrbBuilder) -> OrbBuilder {
     let suite = std::env::current_exe().unwrap();
     let suite = suite.file_stem().unwrap_or_default().to_string_lossy();
     match &*suite {
-        name if name.starts_with("pooled") => builder.threaded_connections(0),
-        name if name.starts_with("fixed") => builder.threaded_connections(0).pool_threads(1),
+        name if name.starts_with("pooled") => builder.concurrency(Concurrency::LeaderFollowers { threads: None }),
+        name if name.starts_with("fixed") => builder.concurrency(Concurrency::LeaderFollowers { threads: Some(1) }),
+        name if name.starts_with("queued") => builder.concurrency(Concurrency::ThreadPool { threads: 80, queue: 64 }),
+        name if name.starts_with("reactive") => builder.concurrency(Concurrency::Reactive),
+        name if name.starts_with("over_uds") => beside_iiop(builder, "uds"),
+        name if name.starts_with("over_shm") => beside_iiop(builder, "shm"),
         _ => builder,
     }
+}
+
+/// Listens by this transport, too.
+fn beside_iiop(builder: OrbBuilder, scheme: &str) -> OrbBuilder {
+    builder.listen(Endpoint::new("", 0)).listen(Endpoint::of(scheme, ""))
 }
 
 impl Drop for Server {

@@ -1,8 +1,9 @@
 //! What the tests of the ORB have in common besides their server.
 
 use std::{
+    fmt::Debug,
     io::{self, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     pin::{Pin, pin},
     sync::{Arc, mpsc},
     task::{Context, Poll, Wake, Waker},
@@ -10,7 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use socket2::{Domain, Socket, Type};
 use spandrel::{CompletionStatus, IiopProfile, SystemException, SystemExceptionKind};
+use spandrel_cdr::TaggedProfile;
+use spandrel_giop::{ids::TAG_LOCAL_ADDRESS, local_address::TAG_OMNIORB_UNIX_TRANS};
+
+use crate::probe::Target;
 
 /// Far more than anything here takes; a test that would hang fails instead.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,6 +26,75 @@ pub fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stati
     let (send, receive) = mpsc::channel();
     thread::spawn(move || send.send(call()));
     receive
+}
+
+/// Something that another thread does: it comes, or the test fails.
+///
+/// # Panics
+/// If it does not come.
+#[track_caller]
+pub fn comes(what: &str, is_there: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_there() {
+        assert!(Instant::now() < end, "{what} never came");
+        thread::yield_now();
+    }
+}
+
+/// The longest that any call here is given.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Does something with a little time, and with more and more as long as that was too little for what has to happen before the time is up: then
+/// there is nothing to see. How fast this machine is at the moment is not the question.
+///
+/// # Panics
+/// If it is too little always.
+#[track_caller]
+pub fn with_time_enough<T>(first: Duration, attempt: impl Fn(Duration) -> Option<T>) -> T {
+    let mut time = first;
+    loop {
+        if let Some(seen) = attempt(time) {
+            return seen;
+        }
+        assert!(time < LONGEST, "{time:?} are too little");
+        time = (time * 4).min(LONGEST);
+    }
+}
+
+/// How a call ends whose time is up after its request was sent.
+///
+/// # Panics
+/// If it does not fail, or its request is never sent.
+#[track_caller]
+pub fn late<T: Debug>(target: &Target, call: impl Fn(Target) -> Result<T, SystemException>) -> SystemException {
+    with_time_enough(Duration::from_millis(50), |time| {
+        let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(time)));
+        let error = call(limited).unwrap_err();
+        let was_sent = kind_and_completion(&error) != (SystemExceptionKind::Timeout, CompletionStatus::No);
+        was_sent.then_some(error)
+    })
+}
+
+/// A port of this machine where nobody listens, and nobody will while this lives.
+#[derive(Debug)]
+pub struct ClosedPort(Socket);
+
+impl ClosedPort {
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn reserve() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        Self(socket)
+    }
+
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.local_addr().unwrap().as_socket().unwrap().port()
+    }
 }
 
 /// A server that is none: each connection is handed to `behave`. Its port.
@@ -80,6 +155,15 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// Polls a future once; true if it is ready.
 pub fn is_ready<F: Future + Unpin>(future: &mut F) -> bool {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+/// What a server's reference says of IIOP, without the other ways to reach it: where that is changed, clients must not go by these.
+pub fn iiop_alone(profile: &TaggedProfile) -> IiopProfile {
+    let mut profile = IiopProfile::decode(profile).unwrap().unwrap();
+    profile
+        .components
+        .retain(|component| component.tag != TAG_LOCAL_ADDRESS && component.tag != TAG_OMNIORB_UNIX_TRANS);
+    profile
 }
 
 /// A client that sends a request with so many octets, which the reply repeats, and has not read any of it.

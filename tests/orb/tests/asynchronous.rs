@@ -4,8 +4,6 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     sync::{Arc, Barrier, mpsc},
-    thread,
-    time::Duration,
 };
 
 use spandrel::{CompletionStatus, Endpoint, GiopVersion, IiopProfile, Ior, Orb, SystemExceptionKind};
@@ -14,7 +12,9 @@ use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
 use spandrel_orb_tests::{
     Server,
     probe::{Target, target::RefuseError},
-    support::{PATIENCE, block_on, in_background, is_ready, kind_and_completion, pretend, read_message},
+    support::{
+        ClosedPort, PATIENCE, block_on, in_background, is_ready, kind_and_completion, late, pretend, read_message,
+    },
 };
 
 /// A reference to nobody in particular there.
@@ -120,7 +120,7 @@ fn many_threads_mix_both_forms_on_one_connection() {
 #[test]
 fn what_the_transport_does_not_take_at_once_is_written_later() {
     let server = Server::start();
-    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    let target = server.client_with(Orb::builder().connections_per_peer(1).buffer_limit(64 << 20));
     let long: Vec<u8> = (0..6 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
     let calls: Vec<_> = (0..4).map(|_| target.echo_octets_async(&long)).collect();
     let between = target.add_async(1, 1);
@@ -135,7 +135,7 @@ fn what_the_transport_does_not_take_at_once_is_written_later() {
 fn a_one_way_is_done_when_it_is_sent() {
     let server = Server::start();
     let target = server.client_with(Orb::builder().connections_per_peer(1));
-    let notes: Vec<_> = (0..20).map(|_| target.note_async(&[7; 1 << 20])).collect();
+    let notes: Vec<_> = (0..20).map(|_| target.note_async(&[7; 1 << 19])).collect();
     notes.into_iter().for_each(|note| block_on(note).unwrap());
     assert_eq!(target.count().unwrap(), 20);
 }
@@ -183,8 +183,7 @@ fn a_dropped_future_abandons_its_request_and_nothing_else() {
 fn time_outs_hold() {
     let server = Server::start();
     let target = server.client();
-    let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(50))));
-    let error = block_on(limited.hold_async(1)).unwrap_err();
+    let error = late(&target, |limited| block_on(limited.hold_async(1)));
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe), "{error}");
     assert_eq!(block_on(target.add_async(1, 1)).unwrap(), 2, "on another connection");
     server.probe.open(1);
@@ -240,8 +239,8 @@ fn answer(stream: &mut TcpStream, id: u32, value: i32) {
 
 #[test]
 fn nobody_there_is_told_by_the_future() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let target = target_at(port, Orb::builder());
+    let closed = ClosedPort::reserve();
+    let target = target_at(closed.port(), Orb::builder());
     let calls: Vec<_> = (0..20).map(|_| target.ping_async()).collect();
     for call in calls {
         let error = block_on(call).unwrap_err();
@@ -252,16 +251,16 @@ fn nobody_there_is_told_by_the_future() {
 #[test]
 fn a_dead_address_is_passed_over() {
     let server = Server::start();
-    let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let dead = ClosedPort::reserve();
     let profile = |port| IiopProfile { port, ..profile_of(&server) }.encode().unwrap();
-    let ior = Ior { type_id: String::new(), profiles: vec![profile(dead), profile(server.port())] };
+    let ior = Ior { type_id: String::new(), profiles: vec![profile(dead.port()), profile(server.port())] };
     let target = Target::unchecked_narrow(&Orb::builder().build().reference(ior));
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
     assert_eq!(block_on(target.add_async(3, 4)).unwrap(), 7);
 }
 
 fn profile_of(server: &Server) -> IiopProfile {
-    IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap()
+    spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0])
 }
 
 #[test]
@@ -330,25 +329,4 @@ fn a_server_that_restarts_is_found_again() {
     let again = Server::with(Orb::builder().listen(Endpoint::new("127.0.0.1", port)));
     assert_eq!(again.port(), port);
     assert_eq!(block_on(target.ping_async()).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn an_orb_that_nobody_holds_any_more_leaves_no_thread_behind() {
-    let server = Server::start();
-    let target = server.client();
-    block_on(target.ping_async()).unwrap();
-    drop(target);
-    let threads = || std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.filter(is_of_reactor).count());
-    let end = std::time::Instant::now() + PATIENCE;
-    while threads() > 0 {
-        assert!(std::time::Instant::now() < end, "the thread is still there");
-        thread::yield_now();
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn is_of_reactor(task: &std::io::Result<std::fs::DirEntry>) -> bool {
-    let name = task.as_ref().ok().and_then(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    name.is_some_and(|name| name.trim() == "spandrel-async")
 }

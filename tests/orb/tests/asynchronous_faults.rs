@@ -18,11 +18,12 @@ use std::{
 use spandrel::{CompletionStatus, IiopProfile, Ior, Orb, OrbBuilder, SystemExceptionKind};
 use spandrel_cdr::{ByteOrder, Encode, Encoder, GiopVersion, Wire};
 use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
+#[cfg(target_os = "linux")]
 use spandrel_ipc::inet;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, block_on, is_ready, kind_and_completion, pretend, read_message},
+    support::{ClosedPort, PATIENCE, block_on, is_ready, kind_and_completion, pretend, read_message},
 };
 
 const LOST_MAYBE: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
@@ -478,8 +479,9 @@ fn nobody_listens_any_more_while_calls_are_under_way() {
 fn profiles_that_are_all_dead_end_the_call() {
     let server = Server::start();
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
-    let dead = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let profiles = (0..3).map(|_| IiopProfile { port: dead(), ..profile.clone() }.encode().unwrap()).collect();
+    let dead = [(); 3].map(|()| ClosedPort::reserve());
+    let profiles = dead.iter().map(|dead| IiopProfile { port: dead.port(), ..profile.clone() }.encode().unwrap());
+    let profiles = profiles.collect();
     let orb = Orb::builder().build();
     let target = Target::unchecked_narrow(&orb.reference(Ior { type_id: String::new(), profiles }));
     let error = block_on(target.ping_async()).unwrap_err();

@@ -17,14 +17,14 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall, SystemException,
-    SystemExceptionKind, Task,
+    CompletionStatus, Concurrency, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall,
+    SystemException, SystemExceptionKind, Task,
 };
 use spandrel_cdr::{CdrError, Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     probe::{Refused, Target, TargetAsyncServant, TargetAsyncSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, in_background, kind_and_completion, read_message},
+    support::{PATIENCE, block_on, in_background, kind_and_completion, late, read_message},
 };
 
 /// Gates that futures wait at.
@@ -206,7 +206,7 @@ impl Drop for Server {
 /// Over connections that have threads, and over those that the reactor serves.
 fn everywhere(test: impl Fn(OrbBuilder)) {
     test(Orb::builder());
-    test(Orb::builder().threaded_connections(0));
+    test(Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }));
 }
 
 #[test]
@@ -267,8 +267,8 @@ fn what_the_client_cancels_is_dropped() {
 fn what_a_client_asked_that_is_gone_is_dropped() {
     everywhere(|builder| {
         let server = Server::with(builder);
-        let target = server.client_with(Orb::builder().request_timeout(Some(Duration::from_millis(100))));
-        assert_eq!(target.hold(1).unwrap_err().kind(), SystemExceptionKind::Timeout);
+        let target = server.client();
+        assert_eq!(late(&target, |limited| limited.hold(1)).kind(), SystemExceptionKind::Timeout);
         drop(target);
         server.gates.await_that(|state| state.held == 0 && state.dropped == 1);
     });
@@ -550,7 +550,7 @@ fn a_connection_defers_a_bounded_number() {
 #[test]
 fn a_connection_defers_a_bounded_number_of_octets() {
     const OCTETS: usize = 30 << 20;
-    let server = Server::with(Orb::builder());
+    let server = Server::with(Orb::builder().max_connection_memory(64 << 20));
     let target = server.client_with(Orb::builder().connections_per_peer(1));
     let data = vec![7; OCTETS];
     let held: Vec<_> = (0..2).map(|_| target.echo_octets_async(&data)).collect();

@@ -4,13 +4,14 @@ use std::{net::TcpStream, sync::mpsc, time::Duration};
 
 use spandrel::{
     CharSet, CompletionStatus, GiopVersion, IiopProfile, ObjectRef, Orb, SystemException, SystemExceptionKind, WString,
+    WcharSet,
     generated::{Replied, Servant, ServerCall},
     ior_to_string, minor,
 };
-use spandrel_cdr::{ByteOrder, CdrError, Decode, Encode, Encoder, Ior, WcharSet, Wide, Wire};
+use spandrel_cdr::{ByteOrder, CdrError, Decode, Encode, Encoder, Ior, Wide, Wire};
 use spandrel_giop::{
-    CONTEXT_CODE_SETS, Message, MessageHeader, ReplyHeader, RequestHeader, RequestTemplate, ResponseFlags,
-    ServiceContext, TransmissionCodeSets, code_sets_component,
+    CONTEXT_CODE_SETS, Message, MessageHeader, OwnCodeSets, ReplyHeader, RequestHeader, RequestTemplate, ResponseFlags,
+    ServiceContext, TransmissionCodeSets,
     component::{CodeSets, Component},
     ids,
 };
@@ -205,7 +206,7 @@ fn message(octets: &[u8]) -> Message {
 
 #[test]
 fn only_the_first_request_of_a_connection_says_what_was_chosen() {
-    let ours = [Component::OrbType(ids::ORB_TYPE), code_sets_component(CharSet::Latin1)];
+    let ours = [Component::OrbType(ids::ORB_TYPE), OwnCodeSets::default().component()];
     assert_eq!(said_to(&ours, CharSet::Latin1, 3), [Some(BOTH), None, None]);
     assert_eq!(said_to(&[], CharSet::Latin1, 2), [None, None], "nobody asked");
 }
@@ -234,7 +235,7 @@ fn with_others_the_standards_order_decides() {
         let sets = chosen(server(native, conversion, UTF16), own);
         assert_eq!(
             sets,
-            TransmissionCodeSets { char_set: expected, wchar_set: WcharSet::Utf16 },
+            TransmissionCodeSets { char_set: expected.standard(), wchar_set: WcharSet::Utf16 },
             "{native:x} {conversion:x?}"
         );
     }
@@ -303,7 +304,7 @@ fn a_server_refuses_code_sets_that_it_does_not_know() {
     let incompatible = Err((SystemExceptionKind::CodesetIncompatible, minor::UNSUPPORTED_CODE_SET));
     for context in [
         &[0, 0, 0, 0, 0x10, 0x02, 0x00, 0x25, 0x00, 0x01, 0x01, 0x09][..],
-        &[0, 0, 0, 0, 0x05, 0x01, 0x00, 0x01, 0x00, 0x01, 0x01, 0x06],
+        &[0, 0, 0, 0, 0x05, 0x01, 0x00, 0x01, 0x00, 0x01, 0x01, 0x08],
     ] {
         assert_eq!(raw.ask(Some(context)), incompatible, "{context:02x?}");
     }

@@ -11,14 +11,14 @@ use std::{
 };
 
 use spandrel::{
-    Collocation, CompletionStatus, DeferredCall, Located, ObjectRef, Orb, Poa, Policy, Replied, Servant, ServerCall,
-    SystemException, SystemExceptionKind, minor,
+    Collocation, CompletionStatus, Concurrency, DeferredCall, Located, ObjectRef, Orb, Poa, Policy, Replied, Servant,
+    ServerCall, SystemException, SystemExceptionKind, minor,
     poa::{Current, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager, ThreadPolicy},
 };
 use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetServant, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, in_background, kind_and_completion},
+    support::{PATIENCE, block_on, in_background, kind_and_completion, late, with_time_enough},
 };
 
 const STRATEGIES: [Collocation; 3] = [Collocation::Direct, Collocation::ThroughPoa, Collocation::No];
@@ -254,10 +254,12 @@ fn a_request_that_is_never_answered_says_so() {
 fn a_time_out_ends_the_wait_and_tells_the_servant() {
     for strategy in STRATEGIES {
         let (orb, object, requests) = deferring(strategy);
-        let impatient = object.with_timeout(Some(Duration::from_millis(30)));
-        let error = echo(&impatient, "late").unwrap_err();
+        let (error, deferred) = with_time_enough(Duration::from_millis(30), |time| {
+            let error = echo(&object.with_timeout(Some(time)), "late").unwrap_err();
+            // Otherwise it was not there in time.
+            Some((error, requests.try_recv().ok()?))
+        });
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
-        let deferred = requests.recv_timeout(PATIENCE).unwrap();
         let end = Instant::now() + PATIENCE;
         while !deferred.is_cancelled() {
             assert!(Instant::now() < end, "the servant was never told");
@@ -272,19 +274,24 @@ fn a_time_out_ends_the_wait_and_tells_the_servant() {
 fn a_servant_that_takes_too_long_ends_in_a_time_out_too() {
     for strategy in STRATEGIES {
         let (server, target) = server(strategy);
-        let impatient = Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(30))));
-        let called = in_background(move || impatient.hold(1));
-        server.probe.await_held(1);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let end = Instant::now() + Duration::from_millis(40);
-                while Instant::now() < end {
-                    thread::yield_now();
+        let error = thread::scope(|scope| {
+            let (begin, begun) = mpsc::channel();
+            let server = &server;
+            // Opens the gate only when nobody waits any more.
+            scope.spawn(move || {
+                for time in begun {
+                    let end = Instant::now() + time * 2;
+                    while Instant::now() < end {
+                        thread::yield_now();
+                    }
+                    server.probe.open(1);
                 }
-                server.probe.open(1);
             });
+            late(&target, |limited| {
+                begin.send(limited.as_object().timeout().unwrap()).unwrap();
+                limited.hold(1)
+            })
         });
-        let error = called.recv_timeout(PATIENCE).unwrap().unwrap_err();
         assert_eq!(
             kind_and_completion(&error),
             (SystemExceptionKind::Timeout, CompletionStatus::Maybe),
@@ -675,7 +682,8 @@ fn plain_object_keys_lead_to_their_objects() {
 #[test]
 fn a_pool_of_one_thread_waits_for_a_local_answer_and_serves_who_brings_it() {
     for strategy in IN_THREAD {
-        let orb = Orb::builder().collocation(strategy).threaded_connections(0).pool_threads(1).build();
+        let orb =
+            Orb::builder().collocation(strategy).concurrency(Concurrency::LeaderFollowers { threads: Some(1) }).build();
         let poa = Poa::root(&orb).unwrap();
         let (send, requests) = mpsc::channel();
         let deferring = poa.activate(Deferring(send)).unwrap();

@@ -36,7 +36,7 @@ fn impatient(target: &Target, timeout: Duration) -> Target {
 
 fn request_to(server: &Server, operation: &str, id: u32, object: &spandrel::ObjectRef) -> Vec<u8> {
     let _ = server;
-    let profile = spandrel::IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel_orb_tests::support::iiop_alone(&object.ior().profiles[0]);
     let template = RequestTemplate::new(Wire::default(), &profile.object_key);
     let mut out = Encoder::new(Wire::default());
     let body = template.begin(&mut out, id, ResponseFlags::TWO_WAY, operation, &[]);
@@ -61,7 +61,7 @@ fn waiting_for_ones_turn_to_write_is_bounded_by_the_time_out() {
     begin.recv_timeout(PATIENCE).unwrap();
     let quick = impatient(&target, Duration::from_millis(300));
     let outcome = in_background(move || quick.ping());
-    let outcome = outcome.recv_timeout(Duration::from_secs(10)).expect("a time-out is honoured behind a stuck writer");
+    let outcome = outcome.recv_timeout(PATIENCE).expect("a time-out is honoured behind a stuck writer");
     assert_eq!(kind_and_completion(&outcome.unwrap_err()), (SystemExceptionKind::Timeout, CompletionStatus::No));
 }
 
@@ -84,15 +84,17 @@ fn a_peer_that_reads_in_drops_does_not_stretch_the_time_out() {
     let outcome = call.recv_timeout(PATIENCE).expect("the call ends");
     let error = outcome.expect_err("32 MiB do not pass in half a second at this pace");
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No));
-    assert!(before.elapsed() < Duration::from_millis(2500), "{:?} instead of 0.5 s", before.elapsed());
+    // All of it would take more than twelve seconds.
+    assert!(before.elapsed() < Duration::from_secs(10), "{:?} instead of 0.5 s", before.elapsed());
 }
 
 // Client: connection.rs alone/await_reply `fresh`: the whole span again for each attempt.
 #[test]
 fn forwarding_does_not_begin_the_time_out_anew() {
-    let span = Duration::from_millis(600);
+    // Forwarded at three quarters of its time; if that began anew it would end so much later.
+    let (span, forwarded) = (Duration::from_secs(2), Duration::from_millis(1500));
     let (closing, silent) = (Server::start(), pretend(|_, stream| std::mem::forget(stream)));
-    let profile = spandrel::IiopProfile::decode(&closing.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel_orb_tests::support::iiop_alone(&closing.object.ior().profiles[0]);
     let elsewhere = {
         let mut ior = closing.object.ior().clone();
         ior.profiles = vec![spandrel::IiopProfile { port: silent, ..profile }.encode().unwrap()];
@@ -102,7 +104,7 @@ fn forwarding_does_not_begin_the_time_out_anew() {
         let request = read_message(&mut stream).unwrap();
         let id = u32::from_ne_bytes(request[12..16].try_into().unwrap());
         // As slow as a busy server: most of the client's time.
-        thread::sleep(Duration::from_millis(500));
+        thread::sleep(forwarded);
         let mut out = Encoder::new(Wire::default());
         let body = begin_reply(&mut out, id, ReplyStatus::LocationForward, &[]);
         spandrel_cdr::Encode::encode(&elsewhere, &mut out).unwrap();
@@ -114,7 +116,7 @@ fn forwarding_does_not_begin_the_time_out_anew() {
     let before = Instant::now();
     let error = target.ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Timeout);
-    assert!(before.elapsed() < Duration::from_millis(900), "{:?} instead of {span:?}", before.elapsed());
+    assert!(before.elapsed() < span + forwarded, "{:?} instead of {span:?}", before.elapsed());
 }
 
 // Client: invocation.rs may_repeat: one resend, but up to five idle connections may be stale.
@@ -156,7 +158,7 @@ fn a_client_that_reads_nothing_does_not_hang_the_end() {
     let orb = server.orb.clone();
     std::mem::forget(server);
     let ended = in_background(move || orb.shutdown(true));
-    ended.recv_timeout(Duration::from_secs(10)).expect("the ORB ends").unwrap();
+    ended.recv_timeout(PATIENCE).expect("the ORB ends").unwrap();
     drop(greedy);
 }
 
@@ -175,7 +177,7 @@ fn callers_that_come_at_once_do_not_open_more_connections_than_allowed() {
         thread::spawn(move || std::io::copy(&mut stream, &mut upstream));
         thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));
     });
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![spandrel::IiopProfile { host: "localhost".into(), port, ..profile }.encode().unwrap()];
     let target: Target = Target::unchecked_narrow(&Orb::builder().connections_per_peer(2).build().reference(ior));
@@ -226,12 +228,14 @@ fn a_request_is_answered_once() {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(&request_to(&server, "any", 1, &fickle)).unwrap();
         stream.write_all(&request_to(&server, "ping", 2, &server.object)).unwrap();
-        let ids: Vec<u32> = (0..2)
+        let mut ids: Vec<u32> = (0..2)
             .map(|_| {
                 let reply = read_message(&mut stream).unwrap();
                 u32::from_ne_bytes(reply[12..16].try_into().unwrap())
             })
             .collect();
+        // Where several threads run them, in whatever order.
+        ids.sort_unstable();
         assert_eq!(ids, [1, 2], "one reply each (panics: {panics})");
     }
 }
@@ -251,7 +255,7 @@ fn a_shutdown_that_may_take_for_ever_ends_when_nothing_runs() {
     let orb = server.orb.clone();
     std::mem::forget(server);
     let ended = in_background(move || orb.shutdown(true));
-    ended.recv_timeout(Duration::from_secs(10)).expect("the ORB ends").unwrap();
+    ended.recv_timeout(PATIENCE).expect("the ORB ends").unwrap();
 }
 
 #[test]
@@ -321,7 +325,7 @@ fn servants_are_let_go_when_the_orb_has_ended() {
     let probe = Arc::downgrade(&server.probe);
     server.client().ping().unwrap();
     drop(server);
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + PATIENCE;
     while probe.upgrade().is_some() && Instant::now() < deadline {
         thread::yield_now();
     }
@@ -372,7 +376,7 @@ fn a_request_that_is_too_long_for_the_server_is_said_to_be() {
     let error = target.note(&vec![7; 1 << 21]).err();
     let two_way = target.echo_octets(&vec![7; 1 << 23]).unwrap_err();
     println!("{error:?}\n{two_way:?}");
-    assert!(two_way.to_string().contains("MessageError"), "{two_way}");
+    assert_eq!(two_way.kind(), SystemExceptionKind::ImpLimit, "{two_way}");
 }
 
 // orb.rs resolve_initial_references: ends the process by a stack overflow.
@@ -386,7 +390,7 @@ fn initial_references_in_a_circle_are_refused() {
 #[test]
 fn a_client_that_half_closes_still_hears_the_answer_of_a_slow_servant() {
     let server = Server::start();
-    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
     let mut out = Encoder::new(Wire::default());
     let template = RequestTemplate::new(Wire::default(), &profile.object_key);
     let body = template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "hold", &[]);

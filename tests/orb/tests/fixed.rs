@@ -5,7 +5,13 @@
 mod calls;
 #[path = "code_sets.rs"]
 mod code_sets;
+#[path = "contexts.rs"]
+mod contexts;
+#[path = "fragments.rs"]
+mod fragments;
 #[path = "hostile.rs"]
 mod hostile;
 #[path = "unlucky.rs"]
 mod unlucky;
+#[path = "versions.rs"]
+mod versions;

@@ -22,7 +22,8 @@ mod copies {
     use fork::{Fork, fork};
     use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, kill_process, setrlimit, waitpid};
     use spandrel::{
-        CompletionStatus, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
+        CompletionStatus, Concurrency, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException,
+        SystemExceptionKind,
         policies::{RebindPolicy, SetOverrideType},
     };
     use spandrel_giop::ids;
@@ -198,7 +199,7 @@ mod copies {
 
     fn copy_in_an_upcall() {
         for threads in [64, 0] {
-            let orb = Orb::builder().threaded_connections(threads).build();
+            let orb = Orb::builder().concurrency(Concurrency::ThreadPerConnection { limit: threads }).build();
             let copier = spandrel::net::sync::Arc::new(Copier { copies: Mutex::default() });
             let object = Poa::root(&orb).unwrap().activate_shared(copier.clone()).unwrap();
             let client = Orb::builder().build().reference(object.ior().clone());

@@ -3,7 +3,7 @@
 
 use std::{
     io::Write,
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::{Arc, Mutex, mpsc},
     time::{Duration, Instant},
 };
@@ -16,7 +16,7 @@ use spandrel_orb_tests::{
     Probe, Server,
     probe::{Target, TargetSkeleton},
     recorder::{Act, Log, client_recording, server_recording},
-    support::{PATIENCE, block_on, in_background, is_ready, pretend, read_message},
+    support::{ClosedPort, PATIENCE, block_on, in_background, is_ready, pretend, read_message},
 };
 
 const UP: [&str; 3] = ["A", "B", "C"];
@@ -37,14 +37,10 @@ fn client(object: Ior) -> (Target, Log) {
 /// The reference with its server's port replaced, or preceded, by another.
 fn at_port(object: &ObjectRef, port: u16, keeps: bool) -> Ior {
     let mut ior = object.ior().clone();
-    let profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+    let profile = spandrel_orb_tests::support::iiop_alone(&ior.profiles[0]);
     let other = IiopProfile { port, ..profile }.encode().unwrap();
     ior.profiles = if keeps { vec![other, ior.profiles.remove(0)] } else { vec![other] };
     ior
-}
-
-fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The points of a try that comes to this.
@@ -61,10 +57,11 @@ fn tried_async(ending: &str) -> Vec<String> {
 #[test]
 fn each_profile_is_tried_by_a_request_of_its_own() {
     let server = Server::start();
-    let (target, log) = client(at_port(&server.object, closed_port(), true));
+    let closed = ClosedPort::reserve();
+    let (target, log) = client(at_port(&server.object, closed.port(), true));
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(log.take(), [tried("receive_other TransportRetry"), tried("receive_reply")].concat());
-    let (target, log) = client(at_port(&server.object, closed_port(), true));
+    let (target, log) = client(at_port(&server.object, closed.port(), true));
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
     let expected = [tried_async("receive_other TransportRetry"), tried_async("receive_reply")].concat();
     assert_eq!(log.take(), expected);
@@ -73,7 +70,8 @@ fn each_profile_is_tried_by_a_request_of_its_own() {
 #[test]
 fn a_server_that_is_not_there_is_an_exception() {
     let server = Server::start();
-    let (target, log) = client(at_port(&server.object, closed_port(), false));
+    let closed = ClosedPort::reserve();
+    let (target, log) = client(at_port(&server.object, closed.port(), false));
     assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::Transient);
     assert_eq!(log.take(), tried("receive_exception TRANSIENT COMPLETED_NO"));
     assert_eq!(block_on(target.ping_async()).unwrap_err().kind(), SystemExceptionKind::Transient);
@@ -84,11 +82,12 @@ fn a_server_that_is_not_there_is_an_exception() {
 #[test]
 fn an_interceptor_finds_another_server() {
     let server = Server::start();
-    let (target, log) = client(at_port(&server.object, closed_port(), false));
+    let closed = ClosedPort::reserve();
+    let (target, log) = client(at_port(&server.object, closed.port(), false));
     log.plan("A.receive_exception", Act::Forward(server.object.clone()));
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(log.take(), [tried("receive_exception TRANSIENT COMPLETED_NO"), tried("receive_reply")].concat());
-    let (target, log) = client(at_port(&server.object, closed_port(), false));
+    let (target, log) = client(at_port(&server.object, closed.port(), false));
     log.plan("A.receive_exception", Act::Forward(server.object.clone()));
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
     let expected = [tried_async("receive_exception TRANSIENT COMPLETED_NO"), tried_async("receive_reply")].concat();

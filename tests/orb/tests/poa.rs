@@ -17,11 +17,12 @@ use spandrel::{
         NoContext, ObjectId, PoaError, PoaManager, RequestProcessingPolicy, ServantActivator, ServantLocator,
         ServantManager, ServantRetentionPolicy, State, ThreadPolicy,
     },
+    statistics::Level,
 };
 use spandrel_orb_tests::{
     Probe, arranged,
     probe::{Target, TargetAsyncServant, TargetAsyncSkeleton, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, in_background, kind_and_completion},
+    support::{PATIENCE, comes, in_background, kind_and_completion},
 };
 
 /// An ORB with a child of its root adapter.
@@ -48,6 +49,13 @@ impl Stage {
         stage
     }
 
+    /// How many requests its adapters hold.
+    fn held(&self) -> i64 {
+        // Which is looked at only when somebody asks for all that is measured.
+        let _ = self.orb.render_metrics();
+        self.orb.statistics().level(Level::RequestsHeld)
+    }
+
     fn reference(&self, id: &str) -> ObjectRef {
         self.poa.create_reference_with_id(&id.into(), "IDL:Probe/Target:1.0").unwrap()
     }
@@ -72,7 +80,7 @@ struct Board<T> {
 }
 
 impl<T> Board<T> {
-    fn change(&self, change: impl FnOnce(&mut T)) {
+    fn change<R>(&self, change: impl FnOnce(&mut T) -> R) {
         change(&mut self.value.lock().unwrap());
         self.changed.notify_all();
     }
@@ -118,7 +126,8 @@ mod managers {
                 in_background(move || target.add(number, 1))
             })
             .collect();
-        assert!(calls[0].recv_timeout(Duration::from_millis(20)).is_err(), "it was held");
+        comes("the requests", || stage.held() == 8);
+        assert!(calls[0].try_recv().is_err(), "it was held");
         stage.manager.activate().unwrap();
         for (number, call) in (0..).zip(calls) {
             assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
@@ -133,7 +142,8 @@ mod managers {
             let target = target.clone();
             move || target.ping()
         });
-        assert!(held.recv_timeout(Duration::from_millis(20)).is_err(), "it was held");
+        comes("the request", || stage.held() == 1);
+        assert!(held.try_recv().is_err(), "it was held");
         stage.manager.discard_requests(false).unwrap();
         for refused in [held.recv_timeout(PATIENCE).unwrap().unwrap_err(), target.ping().unwrap_err()] {
             let told = (refused.kind(), refused.minor(), refused.completed());
@@ -173,6 +183,7 @@ mod managers {
         probe.await_held(1);
         let manager = stage.manager.clone();
         let waiting = in_background(move || manager.hold_requests(true));
+        comes("the other state", || stage.manager.state() == State::Holding);
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
         stage.manager.activate().unwrap();
         waiting.recv_timeout(PATIENCE).unwrap().unwrap();
@@ -230,7 +241,8 @@ mod managers {
     fn shutting_down_does_not_wait_for_what_is_held() {
         let (stage, _probe, target) = stage();
         let held = in_background(move || target.ping());
-        assert!(held.recv_timeout(Duration::from_millis(20)).is_err(), "it was held");
+        comes("the request", || stage.held() == 1);
+        assert!(held.try_recv().is_err(), "it was held");
         stage.orb.shutdown(true).unwrap();
         let refused = held.recv_timeout(PATIENCE).unwrap().unwrap_err();
         assert_eq!(kind_and_completion(&refused), (SystemExceptionKind::ObjAdapter, CompletionStatus::No));

@@ -7,7 +7,8 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
+    CompletionStatus, Concurrency, Orb, OrbBuilder, Poa, Replied, Servant, ServerCall, SystemException,
+    SystemExceptionKind,
     interception::{
         ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption, ServerRequestInfo,
         ServerRequestInterceptor,
@@ -30,9 +31,16 @@ fn brief() -> OrbBuilder {
     Orb::builder().shutdown_timeout(BRIEF)
 }
 
-/// Both arrangements of a server's connections, and a pool of one thread.
-fn arrangements() -> [OrbBuilder; 3] {
-    [brief(), brief().threaded_connections(0), brief().threaded_connections(0).pool_threads(1)]
+/// All concurrency strategies, with one thread where there can be one.
+fn arrangements() -> [OrbBuilder; 5] {
+    [
+        Concurrency::default(),
+        Concurrency::LeaderFollowers { threads: None },
+        Concurrency::LeaderFollowers { threads: Some(1) },
+        Concurrency::Reactive,
+        Concurrency::ThreadPool { threads: 1, queue: 4 },
+    ]
+    .map(|strategy| brief().concurrency(strategy))
 }
 
 /// Shuts down, which ends soon.

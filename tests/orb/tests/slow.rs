@@ -6,7 +6,7 @@ use std::{
 };
 
 use spandrel::{
-    Orb, OrbBuilder, Servant,
+    Concurrency, Orb, OrbBuilder, Servant,
     interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor},
     poa::{
         IdAssignmentPolicy, Incarnation, ObjectId, Poa, RequestProcessingPolicy, ServantActivator, ServantManager,
@@ -61,10 +61,15 @@ impl Gate {
     }
 }
 
-/// A thread for each connection, threads for all, and two for all.
-fn arrangements() -> [OrbBuilder; 3] {
-    let builder = Orb::builder;
-    [builder(), builder().threaded_connections(0), builder().threaded_connections(0).pool_threads(2)]
+/// All that can have one slow servant: a thread for each connection, threads for all, two for all, and two behind a queue.
+fn arrangements() -> [OrbBuilder; 4] {
+    [
+        Concurrency::default(),
+        Concurrency::LeaderFollowers { threads: None },
+        Concurrency::LeaderFollowers { threads: Some(2) },
+        Concurrency::ThreadPool { threads: 2, queue: 8 },
+    ]
+    .map(|strategy| Orb::builder().concurrency(strategy))
 }
 
 /// One call is slow, by what `gate` holds, and another client's calls are not.

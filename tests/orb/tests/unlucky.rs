@@ -2,16 +2,19 @@
 
 use std::{
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     time::{Duration, Instant},
 };
 
-use spandrel::{CompletionStatus, GiopVersion, Orb, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, GiopVersion, Orb, SystemExceptionKind,
+    policies::{ConnectionTimeoutPolicy, SetOverrideType},
+};
 use spandrel_ipc::inet;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{kind_and_completion, pretend, read_message},
+    support::{ClosedPort, block_on, in_background, kind_and_completion, pretend, read_message},
 };
 
 fn target_at(port: u16) -> Target {
@@ -27,7 +30,8 @@ const LOST_MAYBE: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind
 
 #[test]
 fn a_refused_port_is_transient_and_named() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = ClosedPort::reserve();
+    let port = closed.port();
     let error = target_at(port).ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), TRANSIENT_NO);
     assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
@@ -40,18 +44,23 @@ fn a_name_that_does_not_resolve_is_transient_and_named() {
     assert!(error.to_string().contains("no-such-host.invalid"), "{error}");
 }
 
-#[test]
-fn connecting_is_bounded_by_its_time_out() {
-    // A backlog that is full answers no further SYN.
+/// An address where nobody answers: a backlog that is full takes no further SYN.
+fn unanswering() -> ((inet::Acceptor, Vec<inet::Stream>), u16) {
     let addr = inet::Addr::loopback(0);
     let full = inet::Acceptor::open_with(&addr, &inet::AcceptorOptions::default().backlog(0)).unwrap();
-    let port = full.local_addr().unwrap().port();
+    let at = full.local_addr().unwrap();
     let mut fillers = Vec::new();
     let connector = inet::Connector::new().timeout(Duration::from_millis(200));
-    while let Ok(filler) = connector.open(&full.local_addr().unwrap()) {
+    while let Ok(filler) = connector.open(&at) {
         fillers.push(filler);
         assert!(fillers.len() < 64, "the backlog never fills");
     }
+    ((full, fillers), at.port())
+}
+
+#[test]
+fn connecting_is_bounded_by_its_time_out() {
+    let (_full, port) = unanswering();
     let orb = Orb::builder().connect_timeout(Some(Duration::from_millis(200))).build();
     let before = Instant::now();
     let error = target_with(orb, &format!("corbaloc::127.0.0.1:{port}/x")).ping().unwrap_err();
@@ -59,12 +68,44 @@ fn connecting_is_bounded_by_its_time_out() {
     assert!(before.elapsed() < Duration::from_secs(10));
 }
 
+/// Of the reference and of the thread; and it is for connecting only, however long the call itself takes.
+#[test]
+fn connecting_is_bounded_by_the_time_out_of_a_reference() {
+    let (_full, port) = unanswering();
+    let policies = [ConnectionTimeoutPolicy(Duration::from_millis(200)).into()];
+    let add = SetOverrideType::AddOverride;
+    let limited =
+        |target: &Target| Target::unchecked_narrow(&target.as_object().set_policy_overrides(&policies, add).unwrap());
+    let timeout = (SystemExceptionKind::Timeout, CompletionStatus::No);
+    let before = Instant::now();
+    let target = target_with(Orb::builder().build(), &format!("corbaloc::127.0.0.1:{port}/x"));
+    assert_eq!(kind_and_completion(&limited(&target).ping().unwrap_err()), timeout);
+    assert_eq!(kind_and_completion(&block_on(limited(&target).ping_async()).unwrap_err()), timeout);
+    let of_thread = Orb::builder().build();
+    of_thread.policy_current().set_policy_overrides(&policies, add).unwrap();
+    let target = target_with(of_thread.clone(), &format!("corbaloc::127.0.0.1:{port}/x"));
+    assert_eq!(kind_and_completion(&target.ping().unwrap_err()), timeout);
+    of_thread.policy_current().set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
+    assert!(before.elapsed() < Duration::from_secs(30));
+    // The next address of the reference has its own time.
+    let server = Server::start();
+    let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let mut ior = server.object.ior().clone();
+    ior.profiles.insert(0, spandrel::IiopProfile { port, ..profile }.encode().unwrap());
+    let target = limited(&Target::unchecked_narrow(&Orb::builder().build().reference(ior)));
+    let held = in_background(move || target.hold(1));
+    server.probe.await_held(1);
+    assert!(held.recv_timeout(Duration::from_millis(500)).is_err(), "longer than connecting may take");
+    server.probe.open(1);
+    held.recv().unwrap().unwrap();
+}
+
 #[test]
 fn the_next_profile_is_tried_when_the_first_does_not_answer() {
     let server = Server::start();
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = ClosedPort::reserve();
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
-    let dead = spandrel::IiopProfile { port: closed, ..profile };
+    let dead = spandrel::IiopProfile { port: closed.port(), ..profile };
     let mut ior = server.object.ior().clone();
     ior.profiles.insert(0, dead.encode().unwrap());
     let target = Target::unchecked_narrow(&Orb::builder().build().reference(ior));

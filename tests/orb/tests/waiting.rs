@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{CompletionStatus, IiopProfile, Orb, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Concurrency, IiopProfile, Orb, SystemException, SystemExceptionKind};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
@@ -20,8 +20,13 @@ const HUGE: usize = 16 << 20;
 
 #[test]
 fn a_client_that_never_reads_is_cut_off() {
-    for threaded in [0, 64] {
-        let builder = Orb::builder().threaded_connections(threaded).pool_threads(1);
+    for concurrency in [
+        Concurrency::default(),
+        Concurrency::Reactive,
+        Concurrency::LeaderFollowers { threads: Some(1) },
+        Concurrency::ThreadPool { threads: 1, queue: 1 },
+    ] {
+        let builder = Orb::builder().concurrency(concurrency);
         let server = Server::with(builder.send_timeout(Some(Duration::from_millis(200))));
         let stalled: Vec<TcpStream> = (0..3).map(|_| one_that_never_reads(&server, HUGE)).collect();
         // Where one thread serves all connections, it is free again in time.
@@ -43,7 +48,7 @@ fn await_cut_off(mut stream: TcpStream) {
 
 #[test]
 fn a_client_that_reads_slowly_gets_all_of_its_reply() {
-    let server = Server::with(Orb::builder().send_timeout(Some(Duration::from_millis(500))));
+    let server = Server::with(Orb::builder().send_timeout(Some(PATIENCE / 3)));
     let mut stream = one_that_never_reads(&server, HUGE);
     assert!(read_message(&mut stream).unwrap().len() > HUGE);
 }
@@ -106,7 +111,7 @@ fn a_thread_that_leads_may_wake_somebody_who_calls() {
 
 /// The target, behind this port.
 fn target_behind(server: &Server, port: u16, orb: &Orb) -> Target {
-    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![IiopProfile { port, ..profile }.encode().unwrap()];
     Target::unchecked_narrow(&orb.reference(ior))
@@ -130,7 +135,7 @@ fn a_caller_whose_time_is_up_leaves_nobody_writing_to_a_server_that_does_not_rea
     let orb = Orb::builder().connections_per_peer(1).build();
     let target = target_behind(&server, port, &orb);
     let impatient: Target =
-        Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(500))));
+        Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(2000))));
     let timed_out = in_background(move || impatient.add(1, 2));
     let _busy = first.recv_timeout(PATIENCE).unwrap();
     // On the same connection, while the other reads for both.

@@ -20,6 +20,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Says something on standard error that is no result.
+pub(crate) fn note(text: &str) {
+    _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Prints an error in one line, and its causes below it.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = format!("error: {error}\n");

@@ -130,7 +130,7 @@ impl Args {
         Ok(Settings {
             placements: self.placements(),
             cases: self.cases(),
-            contenders: self.contenders(Contender::all())?,
+            contenders: self.contenders(Contender::usual())?,
             calls: self.calls.unwrap_or(if self.quick { 5_000 } else { 50_000 }),
             rounds: self.rounds.unwrap_or(if self.quick { 5 } else { 7 }),
             remote: self.connect.clone(),

@@ -8,11 +8,13 @@
 mod bench;
 mod call;
 mod common;
+mod dump;
 mod idl;
 mod ior;
 mod latency;
 mod peer;
 mod ping;
+mod soak;
 mod ttcp;
 
 use std::process::ExitCode;
@@ -34,9 +36,11 @@ enum Command {
     Ttcp(ttcp::Args),
     Latency(latency::Args),
     Bench(bench::Args),
+    Soak(soak::Args),
     Ior(ior::Args),
     Ping(ping::Args),
     Call(call::Args),
+    Dump(dump::Args),
     Idl(idl::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
@@ -44,13 +48,19 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Err(error) = spandrel::log::init_or("warn") {
+        common::print_error(&error.into());
+        return ExitCode::from(2);
+    }
     let outcome = match Cli::parse().command {
         Command::Ttcp(args) => args.run(),
         Command::Latency(args) => args.run(),
         Command::Bench(args) => args.run(),
+        Command::Soak(args) => args.run(),
         Command::Ior(args) => args.run(),
         Command::Ping(args) => args.run(),
         Command::Call(args) => args.run(),
+        Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         Command::Peer(args) => args.run(),
     };

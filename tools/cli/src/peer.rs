@@ -33,6 +33,12 @@ enum Kind {
     },
     /// Call the objects of a directory, as standard input says
     ServantsClient { reference: String },
+    /// Serve a soak run
+    SoakServer {
+        /// Options of its ORB
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Echo what comes
     #[cfg(target_os = "linux")]
     Echo { server: EchoServer },
@@ -46,6 +52,7 @@ impl Args {
             Kind::Transmit { addr } => ChildKind::Transmit(addr),
             Kind::ServantsServer { servants, dynamic } => ChildKind::ServantsServer { servants, is_dynamic: dynamic },
             Kind::ServantsClient { reference } => ChildKind::ServantsClient { reference },
+            Kind::SoakServer { options } => ChildKind::SoakServer { options },
             #[cfg(target_os = "linux")]
             Kind::Echo { server } => ChildKind::Echo(server),
         };
@@ -70,6 +77,7 @@ pub(crate) fn launch(role: &ChildRole) -> Command {
             command.args(["servants-server", &servants.to_string()]).args(is_dynamic.then_some("--dynamic"))
         }
         ChildKind::ServantsClient { reference } => command.args(["servants-client", reference]),
+        ChildKind::SoakServer { options } => command.arg("soak-server").args(options),
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => command.args(["echo", server.name()]),
     };

@@ -2,7 +2,7 @@
 //!
 //! [`ttcp`] measures throughput, [`latency`] the time of single calls, and [`scalability`] how that grows with the servants of a server, each through interchangeable
 //! [`mechanism`]s, between two processes of this program ([`peer`]) that are pinned to cores ([`placement`]); [`mod@bench`]
-//! measures single components. What an
+//! measures single components, and [`soak`] looks whether a long run of mixed traffic goes wrong anywhere or lets anything grow. What an
 //! experiment means (workloads, rounds, ratios) is decided here; parsing the command line and printing errors is the
 //! business of `spandrel-cli`.
 //!
@@ -11,6 +11,7 @@
 pub mod bench;
 mod counter;
 pub mod error;
+mod future;
 pub mod latency;
 pub mod machine;
 pub mod mechanism;
@@ -24,6 +25,7 @@ pub mod progress;
 mod raw;
 pub mod reference;
 pub mod scalability;
+pub mod soak;
 pub mod stats;
 mod table;
 pub mod ttcp;

@@ -1,4 +1,4 @@
-//! What a result was measured on, as far as the system tells.
+//! What a result was measured on, and what a process has there, as far as the system tells.
 
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,33 @@ pub fn resident_octets(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibi| kibi * 1024)
+}
+
+/// What there is at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// Octets of resident memory.
+    pub resident: u64,
+    /// Open descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Active objects of the server.
+    pub objects: u64,
+}
+
+impl Look {
+    /// Looks now.
+    #[must_use]
+    pub(crate) fn now(objects: u64) -> Self {
+        let entries = |folder: &str| std::fs::read_dir(folder).map_or(0, |entries| entries.count() as u64);
+        Self {
+            resident: resident_octets(std::process::id()).unwrap_or(0),
+            descriptors: entries("/proc/self/fd"),
+            threads: entries("/proc/self/task"),
+            objects,
+        }
+    }
 }
 
 #[cfg(test)]

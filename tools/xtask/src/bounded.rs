@@ -29,11 +29,25 @@ impl Bounded {
 
     /// The next line of output, which must come before `deadline`; `None` at the end of the output.
     pub(crate) fn line(&self, deadline: Instant) -> Result<Option<String>> {
-        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        self.next(&self.lines, deadline)
+    }
+
+    fn next(&self, lines: &Receiver<String>, deadline: Instant) -> Result<Option<String>> {
+        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
             Err(RecvTimeoutError::Timeout) => bail!("{} took too long and was ended", self.name),
         }
+    }
+
+    /// Its process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line on standard error, which must come before `deadline`; `None` at its end.
+    pub(crate) fn complaint(&self, deadline: Instant) -> Result<Option<String>> {
+        self.next(&self.complaints, deadline)
     }
 
     /// Everything it has said on standard error so far.

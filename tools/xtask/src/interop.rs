@@ -13,7 +13,10 @@ use crate::matrix::{Matrix, Outcome};
 use crate::peer::Peer;
 use crate::{idl, packages, place};
 
+mod capture;
+mod certificates;
 mod jacorb;
+mod packets;
 mod pairing;
 mod pairings;
 mod side;
@@ -30,14 +33,18 @@ const OTHER_ENGINES: [&str; 2] = ["interpretive", "adaptive"];
 pub(crate) struct Wanted<'w> {
     /// Only cases that begin so.
     pub(crate) only: &'w str,
+    /// Only pairings of this suite, with our compiled engine.
+    pub(crate) suite: &'w str,
     /// Only pairings with this peer in them.
     pub(crate) peer: Option<Peer>,
     /// A peer that is not to be had is told, but is no failure.
     pub(crate) allow_absent: bool,
+    /// All that goes in plain is captured, and tshark is to agree with it.
+    pub(crate) tshark: bool,
 }
 
 impl<'w> Wanted<'w> {
-    /// Reads `[--only PREFIX] [--peer omniorb|jacorb] [--allow-absent]`.
+    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark]`.
     pub(crate) fn parse(words: &[&'w str]) -> Result<Self> {
         let mut wanted = Self::default();
         let mut words = words.iter();
@@ -45,8 +52,10 @@ impl<'w> Wanted<'w> {
             let mut value = || words.next().copied().with_context(|| format!("{word} what?"));
             match *word {
                 "--only" => wanted.only = value()?,
+                "--suite" => wanted.suite = value()?,
                 "--peer" => wanted.peer = Some(value()?.parse()?),
                 "--allow-absent" => wanted.allow_absent = true,
+                "--tshark" => wanted.tshark = true,
                 _ => bail!("not an option: {word}"),
             }
         }
@@ -55,30 +64,53 @@ impl<'w> Wanted<'w> {
 }
 
 /// Runs everything that is wanted.
-pub(crate) fn run(wanted: Wanted<'_>) -> Result<()> {
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let wanted = Wanted::parse(words)?;
     let bench = Bench { wanted, absent: absent(wanted) };
     let mut is_good = bench.absent.is_empty() || wanted.allow_absent;
     build_ours("compiled")?;
+    if wanted.tshark {
+        // What has been built needs no network but this machine's own.
+        packages::require(packages::CAPTURING)?;
+        if let Some(is_good) = capture::isolated(words)? {
+            anyhow::ensure!(is_good, "interoperability is broken: see above");
+            return Ok(());
+        }
+    }
     is_good &= bench.run_all(pairings::types());
     is_good &= bench.run_all(pairings::bridged());
     if wanted.only.is_empty() {
         is_good &= bench.run_all(pairings::features());
+        is_good &= bench.run_all(pairings::callbacks());
         is_good &= bench.run_all(pairings::values());
         is_good &= bench.run_all(pairings::anything());
+        is_good &= bench.run_all(pairings::texts());
         is_good &= bench.run_all(pairings::names());
+        is_good &= bench.run_secure()?;
     }
-    for engine in OTHER_ENGINES.into_iter().filter(|_| wanted.only.is_empty()) {
+    let is_whole = wanted.only.is_empty() && wanted.suite.is_empty();
+    for engine in OTHER_ENGINES.into_iter().filter(|_| is_whole) {
         println!("\n{engine}:");
         build_ours(engine)?;
         for suite in [Suite::Types, Suite::Values, Suite::Anything { euro: false }] {
             is_good &= bench.run_all(pairings::newest(suite));
         }
     }
-    let idl = idl::run(false);
+    let idl = if wanted.suite.is_empty() { idl::run(false) } else { Ok(()) };
     if !is_good {
         bail!("interoperability is broken: see above");
     }
     idl
+}
+
+/// Runs our programs of this machine against those of one with the other order of octets, which have been built.
+pub(crate) fn between_orders() -> Result<bool> {
+    build_ours("compiled")?;
+    let bench = Bench { wanted: Wanted::default(), absent: Vec::new() };
+    // Each suite has cases of its own, which all pairings that it is run in are to have run.
+    let failed =
+        pairings::between_orders().map(|pairings| bench.run_all(pairings)).into_iter().filter(|good| !good).count();
+    Ok(failed == 0)
 }
 
 /// The peers that are not to be had, and why.
@@ -127,6 +159,8 @@ impl Bench<'_> {
         if wanted.is_empty() {
             return true; // the peer that was asked for has no part in these
         }
+        let is_plain = !wanted.iter().any(|pairing| pairing.suite.is_secure());
+        let capture = (self.wanted.tshark && is_plain).then(capture::Capture::start);
         for pairing in wanted {
             if let Some((peer, why)) = self.absent.iter().find(|(peer, _)| pairing.involves(*peer)) {
                 matrix.add_absent(&pairing.title(), &format!("{peer} is absent: {why}"));
@@ -137,10 +171,22 @@ impl Bench<'_> {
             println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
         }
         println!("\n{matrix}");
-        matrix.is_good()
+        matrix.is_good() & capture.is_none_or(capture::agrees)
+    }
+
+    /// The same for what is over TLS, for which there are certificates first.
+    fn run_secure(&self) -> Result<bool> {
+        let (types, callbacks) = pairings::secure();
+        if types.iter().any(|pairing| self.wants(*pairing)) {
+            let there = |peer: &Peer| !self.absent.iter().any(|(absent, _)| absent == peer);
+            certificates::make(&Peer::ALL.into_iter().filter(there).collect::<Vec<_>>())?;
+        }
+        Ok(self.run_all(types) & self.run_all(callbacks))
     }
 
     fn wants(&self, pairing: Pairing) -> bool {
+        let suite = self.wanted.suite;
         self.wanted.peer.is_none_or(|peer| pairing.involves(peer))
+            && (suite.is_empty() || suite == pairing.suite.name())
     }
 }

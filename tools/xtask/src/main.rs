@@ -4,6 +4,7 @@
 //! ended by its handle, what is missing is installed or named, and nothing is skipped in silence.
 #![forbid(unsafe_code)]
 
+mod big_endian;
 mod bounded;
 mod compile;
 mod compiler;
@@ -13,27 +14,36 @@ mod idl;
 mod interop;
 mod known;
 mod matrix;
+mod miri;
 mod models;
 mod packages;
 mod peer;
 mod place;
+mod s390x;
 mod seeds;
 mod windows;
 
 use std::env;
+use std::num::ParseIntError;
 use std::process::ExitCode;
+use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::fuzz::Bound;
 
 const USAGE: &str = "\
 cargo xtask NAME
 
-  interop [--only PREFIX] [--peer omniorb|jacorb] [--allow-absent]
+  interop [--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark]
                             run our ORB against omniORB's and JacORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
                             and compare our IDL compiler with omniidl; builds and installs what it needs; a peer that cannot be had
-                            is a failure unless it may be absent
+                            is a failure unless it may be absent; with --tshark all that goes in plain is captured, and tshark's
+                            dissector must read as many messages, and find no fault with them
+  hostile [STRENGTH]        let servers be attacked at length, by default 20 times as much as the tests do, and print what each attack
+                            has cost in memory and time (some minutes)
+  faults [--rounds N]       end connections and servers at every step of N calls (default 4000), and compare what callers are told with
+                            what was executed; prints the seed, which SPANDREL_FAULTS_SEED repeats
   idl [--compile]           compare what our IDL compiler and omniidl understand of the files that Debian ships and of ours;
                             then generate Rust from all of them with several settings, and have clippy read it (some minutes);
                             installs what it needs
@@ -41,6 +51,9 @@ cargo xtask NAME
   fuzz [--seconds N | --runs N]
                             replay every fuzz target's corpus, then fuzz each for N seconds (default 20) from a new
                             start, or with N inputs from the same start each time
+  big-endian [--all]        run the tests of cdr, giop and message for s390x under QEMU; with --all those of the ORB, too, and calls
+                            between such programs and those of this machine, both ways; installs what it needs
+  miri [--all]              run the tests of cdr, giop and message under Miri; without --all those that handle octets with `unsafe`
   models [--times N]        run the models of threads in net and orb under many interleavings (default 20 times as many as
                             each says, about a minute)
   windows [--only CRATE]    build the tests of net and of most of orb for x86_64-pc-windows-gnu and run them under Wine;
@@ -62,15 +75,23 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["interop", words @ ..] => interop::run(interop::Wanted::parse(words)?),
+        ["interop", words @ ..] => interop::run(words),
+        ["hostile"] => hostile(20),
+        ["hostile", strength] => hostile(number(strength)?),
+        ["faults"] => faults(4000),
+        ["faults", "--rounds", rounds] => faults(number(rounds)?),
         ["idl"] => idl::run(false),
         ["idl", "--compile"] => idl::run(true),
         ["golden"] => golden::run(),
         ["fuzz"] => fuzz::run(Bound::Seconds(20)),
-        ["fuzz", "--seconds", seconds] => fuzz::run(Bound::Seconds(seconds.parse()?)),
-        ["fuzz", "--runs", runs] => fuzz::run(Bound::Runs(runs.parse()?)),
+        ["fuzz", "--seconds", seconds] => fuzz::run(Bound::Seconds(number(seconds)?)),
+        ["fuzz", "--runs", runs] => fuzz::run(Bound::Runs(number(runs)?)),
+        ["big-endian"] => big_endian::run(false),
+        ["big-endian", "--all"] => big_endian::run(true),
+        ["miri"] => miri::run(false),
+        ["miri", "--all"] => miri::run(true),
         ["models"] => models::run(20),
-        ["models", "--times", times] => models::run(times.parse()?),
+        ["models", "--times", times] => models::run(number(times)?),
         ["windows"] => windows::run(None),
         ["windows", "--only", name] => windows::run(Some(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
@@ -81,4 +102,22 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         _ => bail!("not a chore: {}\n\n{USAGE}", words.join(" ")),
     }
+}
+
+/// A number among the arguments, which is looked at before anything is built.
+fn number<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N> {
+    text.parse().with_context(|| format!("`{text}` is not a number that can be taken here"))
+}
+
+/// What is attacked and how is that crate's business.
+fn hostile(strength: u32) -> Result<()> {
+    place::cargo(&["build", "--release", "--package", "spandrel-hostile"])?;
+    let strength = strength.to_string();
+    place::cargo(&["run", "--release", "--package", "spandrel-hostile", "--bin", "hostile", "--", &strength])
+}
+
+/// What ends when, and what is compared, is that crate's business.
+fn faults(rounds: u32) -> Result<()> {
+    place::cargo(&["build", "--release", "--package", "spandrel-faults"])?;
+    place::cargo(&["run", "--release", "--package", "spandrel-faults", "--bin", "faults", "--", &rounds.to_string()])
 }

@@ -39,6 +39,17 @@ pub(crate) const OMNIORB: &[Need] = &[
 /// What the JacORB peers are built and run with; Maven brings JacORB itself.
 pub(crate) const JACORB: &[Need] = &[program("javac", "openjdk-17-jdk-headless"), program("mvn", "maven")];
 
+/// What captures what is said, and reads it.
+pub(crate) const CAPTURING: &[Need] = &[
+    program("tshark", "tshark"),
+    program("dumpcap", "wireshark-common"),
+    program("unshare", "util-linux"),
+    program("ip", "iproute2"),
+];
+
+/// What makes certificates; that for Java comes with Java.
+pub(crate) const CERTIFICATES: &[Need] = &[program("openssl", "openssl")];
+
 /// What the comparison of IDL compilers needs: the other one, and files.
 pub(crate) const IDL: &[Need] = &[
     program("omniidl", "omniidl"),
@@ -50,6 +61,13 @@ pub(crate) const IDL: &[Need] = &[
 
 /// What recording golden messages needs besides.
 pub(crate) const RECORDING: &[Need] = &[program("python3", "python3"), program("tshark", "tshark")];
+
+/// What programs for a big-endian machine are built and run with.
+pub(crate) const BIG_ENDIAN: &[Need] = &[
+    program("qemu-s390x", "qemu-user"),
+    program("s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"),
+    Need { what: What::Folder("/usr/s390x-linux-gnu/include"), package: "libc6-dev-s390x-cross" },
+];
 
 /// What the tests for Windows are built and run with.
 pub(crate) const WINDOWS: &[Need] = &[

@@ -54,6 +54,19 @@ pub(crate) fn cargo_program() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
+/// Makes sure that the toolchain in use has the standard library for this target.
+pub(crate) fn require_target(target: &str) -> Result<()> {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", target])
+        .current_dir(root())
+        .output()
+        .context("cannot start rustc")?;
+    if Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir() {
+        return Ok(());
+    }
+    run(Command::new("rustup").args(["target", "add", target]).current_dir(root()))
+}
+
 /// Runs Cargo at the root.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(cargo_program());

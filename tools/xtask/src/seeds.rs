@@ -28,12 +28,43 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
                 seeds.push((name, if target == "giop_message" { octets } else { values(&octets) }));
             }
         }
+        "giop_cut" => {
+            for (nth, (name, text)) in texts(&golden, "hex")?.into_iter().enumerate() {
+                // Both orders, each version, and what is read of replies; a limit; the message as a body.
+                let head = [(nth as u8 % 8) | (8 * (nth as u8 % 5)), 64 + nth as u8, nth as u8 % 3];
+                seeds.push((name, head.into_iter().chain(hex_lines(&text)).collect()));
+            }
+        }
         "giop_ior" => {
             for (name, text) in texts(&golden, "ior")? {
                 seeds.extend(text.lines().find(|line| line.starts_with("IOR:")).map(|line| (name, line.into())));
             }
             seeds.push(("corbaloc".into(), b"corbaloc:iiop:1.2@host:2809,:[::1]:1/NameService%20x".to_vec()));
             seeds.push(("rir".into(), b"corbaloc:rir:/NameService".to_vec()));
+        }
+        "giop_parts" => {
+            // Whole messages for datagrams; their bodies for whatever else is read.
+            for (nth, (name, text)) in texts(&golden, "hex")?.into_iter().enumerate() {
+                let octets: Vec<u8> = hex_lines(&text).collect();
+                seeds.push((format!("{name}-datagram"), [&[2], &octets[..]].concat()));
+                let body = octets.get(12..).unwrap_or_default();
+                seeds.push((name, [&[nth as u8 % 16], body].concat()));
+            }
+            // A host and a port, in an encapsulation: a listen point, an alternate address, and others to begin from.
+            for kind in 0..16 {
+                seeds.push((
+                    format!("place-{kind}"),
+                    [&[kind][..], b"\x01\0\0\0\x01\0\0\0\x02\0\0\0h\0\x02\x01"].concat(),
+                ));
+            }
+        }
+        "settings" => seeds.extend(settings()),
+        "differential" => {
+            // Golden octets, as values of types that the octets before them choose.
+            for (nth, (name, text)) in texts(&golden, "hex")?.into_iter().enumerate() {
+                let head = [8, nth as u8, 0].into_iter().chain((0..8).map(|at| (nth * 37 + at * 11) as u8));
+                seeds.push((name, head.chain(hex_lines(&text)).collect()));
+            }
         }
         "any" => {
             let anys = fs::read_to_string(place::root().join("orb/cdr/tests/golden/anys.txt"))?;
@@ -55,6 +86,26 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
         _ => {}
     }
     Ok(seeds)
+}
+
+/// One of each text that is understood; the first octet says what it is.
+fn settings() -> Vec<(String, Vec<u8>)> {
+    let texts = [
+        (0, "GET /metrics?x=1 HTTP/1.1\r\nHost: h\r\n\r\n"),
+        (0, "HEAD / HTTP/1.0\r\n\r\n"),
+        (1, "iiop://host:2809/portspan=10,publish=nat.example:9999"),
+        (1, "giop:tcp:[::1]:0"),
+        (1, "uds:///tmp/socket"),
+        (2, "thread-pool:4:100"),
+        (2, "leader-followers:3"),
+        (3, "60:5:3"),
+        (4, "UTF-8"),
+        (5, "UTF-16"),
+        (6, "-123.4500"),
+        (7, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\nrojo=00f067aa0ba902b7"),
+    ];
+    let seed = |(nth, (kind, text)): (usize, (u8, &str))| (format!("text-{nth}"), [&[kind], text.as_bytes()].concat());
+    texts.into_iter().enumerate().map(seed).collect()
 }
 
 /// The files below a folder with this extension; none if there is no such folder.
@@ -98,7 +149,10 @@ mod tests {
         assert!(seeds.len() > 50, "{}", seeds.len());
         assert!(seeds.iter().all(|(_, octets)| octets.starts_with(b"GIOP")));
         assert!(super::seeds("giop_ior").unwrap().len() > 3);
+        assert!(super::seeds("giop_cut").unwrap().len() > 50);
         assert!(super::seeds("any").unwrap().len() > 80);
+        assert!(["giop_parts", "differential"].iter().all(|target| super::seeds(target).unwrap().len() > 50));
+        assert!(super::seeds("settings").unwrap().len() > 8);
         assert!(!super::seeds("idl").unwrap().is_empty());
     }
 

@@ -28,7 +28,7 @@ const ORB: [&str; 4] = ["spandrel-cdr", "spandrel-giop", "spandrel-orb", "spandr
 /// Runs the tests of all, or of one crate; its name may be given without `spandrel-`.
 pub(crate) fn run(only: Option<&str>) -> Result<()> {
     packages::require(packages::WINDOWS)?;
-    require_target()?;
+    place::require_target(TARGET)?;
     let folder = std::path::absolute(place::target().join("windows"))?;
     fs::create_dir_all(&folder)?;
     let shim = build_shim(&folder)?;
@@ -89,19 +89,6 @@ fn crates(only: Option<&str>) -> Result<Vec<String>> {
     }
     let net = place::wing("net")?.into_iter().map(|member| member.name);
     Ok(net.chain(ORB.map(str::to_owned)).collect())
-}
-
-/// Makes sure that the toolchain in use has the standard library for Windows.
-fn require_target() -> Result<()> {
-    let output = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .current_dir(place::root())
-        .output()
-        .context("cannot start rustc")?;
-    if Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir() {
-        return Ok(());
-    }
-    place::run(Command::new("rustup").args(["target", "add", TARGET]).current_dir(place::root()))
 }
 
 /// Builds the library that older releases of Wine lack, and says in which folder it is. Wine looks there last, so that

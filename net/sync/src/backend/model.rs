@@ -4,7 +4,7 @@
 //! ends the checked execution anyway.
 
 use std::cell::Cell;
-use std::ops::{Add, Deref, DerefMut};
+use std::ops::{Add, Deref, DerefMut, Sub};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -41,6 +41,12 @@ impl Instant {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// The time since then.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        Self::now().saturating_duration_since(*self)
+    }
+
     /// The instant so much later, unless the clock never gets there.
     #[must_use]
     pub fn checked_add(&self, span: Duration) -> Option<Self> {
@@ -52,6 +58,13 @@ impl Add<Duration> for Instant {
     type Output = Self;
     fn add(self, span: Duration) -> Self {
         Self(self.0 + span)
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+    fn sub(self, earlier: Self) -> Duration {
+        self.saturating_duration_since(earlier)
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) unsafe fn write(leaves: &[Op], octets: usize, base: *const u8, out: &
                 Op::Plain { width: 8, at, count: 1 } => one!(u64, at),
                 Op::Plain { width: 4, at, count: 1 } | Op::Enum { at, .. } => one!(u32, at),
                 Op::Plain { width: 2, at, count: 1 } => one!(u16, at),
-                Op::Plain { at, count: 1, .. } | Op::Bool { at, count: 1 } => one!(u8, at),
+                Op::Plain { at, count: 1, .. } | Op::Bool { at, count: 1 } | Op::Char { at, count: 1 } => one!(u8, at),
                 _ => {
                     let Some(leaf) = op.leaf() else { continue };
                     end += phase.wrapping_add(end).wrapping_neg() & (leaf.width - 1);
@@ -81,7 +81,7 @@ pub(super) unsafe fn read(leaves: &[Op], base: *mut u8, input: &mut Decoder<'_>)
             Op::Plain { width: 8, at, count: 1 } => one!(u64, at),
             Op::Plain { width: 4, at, count: 1 } => one!(u32, at),
             Op::Plain { width: 2, at, count: 1 } => one!(u16, at),
-            Op::Plain { at, count: 1, .. } => one!(u8, at),
+            Op::Plain { at, count: 1, .. } | Op::Char { at, count: 1 } => one!(u8, at),
             _ => {
                 let Some(leaf) = op.leaf() else { break };
                 let from = end + (phase.wrapping_add(end).wrapping_neg() & (leaf.width - 1));

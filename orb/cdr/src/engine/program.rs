@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::{CdrError, Decoder, Encoder};
+use crate::{CdrError, CharSet, Decoder, Encoder};
 
 /// One part of a value; `at` is its offset in memory from the start of the value. Sixteen octets.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,13 @@ pub enum Op {
     },
     /// `count` booleans in a row.
     Bool {
+        /// Where they are.
+        at: u32,
+        /// How many.
+        count: u32,
+    },
+    /// `count` characters of one octet in a row, each of which may be another octet in messages.
+    Char {
         /// Where they are.
         at: u32,
         /// How many.
@@ -94,6 +101,7 @@ impl Op {
         match &mut self {
             Self::Plain { at, .. }
             | Self::Bool { at, .. }
+            | Self::Char { at, .. }
             | Self::Enum { at, .. }
             | Self::Text { at, .. }
             | Self::Sequence { at, .. }
@@ -109,7 +117,7 @@ impl Op {
     pub(super) const fn leaf(self) -> Option<Leaf> {
         let (at, width, count) = match self {
             Self::Plain { width, at, count } => (at, width as usize, count as usize),
-            Self::Bool { at, count } => (at, 1, count as usize),
+            Self::Bool { at, count } | Self::Char { at, count } => (at, 1, count as usize),
             Self::Enum { at, .. } => (at, 4, 1),
             _ => return None,
         };
@@ -190,6 +198,12 @@ impl Program {
     #[must_use]
     pub const fn min_octets(&self) -> usize {
         if self.least == 0 { 1 } else { self.least as usize }
+    }
+
+    /// True if some of its octets are others in this code set.
+    #[inline]
+    pub(super) fn is_converted(&self, set: CharSet) -> bool {
+        set.converts_chars() && self.ops.iter().any(|op| matches!(op, Op::Char { .. }))
     }
 
     /// True if a slice of such values is its own encoding in this machine's byte order.

@@ -12,7 +12,7 @@ use super::{
     bulk, leaves,
     program::{Op, Program},
 };
-use crate::{CdrError, Decoder, bounded};
+use crate::{CdrError, Char, Decode, Decoder, bounded};
 
 /// The parts of a value that are there already. Dropped, it drops them.
 pub(super) struct Partial<'p> {
@@ -106,6 +106,9 @@ unsafe fn run(header: &Op, leaves: &'static [Op], base: *mut u8, input: &mut Dec
     let Op::Run { first, align, at, octets, checked, .. } = *header else { return Ok(0) };
     let gap = input.gap(first.into());
     let octets = octets as usize;
+    if input.wire().char_set.converts_chars() {
+        return Ok(0);
+    }
     if input.wire().order.is_swapped() || input.gap(align.into()) != gap || input.unbroken_len() < gap + octets {
         // SAFETY: as for the value.
         return unsafe { leaves::read(leaves, base, input) };
@@ -145,6 +148,11 @@ unsafe fn part(op: &Op, base: *mut u8, input: &mut Decoder<'_>) -> Result<(), Cd
                 let octets = input.take(count as usize)?;
                 bulk::booleans(octets)?;
                 bulk::copy(octets.as_ptr(), base.add(at as usize), octets.len());
+            }
+            Op::Char { at, count } => {
+                for nth in 0..count as usize {
+                    base.add(at as usize + nth).write(Char::decode(input)?.0);
+                }
             }
             Op::Enum { at, table } => {
                 let value = input.u32()?;
@@ -284,6 +292,14 @@ pub(super) unsafe fn elements(
                 let count = len.checked_mul(count as usize).ok_or(CdrError::TooLong { len })?;
                 plains(width.into(), count, to, input)?;
             }
+            (Some(_), &[Op::Char { count, .. }])
+                if program.is_dense()
+                    && !input.wire().char_set.converts_chars()
+                    && (!input.has_joints() || (program.is_number && count == 1)) =>
+            {
+                let count = len.checked_mul(count as usize).ok_or(CdrError::TooLong { len })?;
+                plains(1, count, to, input)?;
+            }
             (Some(_), ops) => {
                 while elements.done < len {
                     let place = to.add(elements.done * step);
@@ -324,7 +340,7 @@ unsafe fn bulk_elements(
 ) -> Result<usize, CdrError> {
     let Some(fixed) = program.fixed else { return Ok(0) };
     let gap = input.gap(fixed.first.into());
-    if !fixed.is_uniform() || gap != input.gap(fixed.align.into()) {
+    if program.is_converted(input.wire().char_set) || !fixed.is_uniform() || gap != input.gap(fixed.align.into()) {
         return Ok(0);
     }
     let (stride, octets) = (fixed.stride(), fixed.octets as usize);

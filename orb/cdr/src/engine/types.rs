@@ -31,7 +31,12 @@ macro_rules! plain {
     };
 }
 
-plain!(u8, Char, i16, u16, i32, u32, i64, u64, f32, f64);
+plain!(u8, i16, u16, i32, u32, i64, u64, f32, f64);
+
+// SAFETY: it is transparent over an octet, and any is one.
+unsafe impl Interpreted for Char {
+    const PROGRAM: &'static Program = &number::<Self>(&[Op::Char { at: 0, count: 1 }], 1);
+}
 
 // SAFETY: a boolean is one octet, which is 0 or 1.
 unsafe impl Interpreted for bool {
@@ -111,6 +116,9 @@ const fn array<T: Interpreted, const N: usize>() -> Op {
     match *T::PROGRAM.ops {
         [Op::Plain { width, count, .. }] if T::PROGRAM.is_number && count.checked_mul(n).is_some() => {
             Op::Plain { width, at: 0, count: count * n }
+        }
+        [Op::Char { count, .. }] if T::PROGRAM.is_number && count.checked_mul(n).is_some() => {
+            Op::Char { at: 0, count: count * n }
         }
         [Op::Bool { count, .. }] if T::PROGRAM.is_number && count.checked_mul(n).is_some() => {
             Op::Bool { at: 0, count: count * n }

@@ -2,11 +2,13 @@
 
 use std::slice;
 
+use zerocopy::IntoBytes;
+
 use super::{
     bulk, leaves,
     program::{Fixed, Op, Program},
 };
-use crate::{CdrError, Encoder};
+use crate::{CdrError, Char, Encode, Encoder};
 
 /// Writes the value at `base`.
 ///
@@ -23,11 +25,17 @@ pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a
                 Op::Plain { width, at, count } => plains(width, base.add(at as usize), count as usize, out),
                 Op::Bool { at, count: 1 } => plain(1, base.add(at as usize), out),
                 Op::Bool { at, count } => {
-                    out.lend(slice::from_raw_parts(base.add(at as usize), count as usize));
+                    out.lend_fine(slice::from_raw_parts(base.add(at as usize), count as usize));
                 }
+                Op::Char { at, count } => chars(base.add(at as usize), count as usize, out)?,
                 Op::Enum { at, .. } => plain(4, base.add(at as usize), out),
                 Op::Run { first, align, at, octets, leaves, zeros, .. } => {
                     let (gaps, behind) = rest.split_at(zeros.into());
+                    if out.wire().char_set.converts_chars() {
+                        // Leaf by leaf, as if they were in no run.
+                        rest = behind;
+                        continue;
+                    }
                     let (leaves, behind) = behind.split_at(leaves.into());
                     rest = behind;
                     if !out.wire().order.is_swapped() && out.gap(align.into()) == out.gap(first.into()) {
@@ -54,6 +62,21 @@ pub(super) unsafe fn value<'a>(ops: &[Op], base: *const u8, out: &mut Encoder<'a
         }
     }
     Ok(())
+}
+
+/// # Safety
+/// So many characters are there, for as long as `'a`.
+unsafe fn chars<'a>(characters: *const u8, count: usize, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+    // SAFETY: as above; a `Char` is an octet.
+    let characters: &'a [Char] = unsafe { slice::from_raw_parts(characters.cast(), count) };
+    match characters {
+        [one] => one.encode(out),
+        all if out.wire().char_set.converts_chars() => Char::encode_slice(all, out),
+        all => {
+            out.lend_fine(all.as_bytes());
+            Ok(())
+        }
+    }
 }
 
 /// Writes a run in one block, with zeros where there is nothing.
@@ -102,7 +125,8 @@ unsafe fn plains<'a>(width: u8, numbers: *const u8, count: usize, out: &mut Enco
     // SAFETY: as above; numbers have no octets that mean nothing.
     unsafe {
         if width == 1 || !out.wire().order.is_swapped() {
-            out.lend(slice::from_raw_parts(numbers, count * width));
+            let octets = slice::from_raw_parts(numbers, count * width);
+            if width <= 4 { out.lend_fine(octets) } else { out.lend(octets) }
         } else {
             bulk::swap(width, numbers, out.room(count * width).as_mut_ptr(), count);
         }
@@ -126,13 +150,16 @@ pub(super) unsafe fn slice<'a>(
             (Some(_), &[Op::Plain { width, count, .. }]) if program.is_dense() => {
                 plains(width, elements, len * count as usize, out);
             }
-            (Some(fixed), ops) => fixed_layout(program, fixed, ops, elements, len, out)?,
+            (Some(_), &[Op::Char { count, .. }]) if program.is_dense() => chars(elements, len * count as usize, out)?,
+            (Some(fixed), ops) if !program.is_converted(out.wire().char_set) => {
+                fixed_layout(program, fixed, ops, elements, len, out)?
+            }
             (None, [Op::Text { at: 0, .. }]) => {
                 for nth in 0..len {
                     out.str(&*elements.add(nth * step).cast::<String>())?;
                 }
             }
-            (None, ops) => {
+            (_, ops) => {
                 for nth in 0..len {
                     value(ops, elements.add(nth * step), out)?;
                 }

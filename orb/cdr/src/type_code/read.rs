@@ -12,7 +12,7 @@ use super::{
     node::{Child, Group, Mark, Member, Node, index_of},
     sound::label_range,
 };
-use crate::{CdrError, Decode, Decoder};
+use crate::{CdrError, Char, Decode, Decoder};
 
 /// Type codes and members within one received type code: far more than any IDL type has.
 const MAX_PARTS: usize = 1 << 16;
@@ -267,7 +267,8 @@ fn fixed(input: &mut Decoder<'_>) -> Result<Leaf, CdrError> {
 pub(crate) fn read_discriminator(kind: TcKind, input: &mut Decoder<'_>) -> Result<i128, CdrError> {
     Ok(match kind {
         TcKind::Boolean => i128::from(input.bool()?),
-        TcKind::Octet | TcKind::Char => i128::from(input.u8()?),
+        TcKind::Octet => i128::from(input.u8()?),
+        TcKind::Char => i128::from(Char::decode(input)?.0),
         TcKind::Short => i128::from(input.i16()?),
         TcKind::UShort => i128::from(input.u16()?),
         TcKind::Long => i128::from(input.i32()?),

@@ -10,7 +10,7 @@ use super::{
     node::{Mark, Member, Node},
     read::INDIRECTION,
 };
-use crate::{CdrError, Encode, Encoder};
+use crate::{CdrError, Char, Encode, Encoder};
 
 /// How deep encapsulations nest before it is assumed that nobody reads them any more.
 const MAX_NESTING: u16 = 256;
@@ -141,7 +141,8 @@ fn indirection(start: usize, out: &mut Encoder<'_>) -> Result<(), CdrError> {
 pub(crate) fn write_discriminator(kind: TcKind, value: i128, out: &mut Encoder<'_>) -> Result<(), CdrError> {
     // Values were checked against the range of the type when they became labels: these conversions lose nothing.
     match kind {
-        TcKind::Boolean | TcKind::Octet | TcKind::Char => out.u8(value as u8),
+        TcKind::Boolean | TcKind::Octet => out.u8(value as u8),
+        TcKind::Char => Char(value as u8).write(out)?,
         TcKind::Short | TcKind::UShort => out.u16(value as u16),
         TcKind::Long | TcKind::ULong | TcKind::Enum => out.u32(value as u32),
         TcKind::WChar => {

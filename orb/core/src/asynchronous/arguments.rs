@@ -1,9 +1,11 @@
 //! Arguments that are marshaled once, and sent as often as it takes.
 
-use spandrel_cdr::{CdrError, Encoder, Wire};
+use std::ops::Range;
+
+use spandrel_cdr::{CdrError, Encoder, GiopVersion, Wire};
 use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
 
-use crate::{client::CallFailure, destination::Destination, scratch};
+use crate::{client::CallFailure, destination::Destination, reader::Deadline, scratch};
 
 /// The body of a request.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub(super) struct Arguments {
     wire: Wire,
     /// Some text in it would look otherwise in other code sets.
     is_coded: bool,
+    /// Where it may be divided before GIOP 1.2 (see [`Encoder::fine_runs`]).
+    fine: Vec<Range<usize>>,
 }
 
 /// Shifts what follows it by four octets, modulo eight.
@@ -35,10 +39,14 @@ impl Arguments {
         let written = encode(&mut out);
         let octets = written.is_ok().then(|| skip(&out, start));
         let is_coded = out.depends_on_code_sets();
+        let fine = match wire.version {
+            GiopVersion::V1_1 => out.fine_runs().map(|run| run.start - start..run.end - start).collect(),
+            _ => Vec::new(),
+        };
         let ended = written.and_then(|()| body.end(&mut out));
         scratch::give(out.into_scratch());
         ended?;
-        Ok(Self { octets: octets.unwrap_or_default(), at: start % 8, wire, is_coded })
+        Ok(Self { octets: octets.unwrap_or_default(), at: start % 8, wire, is_coded, fine })
     }
 
     /// A whole request to this destination, with the contexts that it needs on its connection.
@@ -46,7 +54,7 @@ impl Arguments {
         &'o self,
         out: &mut Encoder<'o>,
         destination: &Destination,
-        contexts: &[ServiceContext],
+        (contexts, deadline): (&[ServiceContext], Option<&Deadline>),
         request_id: u32,
         response: ResponseFlags,
         operation: &str,
@@ -56,7 +64,7 @@ impl Arguments {
         if self.is_coded && self.wire != wanted {
             return Err(CallFailure::new(self.other_wire(wanted)));
         }
-        let mut body = destination.begin(out, request_id, response, operation, contexts);
+        let mut body = destination.begin(out, request_id, response, operation, contexts, deadline);
         if out.position() % 8 != self.at && !self.octets.is_empty() {
             // Only before GIOP 1.2 does this help: there the body follows the header without a gap, and the object's key or the
             // contexts are of another length.
@@ -68,7 +76,13 @@ impl Arguments {
                 return Err(CallFailure::new(self.other_wire(wanted)));
             }
         }
-        out.lend(&self.octets);
+        let mut at = 0;
+        for run in &self.fine {
+            out.lend(&self.octets[at..run.start]);
+            out.lend_fine(&self.octets[run.clone()]);
+            at = run.end;
+        }
+        out.lend(&self.octets[at..]);
         body.end(out).map_err(|error| CallFailure::new(error.into()))
     }
 

@@ -3,6 +3,8 @@
 //! At any time one thread takes it further, or it waits for one event: a connection, or the outcome of its request. Whoever brings the
 //! event takes it further. Beside that it may be ended from outside at any time: given up, timed out, shut down.
 
+mod way;
+
 use std::{
     borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,8 +12,9 @@ use std::{
     task::{Poll, Waker},
 };
 
-use spandrel_cdr::Encoder;
-use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, minor};
+use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, minor};
+#[cfg(feature = "policies")]
+use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, held};
 
 use super::{
@@ -19,15 +22,17 @@ use super::{
     asked::Asked,
     leg::{Leg, elsewhere},
 };
+#[cfg(feature = "policies")]
+use crate::delay::Delay;
 use crate::{
     ObjectRef,
-    client::{Awaiting, CallFailure, Ending, Kind, Lease, Leasing, Limited, Peer, Reply, ReplyKind, Ticket},
+    client::{Awaiting, CallFailure, Ending, Lease, Limited, Peer, Reply, Ticket},
     destination::Destination,
-    invocation::{Attempts, Tour, Verdict, joined, mistaken, not_sent_in_time},
+    diagnostics::WatchedCall,
+    invocation::{Attempts, Tour},
     orb::is_a_copy,
     policies::Terms,
     reader::Deadline,
-    scratch,
 };
 
 /// What a call ends in; no reply for a one-way.
@@ -39,6 +44,11 @@ pub(super) struct Call {
     asked: Asked,
     arguments: Arguments,
     deadline: Option<Deadline>,
+    /// Before that its reply is not handed over.
+    #[cfg(feature = "policies")]
+    reply_start: Option<Instant>,
+    /// What those have of it who watch it.
+    watched: Option<WatchedCall>,
     state: Mutex<State>,
 }
 
@@ -64,9 +74,6 @@ struct Progress {
     /// It has waited for a connection, which was therefore opened just now.
     has_waited: bool,
 }
-
-/// Which of these destinations is next.
-type Next = (usize, Arc<[Destination]>);
 
 /// Where it is.
 #[derive(Debug, Default)]
@@ -95,9 +102,30 @@ impl Call {
         response: ResponseFlags,
         arguments: Arguments,
     ) -> Result<Arc<Self>, SystemException> {
-        let Terms { deadline, rebind } = object.terms();
+        let terms = object.terms();
+        let Terms { deadline, rebind, .. } = terms;
+        #[cfg(feature = "policies")]
+        let (held_until, reply_start) = match terms.starts {
+            Some(starts) => (starts.request(deadline.as_ref())?, starts.reply()),
+            None => (None, None),
+        };
+        #[cfg(feature = "diagnostics")]
+        let watched = {
+            let diagnostics = object.orb().diagnostics();
+            diagnostics.is_watched().then(|| WatchedCall::begin(diagnostics, object.type_id(), &operation))
+        };
+        #[cfg(not(feature = "diagnostics"))]
+        let watched = None;
         let asked = Asked { object: object.clone(), operation, response };
-        let call = Arc::new(Self { asked, arguments, deadline, state: Mutex::default() });
+        let call = Arc::new(Self {
+            asked,
+            arguments,
+            deadline,
+            #[cfg(feature = "policies")]
+            reply_start,
+            watched,
+            state: Mutex::default(),
+        });
         let weak = Arc::downgrade(&call);
         let ticket = call.asked.object.orb().station().enter(weak as Weak<dyn Limited>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
@@ -108,10 +136,39 @@ impl Call {
         if let Some(late) = late {
             call.asked.object.orb().station().leave(late);
         }
+        let progress = Progress { attempts: Attempts::new(rebind), ..Progress::default() };
+        #[cfg(feature = "policies")]
+        if let Some(start) = held_until {
+            call.hold(start, move |call, has_come| {
+                if !call.state.lock().is_over {
+                    match has_come {
+                        true => call.proceed(progress),
+                        false => call.end(Ending::Shutdown),
+                    }
+                }
+            })?;
+            return Ok(call);
+        }
         if !is_over {
-            call.proceed(Progress { attempts: Attempts::new(rebind), ..Progress::default() });
+            call.proceed(progress);
         }
         Ok(call)
+    }
+
+    /// Has the call go on when the time has come for it, or the ORB ends.
+    #[cfg(feature = "policies")]
+    #[cold]
+    fn hold(
+        self: &Arc<Self>,
+        until: Instant,
+        go_on: impl FnOnce(Arc<Self>, bool) + Send + 'static,
+    ) -> Result<(), SystemException> {
+        let (call, orb) = (Arc::clone(self), self.asked.object.orb());
+        let delay = Delay::until(orb, until);
+        orb.station().run(Box::pin(async move {
+            let has_come = delay.await;
+            go_on(call, has_come);
+        }))
     }
 
     pub(super) fn object(&self) -> &ObjectRef {
@@ -164,173 +221,11 @@ impl Call {
             return std::mem::forget(Arc::clone(self));
         }
         let Some((_, mut progress)) = self.cut_short(false) else { return };
+        if let Some(watched) = &self.watched {
+            watched.abandon(self.asked.object.type_id(), &self.asked.operation);
+        }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
         let _ = progress.leg.fail(&self.asked, &mut progress.attempts, cancelled);
-    }
-
-    /// Takes it further until it waits for something.
-    fn proceed(self: &Arc<Self>, mut progress: Progress) {
-        loop {
-            let (index, destinations) = match self.next_leg(&mut progress) {
-                Ok(Some(next)) => next,
-                Ok(None) => {
-                    progress.tour = None;
-                    continue;
-                }
-                Err(exception) => return self.finish(Err(exception)),
-            };
-            let destination = &destinations[index];
-            let share = progress.tour.as_ref().and_then(|(tour, _)| tour.share_of(self.deadline.as_ref()));
-            let keeps_connections = self.asked.object.keeps_connections(&progress.attempts);
-            // Before anybody could want it to go on.
-            if !self.put(Place::Parked(Arc::clone(&destination.peer)), progress) {
-                return;
-            }
-            let leased = match keeps_connections {
-                true => destination.peer.lease_open_soon(),
-                false => destination.peer.lease_soon(share, &(Arc::clone(self) as Arc<dyn Awaiting>)),
-            };
-            if matches!(leased, Ok(Leasing::Parked)) {
-                return;
-            }
-            let Some(mut retaken) = self.take_progress() else { return };
-            match leased {
-                Ok(Leasing::Parked) => return,
-                Ok(Leasing::Leased(lease)) => match self.send(lease, index, &destinations, retaken) {
-                    Some(unsent) => progress = unsent,
-                    None => return,
-                },
-                Err(refused) => {
-                    retaken.refused(refused);
-                    progress = retaken;
-                }
-            }
-        }
-    }
-
-    /// Where it is sent next; nowhere if that is to be asked once more.
-    fn next_leg(&self, progress: &mut Progress) -> Result<Option<Next>, SystemException> {
-        let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero());
-        let next =
-            if is_late { Err(not_sent_in_time(self.deadline.as_ref())) } else { self.next_destination(progress) };
-        match next {
-            Ok(next) => Ok(progress.leg.begin(&self.asked, &mut progress.attempts, next.0)?.then_some(next)),
-            Err(exception) => progress.leg.fail(&self.asked, &mut progress.attempts, exception).map(|()| None),
-        }
-    }
-
-    /// The destination to be tried next, in this attempt or in the next one, if there may be one.
-    fn next_destination(&self, progress: &mut Progress) -> Result<Next, SystemException> {
-        loop {
-            let (tour, destinations) = match progress.tour.take() {
-                Some(tour) => tour,
-                None => {
-                    let destinations = self.asked.object.destinations()?;
-                    (Tour::new(&self.asked.object, destinations.len()), destinations)
-                }
-            };
-            if let Some(index) = tour.index() {
-                progress.tour = Some((tour, Arc::clone(&destinations)));
-                return Ok((index, destinations));
-            }
-            self.asked.object.may_repeat(tour.into_failure(), &mut progress.attempts, self.deadline.as_ref())?;
-        }
-    }
-
-    /// Sends the request on a connection. What comes back goes on elsewhere.
-    fn send(
-        self: &Arc<Self>,
-        lease: Lease<Arc<Peer>>,
-        index: usize,
-        destinations: &[Destination],
-        progress: Progress,
-    ) -> Option<Progress> {
-        let destination = &destinations[index];
-        let (connection, request_id) = (Arc::clone(&lease), lease.request_id());
-        let limit = destination.peer.max_pending();
-        let contexts = progress.leg.contexts().to_vec();
-        // Before the reply could come.
-        if !self.put(Place::Sent(Sent { lease, request_id, index }), progress) {
-            return None;
-        }
-        let failure = self.write(&connection, destination, (request_id, &contexts), limit).err()?;
-        let (sent, progress) = self.take_sent()?;
-        self.after_failure(failure, sent, progress)
-    }
-
-    fn write(
-        self: &Arc<Self>,
-        connection: &Arc<crate::client::ClientConnection>,
-        destination: &Destination,
-        (request_id, contexts): (u32, &[ServiceContext]),
-        limit: usize,
-    ) -> Result<(), CallFailure> {
-        self.asked.object.orb().station().seat(connection).map_err(CallFailure::new)?;
-        let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
-        let kind = if self.asked.response.is_expected() { Kind::TwoWay } else { Kind::OneWay };
-        let told = Arc::clone(self) as Arc<dyn Awaiting>;
-        let contexts = &*joined(destination.contexts(connection.has_said_code_sets()), contexts);
-        let made = self.arguments.request(
-            &mut out,
-            destination,
-            contexts,
-            request_id,
-            self.asked.response,
-            &self.asked.operation,
-        );
-        let sent = made.and_then(|()| connection.send_soon(request_id, &out, kind, told, limit));
-        scratch::give(out.into_scratch());
-        sent
-    }
-
-    /// The request failed: what goes on, if the call does.
-    fn after_failure(self: &Arc<Self>, failure: CallFailure, sent: Sent, mut progress: Progress) -> Option<Progress> {
-        let Sent { lease, index, .. } = sent;
-        let fresh = lease.fresh || std::mem::take(&mut progress.has_waited);
-        drop(lease);
-        let (mut tour, destinations) = progress.tour.take().expect("a request is sent by an attempt");
-        progress.leg.lose();
-        match tour.failed(failure, fresh, &destinations[index]) {
-            Ok(()) => progress.tour = Some((tour, destinations)),
-            Err(failure) => {
-                let Progress { attempts, leg, .. } = &mut progress;
-                let repeats = self.asked.object.may_repeat(failure, attempts, self.deadline.as_ref());
-                if let Err(exception) = repeats.or_else(|exception| leg.fail(&self.asked, attempts, exception)) {
-                    self.finish(Err(exception));
-                    return None;
-                }
-            }
-        }
-        Some(progress)
-    }
-
-    /// A reply has come: the outcome, or what goes on.
-    fn after_reply(self: &Arc<Self>, mut reply: Reply, sent: Sent, mut progress: Progress) -> Option<Progress> {
-        if !matches!(reply.kind, ReplyKind::Reply(_)) {
-            let failure = mistaken(&sent.lease);
-            return self.after_failure(failure, sent, progress);
-        }
-        // The request that it answers said it, if none before did.
-        sent.lease.note_code_sets_said();
-        let index = sent.index;
-        drop(sent);
-        if let Some((tour, destinations)) = progress.tour.take() {
-            reply.wire = destinations[index].template.wire();
-            tour.arrived(&self.asked.object);
-        }
-        let judged = self.asked.object.judge(&reply, &mut progress.attempts);
-        match progress.leg.judge(&self.asked, &mut progress.attempts, &reply, judged) {
-            Ok(Verdict::AskAgain) => Some(Progress { has_waited: false, ..progress }),
-            Ok(Verdict::Answer) => {
-                self.asked.object.note_answer(&reply);
-                self.finish(Ok(Some(reply)));
-                None
-            }
-            Err(exception) => {
-                self.finish(Err(exception));
-                None
-            }
-        }
     }
 
     /// Says where it is from now on; false if it is over.
@@ -363,18 +258,44 @@ impl Call {
         }
     }
 
-    fn finish(&self, outcome: Outcome) {
+    fn finish(self: &Arc<Self>, outcome: Outcome) {
         let mut state = self.state.lock();
         if state.is_over {
             return;
         }
         state.is_over = true;
         drop(state);
+        #[cfg(feature = "policies")]
+        if let (Some(start), true) = (self.reply_start, outcome.is_ok()) {
+            return self.finish_later(start, outcome);
+        }
         self.tell(outcome);
+    }
+
+    /// It is over, and whoever waits learns of it when the time has come for that.
+    #[cfg(feature = "policies")]
+    #[cold]
+    fn finish_later(self: &Arc<Self>, start: Instant, outcome: Outcome) {
+        let kept = Arc::new(Mutex::new(Some(outcome)));
+        let told = Arc::clone(&kept);
+        let tell = move |call: Arc<Self>, _has_come| {
+            let outcome = told.lock().take();
+            if let Some(outcome) = outcome {
+                call.tell(outcome);
+            }
+        };
+        if let Err(exception) = self.hold(start, tell) {
+            drop(kept.lock().take());
+            self.tell(Err(exception.with_completed(CompletionStatus::Yes)));
+        }
     }
 
     /// It is over; whoever waits learns of it.
     fn tell(&self, outcome: Outcome) {
+        if let Some(watched) = &self.watched {
+            let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
+            watched.end(self.asked.object.type_id(), &self.asked.operation, status);
+        }
         let mut state = self.state.lock();
         state.outcome = Some(outcome);
         let (waker, ticket) = (state.waker.take(), state.ticket.take());
@@ -413,23 +334,12 @@ impl Call {
             }
             Place::Sent(Sent { lease, request_id, index }) => {
                 let destination = progress.tour.as_ref().map(|(_, destinations)| &destinations[index]);
-                // A server hears of it only where that is known to do no harm: omniORB 4.2 may read a CancelRequest for ever, and
-                // nothing after it on that connection.
+                // As where a thread waits: only where that is known to do no harm.
                 let tells = destination.filter(|destination| destination.is_ours);
                 lease.abandon(request_id, tells.map(|destination| destination.template.wire()), retires)
             }
         };
         Some((may_have_arrived, progress))
-    }
-}
-
-impl Progress {
-    fn refused(&mut self, failure: CallFailure) {
-        self.has_waited = false;
-        self.leg.lose();
-        if let Some((tour, _)) = &mut self.tour {
-            tour.refused(failure);
-        }
     }
 }
 
@@ -439,36 +349,12 @@ impl Awaiting for Call {
     }
 
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        elsewhere(&self.asked, &self, |call| call.connected(outcome));
-    }
-}
-
-impl Call {
-    /// What became of the request is known.
-    fn arrived(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
-        let Some((sent, progress)) = self.take_sent() else { return };
-        let goes_on = match outcome {
-            Ok(Some(reply)) => self.after_reply(reply, sent, progress),
-            Ok(None) => {
-                drop(sent);
-                self.finish(Ok(None));
-                None
-            }
-            Err(failure) => self.after_failure(failure, sent, progress),
-        };
-        if let Some(progress) = goes_on {
-            self.proceed(progress);
-        }
+        elsewhere(&self.asked, &self, |call| call.connected(outcome, true));
     }
 
-    /// A connection has been opened, or not.
-    fn connected(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        let Some(mut progress) = self.take_progress() else { return };
-        match outcome {
-            Ok(()) => progress.has_waited = true,
-            Err(refused) => progress.refused(refused),
-        }
-        self.proceed(progress);
+    #[cfg(feature = "caching")]
+    fn freed(self: Arc<Self>) {
+        elsewhere(&self.asked, &self, |call| call.connected(Ok(()), false));
     }
 }
 

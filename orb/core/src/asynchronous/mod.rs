@@ -13,8 +13,5 @@ mod leg;
 #[cfg(not(feature = "interceptors"))]
 #[path = "no_leg.rs"]
 mod leg;
-pub(crate) mod task;
-pub(crate) mod waiting;
 
 pub use future::{AsyncAnswer, AsyncReply};
-pub use task::{Spawn, Task};

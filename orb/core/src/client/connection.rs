@@ -1,43 +1,59 @@
 //! One connection to a peer, used by one thread or shared by several.
 //!
-//! What threads that wait for a reply do is here, and who waits in [`mux`]; calls that no thread waits for are in [`task`].
+//! What threads that wait for a reply do is here, and who waits in [`mux`]; calls that no thread waits for are in [`task`]. Whose turn it is to
+//! write is in [`writing`], and what becomes of everybody when it ends in [`ending`].
 
+#[cfg(feature = "batching")]
+mod batch;
+#[cfg(feature = "server")]
+mod both_ways;
+mod ending;
+mod loss;
 mod mux;
 mod reply;
+mod said;
 #[cfg(feature = "asynchronous")]
 mod task;
 #[cfg(not(feature = "asynchronous"))]
 #[path = "connection/no_task.rs"]
 mod task;
+mod telling;
+mod writing;
 
-use std::{
-    cell::{Cell, RefCell},
-    io,
-};
-
-use spandrel_cdr::{Encoder, GiopVersion, Wire};
-use spandrel_giop::{
-    CancelRequest, CompletionStatus, GiopError, Message, MessageType, SystemException, SystemExceptionKind, ids, minor,
-};
+use spandrel_cdr::Encoder;
+use spandrel_giop::{Message, MessageType};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     thread_local,
 };
 
+#[cfg(feature = "batching")]
+pub(crate) use batch::Buffering;
+#[cfg(feature = "server")]
+use both_ways::BothWays;
+#[cfg(feature = "server")]
+pub(crate) use both_ways::{Called, Feeder};
+use ending::CloseOnPanic;
+pub(crate) use loss::Loss;
 #[cfg(feature = "asynchronous")]
 pub(crate) use mux::Awaiting;
 pub(crate) use mux::Told;
 use mux::{Mux, Waiter, Who};
 pub(crate) use reply::{CallFailure, Reply, ReplyKind};
+pub(crate) use said::{CODE_SETS, LISTEN_POINTS};
 #[cfg(feature = "asynchronous")]
-pub(crate) use task::{Kind, Seat};
+pub(crate) use task::{Bounds, Kind, Seat};
 use task::{Soon, Unsent};
+use telling::Telling;
+use writing::{Writer, has_no_last_words};
 
-use super::PeerName;
+use super::Slot;
 use crate::{
+    diagnostics::ConnectionMetrics,
     reader::{Deadline, MessageReader, ReadError},
-    transport::{Transport, is_timeout, send_message},
+    statistics::{Level, Statistics},
+    transport::{Place, Transport},
 };
 
 /// How long to look for what the peer said before it made a write fail.
@@ -50,67 +66,95 @@ const HINT: std::time::Duration = std::time::Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
     /// For messages about it.
-    peer: Arc<PeerName>,
+    peer: Arc<Place>,
+    statistics: Statistics,
+    /// What those have of it who measure.
+    metrics: ConnectionMetrics,
     transport: Arc<dyn Transport>,
     writer: Mutex<Writer>,
+    /// Octets from which on messages are sent in fragments.
+    fragment_size: usize,
     mux: Mutex<Mux>,
     next_request_id: AtomicU32,
     /// Set when it must not be given to further callers.
     retired: AtomicBool,
     /// What asynchronous calls need.
     soon: Soon,
-    /// A request was written that says which code sets are in force; those that are written from now on need not.
-    has_said_code_sets: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Writer {
-    /// What the transport was told last.
-    timeout: Option<std::time::Duration>,
-    /// A message was not written to its end: whatever followed would be read as the rest of it.
-    is_cut: bool,
-    /// A message that an asynchronous call could not write to its end without waiting: comes before all others.
-    rest: Option<Unsent>,
+    /// What requests that were written have said of the connection; those that are written from now on need not.
+    said: AtomicU8,
+    /// What makes it bidirectional, if it is.
+    #[cfg(feature = "server")]
+    both_ways: BothWays,
+    /// The right to be open, for one that counts.
+    _slot: Option<Slot>,
 }
 
 thread_local! {
     /// What this thread waits on while another leads.
     static WAKE: Arc<Condition> = Arc::new(Condition::new());
-    /// Where the connections lie that this thread reads, and whose calls it is telling.
-    static TELLING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-    /// Whether there are any.
-    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl ClientConnection {
-    pub(crate) fn new(peer: Arc<PeerName>, transport: Arc<dyn Transport>, reader: MessageReader) -> Self {
+    pub(crate) fn new(
+        peer: Arc<Place>,
+        transport: Arc<dyn Transport>,
+        reader: MessageReader,
+        statistics: Statistics,
+    ) -> Self {
+        statistics.connection_opened();
+        statistics.change(Level::ClientConnections, 1);
+        Self::over(peer, transport, Some(Box::new(reader)), statistics)
+    }
+
+    fn over(
+        peer: Arc<Place>,
+        transport: Arc<dyn Transport>,
+        reader: Option<Box<MessageReader>>,
+        statistics: Statistics,
+    ) -> Self {
         Self {
             peer,
+            statistics,
+            metrics: ConnectionMetrics::default(),
             transport,
             writer: Mutex::new(Writer::default()),
-            mux: Mutex::new(Mux { reader: Some(Box::new(reader)), waiters: Vec::new(), closed: None }),
-            next_request_id: AtomicU32::new(1),
+            fragment_size: usize::MAX,
+            mux: Mutex::new(Mux { reader, waiters: Vec::new(), closed: None }),
+            next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             soon: Soon::default(),
-            has_said_code_sets: AtomicBool::new(false),
+            said: AtomicU8::new(0),
+            #[cfg(feature = "server")]
+            both_ways: BothWays::default(),
+            _slot: None,
         }
     }
 
-    /// True once the server knows which code sets are in force.
-    #[inline]
-    pub(crate) fn has_said_code_sets(&self) -> bool {
-        self.has_said_code_sets.load(Ordering::Acquire)
+    /// The same, for messages that are sent in fragments of so many octets at most.
+    pub(crate) fn with_fragments_of(mut self, octets: usize) -> Self {
+        self.fragment_size = octets;
+        self
     }
 
-    /// A request that says which has been written.
-    pub(crate) fn note_code_sets_said(&self) {
-        self.has_said_code_sets.store(true, Ordering::Release);
+    /// It counts among those that may be open.
+    pub(crate) fn with_slot(mut self, slot: Slot) -> Self {
+        self._slot = Some(slot);
+        self
     }
 
-    /// An id that no other request on this connection has.
+    pub(crate) fn metrics(&self) -> &ConnectionMetrics {
+        &self.metrics
+    }
+
+    /// Where it leads.
+    pub(crate) fn peer(&self) -> &Place {
+        &self.peer
+    }
+
+    /// An id that no other request on this connection has: even from whoever opened it, odd from the other side (9.4.2.1).
     #[inline]
     pub(crate) fn request_id(&self) -> u32 {
-        self.next_request_id.fetch_add(1, Ordering::Relaxed)
+        self.next_request_id.fetch_add(2, Ordering::Relaxed)
     }
 
     /// True once no further caller should get it.
@@ -124,30 +168,20 @@ impl ClientConnection {
 
     /// Sends a request that wants no reply.
     pub(crate) fn one_way(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
-        // Retired before it is closed, so that the usual case needs no lock; whoever comes in between fails to write.
-        if self.is_retired()
-            && let Some(failure) = &self.mux.lock().closed
-        {
-            return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
-        }
+        self.check_open()?;
         let sent = self.send_in_turn(request, deadline);
         sent.map_err(|error| self.write_failed(error))
     }
 
-    /// Sends once nobody else writes, if that comes in time.
-    fn send_in_turn(&self, request: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
-        let mut writer = match deadline {
-            None => self.writer.lock(),
-            Some(deadline) => {
-                self.writer.try_lock_for(deadline.to_send().remaining()).ok_or(io::ErrorKind::TimedOut)?
-            }
-        };
-        if self.is_retired() {
-            // Somebody left without its reply, which nobody may be reading now: the server would block on it, and this
-            // thread on the server.
-            return Err(io::ErrorKind::NotConnected.into());
+    /// Fails if it has ended.
+    fn check_open(&self) -> Result<(), CallFailure> {
+        // Retired before it is closed, so that the usual case needs no lock; whoever comes in between fails to write.
+        if self.is_retired()
+            && let Some(failure) = &self.mux.lock().closed
+        {
+            return Err(CallFailure::of(Loss::NotWritten, failure.exception.clone()));
         }
-        self.send(&mut writer, request, deadline)
+        Ok(())
     }
 
     /// Sends a request and waits for its reply.
@@ -160,7 +194,7 @@ impl ClientConnection {
     ) -> Result<Reply, CallFailure> {
         let mut mux = self.mux.lock();
         if let Some(failure) = &mux.closed {
-            return Err(CallFailure::stale(failure.exception.clone().with_completed(CompletionStatus::No)));
+            return Err(CallFailure::of(Loss::NotWritten, failure.exception.clone()));
         }
         // Nobody waits, nobody reads, nobody writes: this thread does it all and need not be found by others. Taking the
         // writer while the lock is held keeps everybody else's request behind this one, so that nobody's reply can fill
@@ -177,14 +211,16 @@ impl ClientConnection {
         }
         mux.waiters.push(Waiter { request_id, reply: None, who: Who::Thread(None) });
         drop(mux);
+        #[cfg(feature = "server")]
+        self.see_to_reading(request_id)?;
         match self.send_in_turn(request, deadline) {
-            Ok(()) => self.await_reply(request_id, request.wire(), deadline),
+            Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if has_no_last_words(&error) => {
                 self.mux.lock().remove(request_id);
                 Err(self.write_failed(error))
             }
             Err(error) => {
-                let said = self.await_reply(request_id, request.wire(), Some(&Deadline::after(LAST_WORDS)));
+                let said = self.await_reply(request_id, Some(&Deadline::after(LAST_WORDS)));
                 Err(self.last_words(error, said))
             }
         }
@@ -211,63 +247,11 @@ impl ClientConnection {
             }
         };
         self.put_back(reader, None, false);
-        outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, request.wire()))
+        self.note_outcome(&outcome);
+        outcome
     }
 
-    fn send(&self, writer: &mut Writer, message: &Encoder<'_>, deadline: Option<&Deadline>) -> io::Result<()> {
-        if writer.is_cut {
-            return Err(io::ErrorKind::NotConnected.into());
-        }
-        let Writer { timeout, is_cut, rest } = writer;
-        let deadline = deadline.map(|deadline| deadline.to_send());
-        let mut arm = || {
-            let wanted = match deadline {
-                None => None,
-                Some(deadline) => Some(deadline.wait().ok_or(io::ErrorKind::TimedOut)?),
-            };
-            if *timeout != wanted {
-                self.transport.set_send_timeout(wanted)?;
-                *timeout = wanted;
-            }
-            Ok(())
-        };
-        let sent = match rest {
-            Some(rest) => self.finish_rest(rest, &mut arm).and_then(|()| send_message(&*self.transport, message, arm)),
-            None => send_message(&*self.transport, message, arm),
-        };
-        sent.inspect_err(|_| *is_cut = true)
-    }
-
-    /// A failed write may have a reason that the peer gave: a CloseConnection that was still unread.
-    fn last_words(&self, error: io::Error, said: Result<Reply, CallFailure>) -> CallFailure {
-        match said {
-            Err(said) if said.stale => said,
-            Err(said) if said.is_explained => {
-                self.retire();
-                CallFailure { exception: said.exception.with_completed(CompletionStatus::No), ..said }
-            }
-            _ => self.write_failed(error),
-        }
-    }
-
-    fn write_failed(&self, error: io::Error) -> CallFailure {
-        self.retire();
-        self.fail_unsent();
-        if is_timeout(&error) {
-            let detail = || format!("the request could not be written to {} within the time-out", self.peer);
-            return CallFailure::new(
-                SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
-                    .with_detail(detail)
-                    .with_source(error),
-            );
-        }
-        let detail = || format!("writing to {} failed", self.peer);
-        CallFailure::stale(
-            SystemException::comm_failure(0, CompletionStatus::No).with_detail(detail).with_source(error),
-        )
-    }
-
-    fn await_reply(&self, request_id: u32, wire: Wire, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
+    fn await_reply(&self, request_id: u32, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
         let mut mux = self.mux.lock();
         loop {
             let waiter = mux.position(request_id);
@@ -284,7 +268,8 @@ impl ClientConnection {
                 drop(mux);
                 let outcome = self.lead(&mut reader, request_id, deadline);
                 self.put_back(reader, Some(request_id), false);
-                return outcome.map_err(|failure| self.tell_of_timeout(failure, request_id, wire));
+                self.note_outcome(&outcome);
+                return outcome;
             }
             let wake = WAKE.with(Arc::clone);
             mux.waiters[waiter].who = Who::Thread(Some(Arc::clone(&wake)));
@@ -295,7 +280,9 @@ impl ClientConnection {
                     if remaining.is_zero() {
                         mux.waiters.swap_remove(waiter);
                         drop(mux);
-                        return Err(self.tell_of_timeout(self.reply_timed_out(), request_id, wire));
+                        let failure = self.reply_timed_out();
+                        self.note_timeout(&failure);
+                        return Err(failure);
                     }
                     wake.wait_for(&mut mux, remaining);
                 }
@@ -318,55 +305,32 @@ impl ClientConnection {
                 Err(error) => return Err(self.close(self.read_failed(error))),
             };
             match self.sort(message) {
-                Ok(reply) if reply.request_id == request_id => return Ok(reply),
-                Ok(reply) => self.deliver(reply),
+                Ok(Some(reply)) if reply.request_id == request_id => return Ok(reply),
+                Ok(Some(reply)) => self.deliver(reply),
+                Ok(None) => {}
                 Err(failure) => return Err(self.close(failure)),
             }
         }
     }
 
-    /// Reads the header of a reply, or the reason for which there will be none.
-    #[inline]
-    fn sort(&self, message: Message) -> Result<Reply, CallFailure> {
+    /// Reads the header of a reply, or the reason for which there will be none. Nothing for a request, which is handed on.
+    // See `Reply::parse`.
+    #[inline(always)]
+    fn sort(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
         match message.header.message_type {
             MessageType::Reply | MessageType::LocateReply => {
-                Reply::parse(message).map_err(|error| self.unreadable(error))
+                let version = message.header.version;
+                Reply::parse(message).map(Some).map_err(|error| self.unreadable(error, version))
             }
-            other => Err(self.is_no_reply(other)),
+            _ => self.sort_unusual(message),
         }
     }
 
     #[cold]
-    fn unreadable(&self, error: GiopError) -> CallFailure {
-        CallFailure::new(
-            SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
-                .with_detail(|| format!("{} sent a reply that cannot be read", self.peer))
-                .with_source(error),
-        )
-    }
-
-    #[cold]
-    fn is_no_reply(&self, message_type: MessageType) -> CallFailure {
-        let maybe = CompletionStatus::Maybe;
-        match message_type {
-            // No request without a reply was or will be processed (9.4.7): safe to send again.
-            MessageType::CloseConnection => CallFailure::stale(
-                SystemException::comm_failure(0, CompletionStatus::No)
-                    .with_detail(|| format!("{} closed the connection in an orderly way", self.peer)),
-            ),
-            MessageType::MessageError => CallFailure {
-                exception: SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(|| format!(
-                    "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
-                    self.peer
-                )),
-                stale: false,
-                is_explained: true,
-            },
-            other => CallFailure::new(
-                SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
-                    .with_detail(|| format!("{} sent a {other}, which only clients may send", self.peer)),
-            ),
-        }
+    fn sort_unusual(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
+        #[cfg(feature = "server")]
+        let Some(message) = self.hand_on_call(message) else { return Ok(None) };
+        Err(self.is_no_reply(message.header.message_type, message.header.version))
     }
 
     /// Puts the reader back, of whose thread this was the request, and sees to it that somebody reads on for those who still
@@ -403,139 +367,45 @@ impl ClientConnection {
         }
     }
 
-    /// True if this thread reads here, and is telling somebody what came: it would wait for itself.
+    /// Whether the peer may send requests, and may go on to do so: then it is read from at all times.
+    pub(crate) fn may_be_called(&self) -> bool {
+        #[cfg(feature = "server")]
+        return self.is_open_both_ways();
+        #[cfg(not(feature = "server"))]
+        false
+    }
+
+    /// Whether it may be closed once no call uses it: not if something has still to be written, if it is the other side's, or if that
+    /// side may call over it.
+    #[cfg(feature = "caching")]
+    pub(crate) fn may_be_closed(&self) -> bool {
+        if self.writer.try_lock().is_none_or(|writer| writer.rest.is_some() && !self.is_retired()) {
+            return false;
+        }
+        #[cfg(feature = "server")]
+        return !self.is_adopted() && !self.is_open_both_ways();
+        #[cfg(not(feature = "server"))]
+        true
+    }
+
     #[inline]
-    pub(crate) fn is_read_here(&self) -> bool {
-        IS_TELLING.with(Cell::get)
-            && TELLING.with(|telling| telling.borrow().contains(&std::ptr::from_ref(self).addr()))
-    }
-
-    /// Nothing more will come: all who wait learn why.
-    fn close(&self, failure: CallFailure) -> CallFailure {
-        self.retire();
-        self.transport.close();
-        let mut mux = self.mux.lock();
-        mux.closed = Some(failure.clone());
-        mux.threads().for_each(|wake| wake.notify_one());
-        let tasks = mux.take_tasks();
-        drop(mux);
-        self.fail_all(tasks, &failure);
-        failure
-    }
-
-    fn read_failed(&self, error: ReadError) -> CallFailure {
-        if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
-            return CallFailure::new(
-                SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::Maybe).with_detail(|| {
-                    format!(
-                        "{} sent a reply of {len} octets, more than the limit of {limit} (`-ORBMaxMessageSize`)",
-                        self.peer
-                    )
-                }),
-            );
-        }
-        let detail = || match &error {
-            ReadError::EndOfFile | ReadError::CutOff => {
-                format!("{} closed the connection before it replied", self.peer)
-            }
-            ReadError::Giop(_) => format!("{} sent what is not a GIOP reply", self.peer),
-            _ => format!("reading from {} failed", self.peer),
-        };
-        CallFailure::new(
-            SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail).with_source(error),
-        )
-    }
-
-    fn reply_timed_out(&self) -> CallFailure {
-        CallFailure::new(
-            SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
-                .with_detail(|| format!("no reply from {} within the time-out", self.peer)),
-        )
-    }
-
-    /// After a time-out the late reply would find nobody: the connection ends with its last user, and the server is told.
-    fn tell_of_timeout(&self, failure: CallFailure, request_id: u32, wire: Wire) -> CallFailure {
-        if is_reply_timeout(&failure.exception) {
-            self.retire();
-            let mut out = Encoder::new(wire);
-            let encoded = CancelRequest { request_id }.encode(&mut out);
-            // omniORB 4.2 reads a CancelRequest of an older version for ever, at full load.
-            match self.writer.try_lock() {
-                // A hint: if it cannot be sent, the server merely works in vain.
-                Some(mut writer) if encoded.is_ok() && wire.version >= GiopVersion::V1_2 => {
-                    let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
-                }
-                Some(_) => {}
-                None => self.free_writer(),
-            }
-        }
-        failure
-    }
-
-    /// Another writes, and this thread, whose time is up, may have been the last to read. A server that answers one request after the
-    /// other, and is busy with the late reply, would read no further, and the writer would wait for ever. Its request goes
-    /// elsewhere then; if the transport has just taken the last of it, the reply can still be read.
-    fn free_writer(&self) {
-        if self.writer.try_lock_for(HINT).is_some() {
-            return;
-        }
-        let mux = self.mux.lock();
-        let is_read = mux.reader.is_none() || mux.has_tasks() || mux.threads().next().is_some();
-        drop(mux);
-        if !is_read {
-            tracing::debug!(peer = %self.peer, "a connection is written to no more after a time-out");
-            self.transport.close_writer();
-        }
-    }
-}
-
-/// True if the request was written whole and its reply did not come in time.
-fn is_reply_timeout(exception: &SystemException) -> bool {
-    exception.kind() == SystemExceptionKind::Timeout && exception.completed() == CompletionStatus::Maybe
-}
-
-/// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
-fn has_no_last_words(error: &io::Error) -> bool {
-    is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
-}
-
-/// The time in which a thread that reads tells somebody what came for him. That is anybody's code, and may make calls.
-struct Telling(());
-
-impl Telling {
-    fn begin(connection: &ClientConnection) -> Self {
-        TELLING.with(|telling| telling.borrow_mut().push(std::ptr::from_ref(connection).addr()));
-        IS_TELLING.with(|is_telling| is_telling.set(true));
-        Self(())
-    }
-}
-
-impl Drop for Telling {
-    fn drop(&mut self) {
-        let still = TELLING.with(|telling| {
-            let mut telling = telling.borrow_mut();
-            telling.pop();
-            !telling.is_empty()
-        });
-        IS_TELLING.with(|is_telling| is_telling.set(still));
-    }
-}
-
-/// Whoever panics while it reads for others must not leave them waiting.
-struct CloseOnPanic<'c>(&'c ClientConnection);
-
-impl Drop for CloseOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let exception = SystemException::internal(0, CompletionStatus::Maybe);
-            self.0.close(CallFailure::new(exception.with_detail("a thread panicked while it read replies")));
+    fn note_outcome(&self, outcome: &Result<Reply, CallFailure>) {
+        if let Err(failure) = outcome {
+            self.note_timeout(failure);
         }
     }
 }
 
 impl Drop for ClientConnection {
     fn drop(&mut self) {
+        #[cfg(feature = "server")]
+        let is_own = !self.is_adopted();
+        #[cfg(not(feature = "server"))]
+        let is_own = true;
+        self.statistics.change(Level::ClientConnections, -i64::from(is_own));
+        #[cfg(feature = "batching")]
+        self.flush_at_the_end();
         self.leave_reactor();
-        self.transport.close();
+        self.close_transport();
     }
 }

@@ -1,5 +1,8 @@
 //! Models of threads that share a connection.
 
+#[cfg(feature = "batching")]
+mod batches;
+mod both_ways;
 mod tasks;
 
 use std::time::Duration;
@@ -7,7 +10,7 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, SystemExceptionKind};
 use spandrel_sync::{Arc, Mutex, thread};
 
-use super::{CallFailure, ClientConnection, PeerName};
+use super::{CallFailure, ClientConnection};
 use crate::{
     models::{
         check, one_in, pipe,
@@ -15,6 +18,8 @@ use crate::{
         talk::{self, Question},
     },
     reader::Deadline,
+    statistics::Statistics,
+    transport::Place,
 };
 
 type Outcome = (Question, Result<(), CallFailure>);
@@ -38,7 +43,12 @@ impl Stage {
     fn with_end(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running, pipe::End) {
         let (near, far) = pipe::pair(capacity);
         let transport = Arc::new(near.clone());
-        let connection = Arc::new(ClientConnection::new(PeerName::new("pretend", 1), transport, talk::reader()));
+        let connection = Arc::new(ClientConnection::new(
+            Arc::new(Place::new("pretend", "")),
+            transport,
+            talk::reader(),
+            Statistics::default(),
+        ));
         let stage = Arc::new(Self { connection, octets, outcomes: Mutex::default() });
         (stage, Pretend::start(far, manners), near)
     }
@@ -95,7 +105,7 @@ fn verify(outcomes: &[Outcome], record: &Record) {
                 let may_be_sent_again = !was_read || record.said_goodbye && !was_answered;
                 assert!(may_be_sent_again, "{question:?} was acted on and failed with {}", failure.exception);
             }
-            Err(failure) => assert!(!failure.stale, "{question:?} may have been acted on"),
+            Err(failure) => assert!(!failure.may_repeat(), "{question:?} may have been acted on"),
         }
     }
 }
@@ -152,7 +162,11 @@ fn a_caller_whose_time_is_up_leaves_the_others_alone() {
             // Those who come after it are told to go elsewhere, before they have written anything.
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
-                assert!(question.is_limited && is_timeout || failure.stale, "{question:?}: {}", failure.exception);
+                assert!(
+                    question.is_limited && is_timeout || failure.may_repeat(),
+                    "{question:?}: {}",
+                    failure.exception
+                );
             }
         }
         let has_lost_a_reply = stage.outcomes.lock().iter().any(|(_, outcome)| outcome.is_err());
@@ -175,7 +189,11 @@ fn a_request_cut_off_by_its_deadline_is_followed_by_nothing() {
         for (question, outcome) in &outcomes {
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
-                assert!(question.is_limited && is_timeout || failure.stale, "{question:?}: {}", failure.exception);
+                assert!(
+                    question.is_limited && is_timeout || failure.may_repeat(),
+                    "{question:?}: {}",
+                    failure.exception
+                );
             }
         }
     });
@@ -209,7 +227,11 @@ fn a_late_reply_that_nobody_reads_keeps_nobody_writing() {
         for (question, outcome) in stage.outcomes.lock().iter() {
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
-                assert!(question.is_limited && is_timeout || failure.stale, "{question:?}: {}", failure.exception);
+                assert!(
+                    question.is_limited && is_timeout || failure.may_repeat(),
+                    "{question:?}: {}",
+                    failure.exception
+                );
             }
         }
         let (outcomes, record) = stage.close(server);

@@ -1,160 +1,119 @@
-//! A host and port, and the connections that are open to it.
+//! A place where a server is, and the connections that are open to it.
 
-use std::{fmt, io, ops::Deref, time::Duration};
+use std::{io, time::Duration};
 
-use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, TransmissionCodeSets, minor};
-use spandrel_ipc::inet;
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 #[cfg(feature = "asynchronous")]
 use spandrel_sync::thread;
-use spandrel_sync::{Arc, Condition, Mutex};
-
-#[cfg(feature = "asynchronous")]
-use super::Awaiting;
-use super::{CallFailure, ClientConnection, Told};
-use crate::{
-    invocation::no_reconnecting,
-    reader::{Deadline, MessageReader},
+use spandrel_sync::{
+    Arc, Condition, Mutex,
+    atomic::{AtomicBool, Ordering},
+    time::Instant,
 };
 
-/// The least that connecting to one of several addresses gets.
-const SHORTEST: Duration = Duration::from_millis(1);
+#[cfg(feature = "caching")]
+use super::Loss;
+#[cfg(feature = "asynchronous")]
+use super::{Awaiting, Bounds};
+use super::{Cache, CallFailure, ClientConnection, ClientSettings, no_reconnecting, shunned::Shunned};
+use crate::{
+    reader::{Deadline, MessageReader},
+    statistics::Statistics,
+    transport::{Place, Protocol},
+};
 
-/// What the client side of an ORB is configured with.
-#[derive(Clone, Debug)]
-pub(crate) struct ClientSettings {
-    /// Connections to one peer before calls share them.
-    pub(crate) connections_per_peer: usize,
-    /// Requests that wait for their replies on one connection before further asynchronous ones are refused.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) max_pending: usize,
-    pub(crate) connect_timeout: Option<Duration>,
-    pub(crate) max_message: usize,
-    pub(crate) max_unfinished: usize,
-    pub(crate) send_queue: Option<usize>,
-    pub(crate) recv_queue: Option<usize>,
-}
-
-/// Host, port, and what was chosen from the code sets that a reference names: a connection has one agreement all its life.
-type PeerKey = (String, u16, Option<TransmissionCodeSets>);
-
-/// All peers that references of one ORB name, in the order of their keys: a table that is seldom added to, and small in every sense.
-#[derive(Debug)]
-pub(crate) struct PeerTable {
-    settings: Arc<ClientSettings>,
-    peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
-}
-
-impl PeerTable {
-    pub(crate) fn new(settings: ClientSettings) -> Self {
-        Self { settings: Arc::new(settings), peers: Mutex::default() }
-    }
-
-    /// The peer at this address and with this agreement, the same for everybody who names it so.
-    pub(crate) fn peer(&self, host: &str, port: u16, code_sets: Option<TransmissionCodeSets>) -> Arc<Peer> {
-        let key = (host.to_owned(), port, code_sets);
-        let mut peers = self.peers.lock();
-        if let Ok(at) = peers.binary_search_by(|(known, _)| known.cmp(&key)) {
-            return Arc::clone(&peers[at].1);
-        }
-        // Peers that no reference names any more are forgotten here, so that the table is bounded by what is in use.
-        peers.retain(|(_, peer)| Arc::strong_count(peer) > 1);
-        let peer = Arc::new(Peer::new(host, port, Arc::clone(&self.settings)));
-        let at = peers.partition_point(|(known, _)| *known < key);
-        peers.insert(at, (key, Arc::clone(&peer)));
-        peer
-    }
-
-    /// Forgets all peers; connections close when their last call ends.
-    pub(crate) fn clear(&self) {
-        for peer in self.peers.lock().drain(..).map(|(_, peer)| peer) {
-            peer.pool.lock().connections.clear();
-        }
-    }
-}
-
-/// Where a peer is.
-#[derive(Debug)]
-pub(crate) struct PeerName {
-    host: String,
-    port: u16,
-}
-
-impl PeerName {
-    pub(crate) fn new(host: &str, port: u16) -> Arc<Self> {
-        Arc::new(Self { host: host.to_owned(), port })
-    }
-
-    #[cfg(feature = "server")]
-    fn is(&self, host: &str, port: u16) -> bool {
-        self.port == port && self.host == host
-    }
-}
-
-impl fmt::Display for PeerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port } = self;
-        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
-    }
-}
-
-/// One address that requests are sent to.
+/// One place that requests are sent to.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    name: Arc<PeerName>,
+    place: Arc<Place>,
+    protocol: Arc<dyn Protocol>,
     settings: Arc<ClientSettings>,
+    statistics: Statistics,
     pool: Mutex<Pool>,
-    /// Notified when a connection was opened or could not be.
+    /// Notified when a connection was opened or could not be, and when one is given back that is not shared.
     opened: Condition,
-}
-
-#[derive(Debug, Default)]
-struct Pool {
-    connections: Vec<Pooled>,
-    /// Connections that are being opened right now.
-    opening: usize,
-    /// How often none could be opened, and why the last time.
-    refused: Option<(u64, CallFailure)>,
-    /// Asynchronous calls that wait for one that is being opened.
-    parked: Vec<Told>,
-}
-
-#[derive(Debug)]
-struct Pooled {
-    connection: Arc<ClientConnection>,
-    users: usize,
-}
-
-/// A connection for the time of one call.
-#[derive(Debug)]
-pub(crate) struct Lease<P: Deref<Target = Peer>> {
-    peer: P,
-    connection: Arc<ClientConnection>,
-    /// True if it was opened for this lease, so that it cannot have been closed while it lay idle.
-    pub(crate) fresh: bool,
-}
-
-/// What an asynchronous call gets that asks for a connection.
-#[cfg(feature = "asynchronous")]
-#[derive(Debug)]
-pub(crate) enum Leasing {
-    Leased(Lease<Arc<Peer>>),
-    /// It is told when one may be there.
-    Parked,
+    cache: Arc<Cache>,
+    /// Some reference takes it for a server older than GIOP 1.2.
+    is_old: AtomicBool,
+    shunned: Shunned,
+    #[cfg(feature = "batching")]
+    batches: batches::Batches,
 }
 
 impl Peer {
-    fn new(host: &str, port: u16, settings: Arc<ClientSettings>) -> Self {
-        Self { name: PeerName::new(host, port), settings, pool: Mutex::default(), opened: Condition::new() }
+    pub(super) fn new(
+        place: Place,
+        protocol: Arc<dyn Protocol>,
+        settings: Arc<ClientSettings>,
+        cache: Arc<Cache>,
+        statistics: Statistics,
+    ) -> Self {
+        Self {
+            place: Arc::new(place),
+            protocol,
+            settings,
+            statistics,
+            pool: Mutex::default(),
+            opened: Condition::new(),
+            cache,
+            is_old: AtomicBool::new(false),
+            shunned: Shunned::default(),
+            #[cfg(feature = "batching")]
+            batches: batches::Batches::default(),
+        }
     }
 
-    /// Whether it is this one.
+    /// Whether it has kept somebody waiting of late who wanted to connect.
+    #[inline]
+    pub(crate) fn is_shunned(&self) -> bool {
+        self.shunned.is_now()
+    }
+
+    /// Where it is.
     #[cfg(feature = "server")]
-    pub(crate) fn is_at(&self, host: &str, port: u16) -> bool {
-        self.name.is(host, port)
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The connections that are open to it.
+    #[cfg(feature = "server")]
+    pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
+        self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()
+    }
+
+    /// How many asynchronous calls wait for one.
+    #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+    pub(super) fn parked(&self) -> usize {
+        self.pool.lock().parked.len()
+    }
+
+    /// Forgets its connections, which close when their last call ends.
+    pub(super) fn let_go(&self) {
+        let connections = std::mem::take(&mut self.pool.lock().connections);
+        drop(connections);
+    }
+
+    /// True if the peer may send requests over a connection that is open.
+    pub(super) fn may_call(&self) -> bool {
+        self.pool.lock().connections.iter().any(|pooled| pooled.connection.may_be_called())
     }
 
     /// A connection that nobody uses, or a new one, or, at the limit, the one with the fewest users.
     pub(crate) fn lease(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
+        // Mostly there is one, and what may be done otherwise is not in its way.
+        let idle = self.pool.lock().idle(is_free);
+        let lease = match idle {
+            Some(connection) => Lease { peer: self, connection, fresh: false },
+            None => self.lease_other(timeout)?,
+        };
+        #[cfg(feature = "batching")]
+        self.write_before(&lease);
+        Ok(lease)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lease_other(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
         self.lease_or(timeout, || self.connect(timeout))
     }
 
@@ -176,14 +135,25 @@ impl Peer {
     fn lease_or(
         &self,
         timeout: Option<Duration>,
-        connect: impl FnOnce() -> Result<ClientConnection, CallFailure>,
+        connect: impl Fn() -> Result<ClientConnection, CallFailure>,
     ) -> Result<Lease<&Self>, CallFailure> {
-        if let Some(connection) = self.open_already(timeout)? {
-            return Ok(Lease { peer: self, connection, fresh: false });
+        #[cfg_attr(
+            not(feature = "caching"),
+            allow(clippy::never_loop, reason = "there is no limit that others could reach")
+        )]
+        loop {
+            if let Some(connection) = self.open_already(timeout)? {
+                return Ok(Lease { peer: self, connection, fresh: false });
+            }
+            let opened = connect().map(Arc::new);
+            self.settle(&opened, timeout.is_some(), 1, || {});
+            match opened {
+                Ok(connection) => return Ok(Lease { peer: self, connection, fresh: true }),
+                #[cfg(feature = "caching")]
+                Err(failure) if failure.loss == Loss::Superseded => {}
+                Err(failure) => return Err(failure),
+            }
         }
-        let opened = connect().map(Arc::new);
-        self.settle(&opened, timeout.is_some(), 1, || {});
-        Ok(Lease { peer: self, connection: opened?, fresh: true })
     }
 
     /// Tells everybody what came of opening a connection. `is_limited`: a time-out may be that of the one who opened it.
@@ -197,11 +167,22 @@ impl Peer {
     ) {
         let mut pool = self.pool.lock();
         pool.opening -= 1;
+        #[cfg(feature = "caching")]
+        if !opened.as_ref().is_err_and(is_ours) {
+            self.note_outcome(&mut pool, opened.is_ok());
+        }
         let mut outcome = Ok(());
         match opened {
-            Ok(connection) => pool.connections.push(Pooled { connection: Arc::clone(connection), users }),
+            Ok(connection) => {
+                let (connection, marks) = (Arc::clone(connection), self.cache.marks());
+                if pool.was_open && pool.open() == 0 {
+                    self.statistics.reconnected();
+                }
+                pool.was_open = true;
+                pool.connections.push(Pooled { connection, users, marks });
+            }
             // The time of this call is not that of others.
-            Err(failure) if is_limited && is_timeout(failure) => {}
+            Err(failure) if is_limited && is_timeout(failure) || is_ours(failure) => {}
             Err(failure) => {
                 pool.refused = Some((pool.refusals() + 1, failure.clone()));
                 if pool.open() == 0 {
@@ -212,6 +193,7 @@ impl Peer {
         let parked = std::mem::take(&mut pool.parked);
         drop(pool);
         self.opened.notify_all();
+        self.cache.tell();
         first();
         for call in parked {
             call.opened(outcome.clone());
@@ -225,7 +207,12 @@ impl Peer {
         timeout: Option<Duration>,
         call: &Arc<dyn Awaiting>,
     ) -> Result<Leasing, CallFailure> {
-        self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))
+        let leasing = self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
+        #[cfg(feature = "batching")]
+        if let Leasing::Leased(lease) = &leasing {
+            self.write_before(lease);
+        }
+        Ok(leasing)
     }
 
     /// As [`lease_open`](Self::lease_open), for asynchronous calls.
@@ -243,33 +230,33 @@ impl Peer {
         call: &Arc<dyn Awaiting>,
         connect: impl FnOnce(&Self) -> Result<ClientConnection, CallFailure> + Send + 'static,
     ) -> Result<Leasing, CallFailure> {
-        let mut pool = self.pool.lock();
-        if let Some(connection) = pool.idle(|_| true) {
-            return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
+        let (mut pool, choice) = self.choose(self.pool.lock(), |_| true);
+        match choice {
+            Choice::Take(connection) => {
+                return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
+            }
+            Choice::Wait => {
+                pool.parked.push(Arc::clone(call));
+                return Ok(Leasing::Parked);
+            }
+            Choice::Open => self.begin_opening(&mut pool)?,
         }
-        let limit = self.settings.connections_per_peer;
-        if pool.open() + pool.opening >= limit
-            && let Some(connection) = pool.least_used(|_| true)
-        {
-            return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
-        }
-        if pool.opening >= limit {
-            pool.parked.push(Arc::clone(call));
-            return Ok(Leasing::Parked);
-        }
-        pool.opening += 1;
         drop(pool);
         let (peer, opener) = (Arc::clone(self), Arc::clone(call));
         let open = move || {
             let opened = connect(&peer).map(Arc::new);
             // It was there before those that are parked.
-            let first = || opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone));
+            let first = || match &opened {
+                #[cfg(feature = "caching")]
+                Err(failure) if failure.loss == Loss::Superseded => opener.freed(),
+                opened => opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
+            };
             peer.settle(&opened, is_limited, 0, first);
         };
         let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
         if let Err(error) = started {
             let exception = SystemException::no_resources(0, CompletionStatus::No)
-                .with_detail(|| format!("no thread to connect to {} in", self.name))
+                .with_detail(|| format!("no thread to connect to {} in", self.place))
                 .with_source(error);
             let failure = CallFailure::new(exception);
             self.settle(&Err(failure.clone()), false, 0, || {});
@@ -287,53 +274,18 @@ impl Peer {
         drop(left);
     }
 
-    /// Requests that may wait for their replies on one connection.
+    /// How much may wait on one connection.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn max_pending(&self) -> usize {
-        self.settings.max_pending
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { requests: self.settings.max_pending, octets: self.settings.max_unsent }
     }
 
-    /// A connection that is open; none, and one more that is being opened, if the caller is to open it.
-    fn open_already(&self, timeout: Option<Duration>) -> Result<Option<Arc<ClientConnection>>, CallFailure> {
-        let limit = self.settings.connections_per_peer;
-        let mut waiting = None;
-        let mut pool = self.pool.lock();
-        loop {
-            // Rather is one more opened than there should be.
-            if let Some(connection) = pool.idle(is_free) {
-                return Ok(Some(connection));
-            }
-            let open = pool.open();
-            if open + pool.opening >= limit
-                && let Some(connection) = pool.least_used(is_free)
-            {
-                return Ok(Some(connection));
-            }
-            let (deadline, refusals) = waiting.get_or_insert_with(|| (timeout.map(Deadline::after), pool.refusals()));
-            // What kept others from opening those that this call waited for would keep it too.
-            if let Some((count, failure)) = &pool.refused
-                && open == 0
-                && count != refusals
-            {
-                return Err(failure.clone());
-            }
-            // Below the limit; or what was counted as open has been retired meanwhile.
-            if pool.opening < limit {
-                pool.opening += 1;
-                return Ok(None);
-            }
-            match deadline.as_ref().map(Deadline::remaining) {
-                None => self.opened.wait(&mut pool),
-                Some(Duration::ZERO) => return Err(self.connect_failed(io::ErrorKind::TimedOut.into(), true)),
-                Some(remaining) => drop(self.opened.wait_for(&mut pool, remaining)),
-            }
-        }
-    }
-
-    /// Forgets the connections that nobody uses: one that lay idle was found closed.
+    /// Forgets the connections that nobody uses: one that lay idle was found closed. Of those that are read from at all times it is known
+    /// whether they are.
     pub(crate) fn drop_idle(&self) {
         let mut pool = self.pool.lock();
-        let idle: Vec<_> = pool.connections.extract_if(.., |pooled| pooled.users == 0).collect();
+        let forgets = |pooled: &mut Pooled| pooled.users == 0 && !pooled.connection.may_be_called();
+        let idle: Vec<_> = pool.connections.extract_if(.., forgets).collect();
         drop(pool);
         // Closed outside of the lock.
         drop(idle);
@@ -344,47 +296,34 @@ impl Peer {
             (Some(call), Some(setting)) => Some(call.min(setting)),
             (call, setting) => call.or(setting),
         };
-        let stream = self.open(timeout).map_err(|error| self.connect_failed(error, timeout.is_some()))?;
-        tracing::debug!(peer = %self.name, "connected");
+        let deadline = timeout.map(Deadline::after);
+        let slot = self.cache.reserve(self, timeout)?;
+        let timeout = deadline.as_ref().map(Deadline::remaining);
+        let begin = Instant::now();
+        let connected = self.protocol.connect(&self.place, timeout, &self.settings.sockets);
+        self.shunned.note(connected.is_ok(), begin);
+        let transport = connected.map_err(|error| self.connect_failed(error, timeout.is_some()))?;
+        tracing::debug!(peer = %self.place, "connected");
         let reader = MessageReader::new(self.settings.max_message, self.settings.max_unfinished);
-        Ok(ClientConnection::new(Arc::clone(&self.name), Arc::new(stream), reader))
+        Ok(ClientConnection::new(Arc::clone(&self.place), transport, reader, self.statistics.clone())
+            .with_fragments_of(self.settings.fragment_sizes.of(&self.place))
+            .with_slot(slot))
     }
 
-    /// Tries each address of the name in turn.
-    fn open(&self, timeout: Option<Duration>) -> io::Result<inet::Stream> {
-        let mut connector = inet::Connector::new().no_delay(true);
-        if let Some(octets) = self.settings.send_queue {
-            connector = connector.send_queue(octets);
-        }
-        if let Some(octets) = self.settings.recv_queue {
-            connector = connector.recv_queue(octets);
-        }
-        let deadline = timeout.map(Deadline::after);
-        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let addrs = inet::Addr::resolve(&self.name.host, self.name.port)?;
-        for (index, addr) in addrs.iter().enumerate() {
-            if let Some(deadline) = &deadline {
-                // Each gets its share, or a dead one would leave nothing for those behind it.
-                let left = u32::try_from(addrs.len() - index).unwrap_or(u32::MAX);
-                connector = connector.timeout((deadline.remaining() / left).max(SHORTEST));
-            }
-            match connector.open(addr) {
-                Ok(stream) => {
-                    // So that a peer that vanished without a word is noticed some day.
-                    stream.set_keep_alive(true)?;
-                    return Ok(stream);
-                }
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
+    /// Somebody takes it for a server older than GIOP 1.2, to which a client must not say CloseConnection.
+    pub(crate) fn note_old(&self) {
+        self.is_old.store(true, Ordering::Relaxed);
     }
 
     /// `is_limited`: a time-out may be ours and not the system's.
     fn connect_failed(&self, error: io::Error, is_limited: bool) -> CallFailure {
+        self.statistics.connection_failed();
+        #[cfg(feature = "diagnostics")]
+        tracing::debug!(peer = %self.place, %error, "cannot connect");
         let no = CompletionStatus::No;
-        let detail = || format!("cannot connect to {}", self.name);
+        let detail = || format!("cannot connect to {}", self.place);
         let exception = if is_limited && error.kind() == io::ErrorKind::TimedOut {
+            self.statistics.timed_out_connecting();
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no)
         } else {
             SystemException::transient(minor::NO_USABLE_PROFILE, no)
@@ -393,71 +332,28 @@ impl Peer {
     }
 }
 
-impl Pool {
-    fn idle(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
-        loop {
-            let at = self.connections.iter().position(|pooled| pooled.users == 0 && suits(&pooled.connection))?;
-            let pooled = &mut self.connections[at];
-            if !pooled.connection.is_retired() {
-                pooled.users = 1;
-                return Some(Arc::clone(&pooled.connection));
-            }
-            // The reactor has seen it end while nobody used it.
-            self.connections.swap_remove(at);
-        }
-    }
-
-    /// How many may be given to further callers.
-    fn open(&self) -> usize {
-        self.connections.iter().filter(|pooled| !pooled.connection.is_retired()).count()
-    }
-
-    fn refusals(&self) -> u64 {
-        self.refused.as_ref().map_or(0, |(count, _)| *count)
-    }
-
-    fn least_used(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
-        let suits = |pooled: &&mut Pooled| !pooled.connection.is_retired() && suits(&pooled.connection);
-        let open = self.connections.iter_mut().filter(suits);
-        let pooled = open.min_by_key(|pooled| pooled.users)?;
-        pooled.users += 1;
-        Some(Arc::clone(&pooled.connection))
-    }
-
-    /// One user less; a connection that must not be used again leaves the pool.
-    fn release(&mut self, connection: &Arc<ClientConnection>) {
-        let Some(at) = self.connections.iter().position(|pooled| Arc::ptr_eq(&pooled.connection, connection)) else {
-            return;
-        };
-        self.connections[at].users -= 1;
-        if connection.is_retired() {
-            self.connections.swap_remove(at);
-        }
-    }
-}
-
-/// Whether a thread may wait for a reply there: not if it reads there itself, for it would wait for itself.
-fn is_free(connection: &ClientConnection) -> bool {
-    !connection.is_read_here()
+/// It says nothing of the peer.
+fn is_ours(failure: &CallFailure) -> bool {
+    failure.exception.kind() == SystemExceptionKind::NoResources
 }
 
 fn is_timeout(failure: &CallFailure) -> bool {
     failure.exception.kind() == SystemExceptionKind::Timeout
 }
 
-impl<P: Deref<Target = Peer>> Deref for Lease<P> {
-    type Target = Arc<ClientConnection>;
-
-    fn deref(&self) -> &Arc<ClientConnection> {
-        &self.connection
-    }
-}
-
-impl<P: Deref<Target = Peer>> Drop for Lease<P> {
-    fn drop(&mut self) {
-        self.peer.pool.lock().release(&self.connection);
-    }
-}
-
+#[cfg(feature = "batching")]
+pub(crate) mod batches;
+mod lease;
 #[cfg(all(test, shuttle))]
 mod models;
+mod pool;
+#[cfg(feature = "caching")]
+mod spare;
+mod waiting;
+
+pub(crate) use lease::Lease;
+#[cfg(feature = "asynchronous")]
+pub(crate) use lease::Leasing;
+use pool::{Pool, Pooled, is_free};
+#[cfg(feature = "asynchronous")]
+use waiting::Choice;

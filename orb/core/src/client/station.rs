@@ -4,6 +4,7 @@
 //! and runs what is to be run when a call has ended. Whatever runs here must not wait: everybody else would wait with it.
 
 use std::{
+    cell::Cell,
     collections::HashMap,
     io,
     sync::{OnceLock, Weak},
@@ -14,21 +15,31 @@ use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{
     CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry, timer::TimerId,
 };
-use spandrel_sync::{Arc, Mutex, thread};
+use spandrel_sync::{Arc, Mutex, MutexGuard, thread, thread_local};
 
-use super::{ClientConnection, connection::Seat};
+use super::{ClientConnection, connection::Seat, not_sent_in_time};
 use crate::{
-    asynchronous::{
-        task::{self, Task},
-        waiting,
-    },
-    invocation::not_sent_in_time,
     reader::Deadline,
+    task::{self, Task},
     transport::Transport,
 };
 
 /// Calls that wait for their ends at once, over all connections.
 const MAX_CALLS: usize = 1 << 16;
+/// Requests of others whose deadlines are waited for at once. Beyond, they are seen by those who look. What clients ask for takes no room
+/// from calls of the ORB's own.
+#[cfg(feature = "server")]
+const MAX_REQUESTS: usize = 1 << 15;
+
+thread_local! {
+    /// This thread is that of a station.
+    static IS_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread brings the ends of asynchronous calls: it cannot wait for one.
+pub(crate) fn is_here() -> bool {
+    IS_HERE.with(Cell::get)
+}
 
 /// Why a call ends that nothing has ended yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,9 +47,17 @@ pub(crate) enum Ending {
     TimeUp,
     /// Of the ORB.
     Shutdown,
+    /// Nobody waits any more for what the call is made for.
+    #[cfg(feature = "server")]
+    Cancelled,
 }
 
 impl Ending {
+    /// Whether its connection is given to nobody any more, since its reply will come late, or never.
+    pub(crate) fn retires_connection(self) -> bool {
+        matches!(self, Self::TimeUp | Self::Shutdown)
+    }
+
     /// What such a call ends in. `may_have_arrived`: the server may have the request.
     pub(crate) fn exception(self, may_have_arrived: bool) -> SystemException {
         let completed = if may_have_arrived { CompletionStatus::Maybe } else { CompletionStatus::No };
@@ -47,8 +66,17 @@ impl Ending {
             Self::TimeUp => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, completed)
                 .with_detail("no reply within the time-out"),
             Self::Shutdown => SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, completed),
+            #[cfg(feature = "server")]
+            Self::Cancelled => cancelled(completed),
         }
     }
+}
+
+/// TRANSIENT for a call that is made for nobody any more.
+#[cfg(feature = "server")]
+pub(crate) fn cancelled(completed: CompletionStatus) -> SystemException {
+    SystemException::transient(minor::REQUEST_CANCELLED, completed)
+        .with_detail("the request that this call was made for is cancelled (-ORBCancelNested)")
 }
 
 /// A call that the station may end.
@@ -61,6 +89,7 @@ pub(crate) trait Limited: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     key: u64,
+    of_request: bool,
     timer: Option<TimerId>,
 }
 
@@ -80,6 +109,8 @@ struct Running {
 #[derive(Default)]
 struct Calls {
     waiting: HashMap<u64, Weak<dyn Limited>>,
+    /// Those of them that are requests of others.
+    requests: usize,
     next: u64,
     is_closed: bool,
 }
@@ -100,14 +131,44 @@ impl Station {
         call: Weak<dyn Limited>,
         deadline: Option<&Deadline>,
     ) -> Result<Ticket, SystemException> {
-        let mut calls = self.calls.lock();
-        if calls.is_closed {
-            return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
-        }
-        if calls.waiting.len() >= MAX_CALLS {
+        let calls = self.open_calls()?;
+        // One that has just been told may be counted still.
+        if calls.waiting.len().saturating_sub(calls.requests) >= MAX_CALLS {
             return Err(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No)
                 .with_detail(|| format!("{MAX_CALLS} asynchronous calls are under way")));
         }
+        self.admit(calls, call, deadline, false)
+    }
+
+    /// The same for a request of others, which is told when its time is up.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter); there is room for fewer of them.
+    #[cfg(feature = "server")]
+    pub(crate) fn watch(&self, request: Weak<dyn Limited>, deadline: &Deadline) -> Result<Ticket, SystemException> {
+        let calls = self.open_calls()?;
+        if calls.requests >= MAX_REQUESTS {
+            return Err(SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No)
+                .with_detail(|| format!("the deadlines of {MAX_REQUESTS} requests are waited for already")));
+        }
+        self.admit(calls, request, Some(deadline), true)
+    }
+
+    fn open_calls(&self) -> Result<MutexGuard<'_, Calls>, SystemException> {
+        let calls = self.calls.lock();
+        if calls.is_closed {
+            return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
+        }
+        Ok(calls)
+    }
+
+    fn admit(
+        &self,
+        mut calls: MutexGuard<'_, Calls>,
+        call: Weak<dyn Limited>,
+        deadline: Option<&Deadline>,
+        of_request: bool,
+    ) -> Result<Ticket, SystemException> {
         let running = self.running(&mut calls).map_err(no_reactor)?;
         let key = calls.next;
         calls.next += 1;
@@ -119,12 +180,17 @@ impl Station {
             }
         };
         calls.waiting.insert(key, call);
-        Ok(Ticket { key, timer })
+        calls.requests += usize::from(of_request);
+        Ok(Ticket { key, of_request, timer })
     }
 
     /// A call has ended.
     pub(crate) fn leave(&self, ticket: Ticket) {
-        let left = self.calls.lock().waiting.remove(&ticket.key);
+        let mut calls = self.calls.lock();
+        // Also if it has been told: whoever has a ticket gives it back.
+        calls.requests -= usize::from(ticket.of_request && !calls.is_closed);
+        let left = calls.waiting.remove(&ticket.key);
+        drop(calls);
         drop(left);
         if let (Some(timer), Some(running)) = (ticket.timer, self.running.get()) {
             running.reactor.registry().cancel(timer);
@@ -154,7 +220,7 @@ impl Station {
         if self.calls.lock().is_closed {
             return Err(SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No));
         }
-        task::run_in(self.registry().map_err(no_reactor)?, task);
+        task::run_in(self.registry().map_err(no_reactor)?.clone(), task);
         Ok(())
     }
 
@@ -182,7 +248,7 @@ impl Station {
         let clock = reactor.registry().register(Clock(Arc::downgrade(&self.calls)), Interest::NONE)?;
         let runs = reactor.clone();
         let run = move || {
-            waiting::note_station_thread();
+            IS_HERE.with(|is_here| is_here.set(true));
             if let Err(error) = runs.run() {
                 tracing::error!(%error, "the reactor of asynchronous calls ended");
             }

@@ -1,21 +1,17 @@
 //! The client's interception points, and what they are told (16.3.5 to 16.3.7, 16.3.12, 16.3.13).
 
-use spandrel_cdr::{Any, Limits, TaggedComponent, TaggedProfile, TypeCode};
-use spandrel_giop::{
-    CompletionStatus, IiopProfile, ReplyHeader, ResponseFlags, ServiceContext, SystemException, minor,
-};
+mod flow;
 
+use spandrel_cdr::{Any, TaggedComponent, TaggedProfile, TypeCode};
+use spandrel_giop::{CompletionStatus, IiopProfile, ServiceContext, SystemException, minor};
+
+use super::contexts::{add_context, find_context};
 use super::{
     DynamicRequest, Ending, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, SlotId,
-    Slots,
-    dynamic::{self, Returned},
-    exception::Source,
-    flow::{self, Stack},
-    not_here, not_kept, sync_scope,
+    dynamic::Returned, not_here, not_kept, sync_scope,
 };
-use spandrel_sync::Arc;
-
-use crate::{ObjectRef, Policy, PolicyType, client::Reply, object::Effective, policies::SyncScopePolicy};
+use crate::{ObjectRef, Policy, PolicyType, object::Effective, policies::SyncScopePolicy};
+pub(crate) use flow::{ClientFlow, Departure, Wanted};
 
 /// An interceptor that the requests of an ORB pass on their way to their servers, and their replies on the way back (16.3.5).
 ///
@@ -98,40 +94,6 @@ pub struct ClientRequestInfo<'r> {
     /// Results that came back for a dynamic request.
     returned: Option<Returned>,
     ending: Ending,
-}
-
-/// What the client waits for, and whether its request is a one-way.
-pub(crate) type Wanted = (ResponseFlags, bool);
-
-/// What a request has with it besides its arguments.
-#[derive(Clone, Debug)]
-pub(crate) struct Departure {
-    request_id: u32,
-    contexts: Vec<ServiceContext>,
-    slots: Slots,
-    /// What it knows of itself if it was put together at run time.
-    described: Option<Arc<DynamicRequest>>,
-}
-
-impl Departure {
-    /// Of a request that the calling thread makes, with a copy of its slots (16.4.4.1).
-    pub(crate) fn of_thread(object: &ObjectRef) -> Self {
-        let interception = object.orb().interception();
-        let (request_id, slots) = (interception.request_id(), interception.thread_slots());
-        Self { request_id, contexts: Vec::new(), slots, described: dynamic::take() }
-    }
-
-    /// Of the same request once it is sent again: another one, with the same slots (16.3.6.5).
-    pub(crate) fn again(&self, object: &ObjectRef) -> Self {
-        let interception = object.orb().interception();
-        let (slots, described) = (self.slots.clone(), self.described.clone());
-        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, described }
-    }
-
-    /// What interceptors add to the request.
-    pub(crate) fn contexts(&self) -> &[ServiceContext] {
-        &self.contexts
-    }
 }
 
 impl<'r> ClientRequestInfo<'r> {
@@ -372,161 +334,5 @@ impl<'r> ClientRequestInfo<'r> {
 
     fn at_end(&self) -> Result<(), SystemException> {
         self.only_at(&[Point::ReceiveReply, Point::ReceiveException, Point::ReceiveOther])
-    }
-}
-
-pub(super) fn find_context(contexts: &[ServiceContext], id: u32) -> Result<ServiceContext, SystemException> {
-    contexts.iter().find(|context| context.id == id).cloned().ok_or_else(|| no_context(id))
-}
-
-pub(super) fn no_context(id: u32) -> SystemException {
-    SystemException::bad_param(minor::UNKNOWN_SERVICE_CONTEXT, CompletionStatus::No)
-        .with_detail(|| format!("there is no service context {id:#x}"))
-}
-
-pub(super) fn add_context(
-    contexts: &mut Vec<ServiceContext>,
-    context: ServiceContext,
-    replace: bool,
-) -> Result<(), SystemException> {
-    match contexts.iter_mut().find(|other| other.id == context.id) {
-        None => contexts.push(context),
-        Some(other) if replace => *other = context,
-        Some(_) => {
-            return Err(SystemException::bad_inv_order(minor::SERVICE_CONTEXT_EXISTS, CompletionStatus::No)
-                .with_detail(|| format!("there is a service context {:#x} already", context.id)));
-        }
-    }
-    Ok(())
-}
-
-/// A request among its interceptors.
-#[derive(Debug)]
-pub(crate) struct ClientFlow<'r> {
-    info: ClientRequestInfo<'r>,
-    /// How many are on the flow stack.
-    height: usize,
-}
-
-impl<'r> ClientFlow<'r> {
-    /// A request to the object, which may be `effective`ly elsewhere, by the profile of this number.
-    pub(crate) fn new(
-        target: &'r ObjectRef,
-        operation: &'r str,
-        wanted: Wanted,
-        departure: Departure,
-        (effective, profile): (Effective, usize),
-    ) -> Self {
-        let (ending, reply_contexts) = (Ending::Reply, Vec::new());
-        let point = Point::SendRequest;
-        let info = ClientRequestInfo {
-            point,
-            operation,
-            wanted,
-            target,
-            effective,
-            profile,
-            departure,
-            reply_contexts,
-            returned: None,
-            ending,
-        };
-        Self { info, height: 0 }
-    }
-
-    /// Calls the starting points of a request that is to be sent.
-    ///
-    /// # Errors
-    /// What it has come to instead. Who was called knows that already.
-    pub(crate) fn send_request(&mut self) -> Result<(), Ending> {
-        self.start(Point::SendRequest, |interceptor, info| interceptor.send_request(info))
-    }
-
-    /// Calls the starting points of a poll.
-    ///
-    /// # Errors
-    /// As [`send_request`](Self::send_request).
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn send_poll(&mut self) -> Result<(), Ending> {
-        self.start(Point::SendPoll, |interceptor, info| Ok(interceptor.send_poll(info)?))
-    }
-
-    fn start(
-        &mut self,
-        point: Point,
-        call: impl Fn(&dyn ClientRequestInterceptor, &mut ClientRequestInfo<'_>) -> Result<(), Interruption>,
-    ) -> Result<(), Ending> {
-        self.info.point = point;
-        for interceptor in self.info.target.orb().interception().client() {
-            if let Err(interruption) = flow::contained(|| call(&**interceptor, &mut self.info)) {
-                self.info.ending = flow::interrupted_at_start(interruption);
-                flow::unwind(self);
-                return Err(self.info.ending.clone());
-            }
-            self.height += 1;
-        }
-        Ok(())
-    }
-
-    /// What interceptors add to the request.
-    pub(crate) fn departure(&self) -> &Departure {
-        &self.info.departure
-    }
-
-    /// Calls the ending points of whoever was told of the start.
-    ///
-    /// # Errors
-    /// What the request has come to instead, if an interceptor has raised something.
-    pub(crate) fn end(mut self, ending: Ending, reply: Option<&Reply>) -> Result<(), Ending> {
-        if let Some(reply) = reply {
-            self.info.reply_contexts = contexts_of(reply);
-            self.info.returned = self.info.departure.described.is_some().then(|| Returned::of(reply));
-        }
-        self.info.ending = ending;
-        if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }
-    }
-}
-
-impl Stack for ClientFlow<'_> {
-    fn height(&mut self) -> &mut usize {
-        &mut self.height
-    }
-
-    fn ending(&mut self) -> &mut Ending {
-        &mut self.info.ending
-    }
-
-    fn call(&mut self, index: usize) -> Result<(), Interruption> {
-        let info = &mut self.info;
-        let interceptor = &info.target.orb().interception().client()[index];
-        match &info.ending {
-            Ending::Reply => {
-                info.point = Point::ReceiveReply;
-                Ok(interceptor.receive_reply(info)?)
-            }
-            Ending::Exception(_) => {
-                info.point = Point::ReceiveException;
-                interceptor.receive_exception(info)
-            }
-            Ending::Other(..) => {
-                info.point = Point::ReceiveOther;
-                interceptor.receive_other(info)
-            }
-        }
-    }
-}
-
-/// The contexts of a reply, whose header was read before.
-fn contexts_of(reply: &Reply) -> Vec<ServiceContext> {
-    let header = ReplyHeader::decode(&mut reply.message.decoder(Limits::default()));
-    let contexts = header.iter().flat_map(|header| &header.service_contexts);
-    contexts.map(|context| ServiceContext { id: context.id, data: context.data.to_vec() }).collect()
-}
-
-impl Ending {
-    /// The exception of the operation's that a reply has.
-    pub(crate) fn user(reply: &Reply, object: &ObjectRef) -> Self {
-        let source = Source::Received(reply.message.clone());
-        Self::Exception(RaisedException::user_exception(source, reply.body, reply.wire, object.orb()))
     }
 }

@@ -8,9 +8,9 @@ use spandrel_sync::Arc;
 use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, Registered, SlotId};
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
+use crate::Orb;
 #[cfg(feature = "urls")]
 use crate::{InvalidName, ObjectRef};
-use crate::{Orb, OrbBuilder};
 #[cfg(feature = "policies")]
 use crate::{PolicyType, policies::PolicyFactory};
 
@@ -80,7 +80,7 @@ impl OrbInitInfo<'_> {
         self.orb.resolve_initial_references(name)
     }
 
-    /// As [`OrbBuilder::client_request_interceptor`].
+    /// As [`OrbBuilder::client_request_interceptor`](crate::OrbBuilder::client_request_interceptor).
     ///
     /// # Errors
     /// Another interceptor of the kind has its name.
@@ -91,7 +91,7 @@ impl OrbInitInfo<'_> {
         self.registered.add_client(Arc::new(interceptor))
     }
 
-    /// As [`OrbBuilder::server_request_interceptor`].
+    /// As [`OrbBuilder::server_request_interceptor`](crate::OrbBuilder::server_request_interceptor).
     ///
     /// # Errors
     /// Another interceptor of the kind has its name.
@@ -103,7 +103,7 @@ impl OrbInitInfo<'_> {
         self.registered.add_server(Arc::new(interceptor))
     }
 
-    /// As [`OrbBuilder::ior_interceptor`].
+    /// As [`OrbBuilder::ior_interceptor`](crate::OrbBuilder::ior_interceptor).
     ///
     /// # Errors
     /// Another interceptor of the kind has its name.
@@ -150,15 +150,6 @@ pub(crate) fn initialize(orb: &Orb, mut registered: Registered) -> Result<(), Sy
     }
     orb.interception().begin(registered);
     Ok(())
-}
-
-impl OrbBuilder {
-    /// Has a service take part in the making of the ORB, after those that were given before (`register_orb_initializer`, 16.7.3).
-    #[must_use]
-    pub fn initializer(mut self, initializer: impl OrbInitializer + 'static) -> Self {
-        self.interceptors.initializers.push(Arc::new(initializer));
-        self
-    }
 }
 
 impl From<DuplicateName> for SystemException {

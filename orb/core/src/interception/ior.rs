@@ -7,7 +7,7 @@ use spandrel_giop::{CompletionStatus, SystemException, TAG_INTERNET_IOP, TAG_MUL
 use spandrel_sync::Arc;
 
 use super::{Interceptor, flow, not_here};
-use crate::{AdapterDescription, AdapterState, ObjectRef, Orb, Policy, PolicyType, References};
+use crate::{AdapterDescription, AdapterState, ObjectRef, Orb, Policy, PolicyType};
 
 /// An interceptor that is called when an adapter is made (`IORInterceptor` and `IORInterceptor_3_0`, 16.5.4).
 ///
@@ -195,56 +195,54 @@ impl fmt::Debug for Custom {
     }
 }
 
-impl Orb {
-    /// An adapter is being made. Called once for each, with no lock held.
-    ///
-    /// # Errors
-    /// OBJ_ADAPTER if an interceptor keeps it from being made (16.5.4.2).
-    pub fn establish_components(&self, adapter: &dyn AdapterDescription) -> Result<References, SystemException> {
-        let interceptors = self.interception().ior();
-        if interceptors.is_empty() {
-            return Ok(References::default());
-        }
-        let template = self.template(adapter.adapter_name());
-        let mut info = IorInfo { adapter, template, components: Vec::new(), factory: None, is_established: false };
-        for interceptor in interceptors {
-            tell(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
-        }
-        info.is_established = true;
-        for interceptor in interceptors {
-            flow::contained(|| interceptor.components_established(&mut info)).map_err(|exception| {
-                SystemException::obj_adapter(minor::IOR_INTERCEPTOR_FAILED, CompletionStatus::No)
-                    .with_detail(|| format!("an interceptor keeps the adapter from being made: {exception}"))
-                    .with_source(exception)
-            })?;
-        }
-        let IorInfo { template, components, factory, .. } = info;
-        Ok(References::new(Some(Custom(Arc::new(Made { template, components, factory })))))
+/// An adapter is being made; nothing if no interceptor wants to know. Called once for each, with no lock held.
+///
+/// # Errors
+/// OBJ_ADAPTER if an interceptor keeps it from being made (16.5.4.2).
+pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<Option<Custom>, SystemException> {
+    let interceptors = orb.interception().ior();
+    if interceptors.is_empty() {
+        return Ok(None);
     }
+    let template = template(orb, adapter.adapter_name());
+    let mut info = IorInfo { adapter, template, components: Vec::new(), factory: None, is_established: false };
+    for interceptor in interceptors {
+        tell(&**interceptor, |interceptor| interceptor.establish_components(&mut info));
+    }
+    info.is_established = true;
+    for interceptor in interceptors {
+        flow::contained(|| interceptor.components_established(&mut info)).map_err(|exception| {
+            SystemException::obj_adapter(minor::IOR_INTERCEPTOR_FAILED, CompletionStatus::No)
+                .with_detail(|| format!("an interceptor keeps the adapter from being made: {exception}"))
+                .with_source(exception)
+        })?;
+    }
+    let IorInfo { template, components, factory, .. } = info;
+    Ok(Some(Custom(Arc::new(Made { template, components, factory }))))
+}
 
-    /// A manager of adapters has changed its state. Called with no lock held.
-    pub fn adapter_manager_state_changed(&self, manager_id: &str, state: AdapterState) {
-        for interceptor in self.interception().ior() {
-            tell(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
-        }
+/// A manager of adapters has changed its state. Called with no lock held.
+pub(crate) fn note_manager_state(orb: &Orb, manager_id: &str, state: AdapterState) {
+    for interceptor in orb.interception().ior() {
+        tell(&**interceptor, |interceptor| interceptor.adapter_manager_state_changed(manager_id, state));
     }
+}
 
-    /// Adapters of these names have changed their state otherwise: they are no more. Called with no lock held.
-    pub fn adapter_state_changed(&self, adapter_names: &[Vec<String>], state: AdapterState) {
-        let interceptors = self.interception().ior();
-        if interceptors.is_empty() {
-            return;
-        }
-        let templates: Vec<_> = adapter_names.iter().map(|name| self.template(name.clone())).collect();
-        for interceptor in interceptors {
-            tell(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
-        }
+/// Adapters of these names have changed their state otherwise. Called with no lock held.
+pub(crate) fn note_adapter_state(orb: &Orb, adapter_names: &[Vec<String>], state: AdapterState) {
+    let interceptors = orb.interception().ior();
+    if interceptors.is_empty() {
+        return;
     }
+    let templates: Vec<_> = adapter_names.iter().map(|name| template(orb, name.clone())).collect();
+    for interceptor in interceptors {
+        tell(&**interceptor, |interceptor| interceptor.adapter_state_changed(&templates, state));
+    }
+}
 
-    fn template(&self, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
-        let (server_id, orb_id) = (self.server_id().to_owned(), self.id().to_owned());
-        ObjectReferenceTemplate { server_id, orb_id, adapter_name }
-    }
+fn template(orb: &Orb, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
+    let (server_id, orb_id) = (orb.server_id().to_owned(), orb.id().to_owned());
+    ObjectReferenceTemplate { server_id, orb_id, adapter_name }
 }
 
 /// Calls a point that raises nothing: what an interceptor raises nevertheless is ignored (16.5.4.1).

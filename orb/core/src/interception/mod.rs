@@ -14,6 +14,7 @@
 
 mod client;
 mod codec;
+mod contexts;
 mod current;
 mod dynamic;
 mod exception;
@@ -43,7 +44,7 @@ pub(crate) use flow::Ending;
 pub(crate) use initializer::initialize;
 pub use initializer::{OrbInitInfo, OrbInitializer};
 #[cfg(feature = "server")]
-pub(crate) use ior::Custom;
+pub(crate) use ior::{Custom, establish, note_adapter_state, note_manager_state};
 #[cfg(feature = "server")]
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub use registry::DuplicateName;
@@ -57,7 +58,7 @@ pub(crate) use status::sync_scope;
 
 use crate::ObjectRef;
 #[cfg(feature = "server")]
-pub use crate::establishing::AdapterState;
+pub use crate::adapter::AdapterState;
 
 /// What every interceptor is (16.2).
 pub trait Interceptor: Send + Sync {

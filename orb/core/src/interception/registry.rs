@@ -13,7 +13,7 @@ use super::{
 };
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::{Orb, OrbBuilder};
+use crate::Orb;
 
 /// Another interceptor of the same kind has the same name (16.7.2.1).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub struct DuplicateName(pub String);
 /// The interceptors of an ORB, in the order of their registration, and what they were promised.
 #[derive(Clone, Default)]
 pub(crate) struct Registered {
-    pub(super) initializers: Vec<Arc<dyn OrbInitializer>>,
+    pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     #[cfg(feature = "server")]
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
@@ -38,7 +38,7 @@ impl Registered {
     ///
     /// # Errors
     /// Its name is taken.
-    pub(super) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
+    pub(crate) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.client.iter().map(|other| other.name()), interceptor.name())?;
         self.client.push(interceptor);
         Ok(())
@@ -49,7 +49,7 @@ impl Registered {
     /// # Errors
     /// Its name is taken.
     #[cfg(feature = "server")]
-    pub(super) fn add_server(&mut self, interceptor: Arc<dyn ServerRequestInterceptor>) -> Result<(), DuplicateName> {
+    pub(crate) fn add_server(&mut self, interceptor: Arc<dyn ServerRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.server.iter().map(|other| other.name()), interceptor.name())?;
         self.server.push(interceptor);
         Ok(())
@@ -60,13 +60,13 @@ impl Registered {
     /// # Errors
     /// Its name is taken.
     #[cfg(feature = "server")]
-    pub(super) fn add_ior(&mut self, interceptor: Arc<dyn IorInterceptor>) -> Result<(), DuplicateName> {
+    pub(crate) fn add_ior(&mut self, interceptor: Arc<dyn IorInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.ior.iter().map(|other| other.name()), interceptor.name())?;
         self.ior.push(interceptor);
         Ok(())
     }
 
-    pub(super) fn allocate_slot(&mut self) -> SlotId {
+    pub(crate) fn allocate_slot(&mut self) -> SlotId {
         self.slots += 1;
         self.slots - 1
     }
@@ -185,50 +185,6 @@ impl Interception {
                 tracing::error!(name = interceptor.name(), %exception, "an interceptor could not be destroyed");
             }
         });
-    }
-}
-
-impl OrbBuilder {
-    /// Has an interceptor called for every request that is sent, after those that were registered before (16.7.2.8).
-    ///
-    /// # Errors
-    /// Another one has its name.
-    pub fn client_request_interceptor(
-        mut self,
-        interceptor: impl ClientRequestInterceptor + 'static,
-    ) -> Result<Self, DuplicateName> {
-        self.interceptors.add_client(Arc::new(interceptor))?;
-        Ok(self)
-    }
-
-    /// Has an interceptor called for every request to a servant, after those that were registered before (16.7.2.9).
-    ///
-    /// # Errors
-    /// Another one has its name.
-    #[cfg(feature = "server")]
-    pub fn server_request_interceptor(
-        mut self,
-        interceptor: impl ServerRequestInterceptor + 'static,
-    ) -> Result<Self, DuplicateName> {
-        self.interceptors.add_server(Arc::new(interceptor))?;
-        Ok(self)
-    }
-
-    /// Has an interceptor called for every adapter that is made, after those that were registered before (16.7.2.10).
-    ///
-    /// # Errors
-    /// Another one has its name.
-    #[cfg(feature = "server")]
-    pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
-        self.interceptors.add_ior(Arc::new(interceptor))?;
-        Ok(self)
-    }
-
-    /// Allocates a slot of [`Orb::pi_current`] (16.7.2.11).
-    #[must_use]
-    pub fn allocate_slot(mut self) -> (Self, SlotId) {
-        let id = self.interceptors.allocate_slot();
-        (self, id)
     }
 }
 

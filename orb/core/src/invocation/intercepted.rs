@@ -4,12 +4,13 @@
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException};
 
-use super::{Attempts, Deadline, Marshal, Question, Tour, Verdict, exchange, not_sent_in_time};
+use super::{Attempts, Deadline, Question, Tour, Verdict, exchange};
 use crate::{
     ObjectRef,
-    client::{CallFailure, Reply, ReplyKind},
+    client::{CallFailure, Reply, ReplyKind, not_sent_in_time},
     destination::Destination,
     interception::{self, ClientFlow, Departure, Ending, Wanted},
+    object::Permanence,
     policies::Terms,
 };
 
@@ -33,22 +34,39 @@ enum Next {
 impl ObjectRef {
     /// As `ask`, past the interceptors.
     #[cold]
-    pub(super) fn ask_intercepted(
+    pub(super) fn ask_intercepted(&self, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let Question::Request { operation, response, is_one_way, .. } = *question else {
+            return Err(SystemException::internal(0, CompletionStatus::No));
+        };
+        let terms = self.terms();
+        #[cfg(feature = "policies")]
+        if let Some(starts) = &terms.starts {
+            starts.hold_request(self.orb(), terms.deadline.as_ref())?;
+        }
+        let answer = self.ask_intercepted_on(question, operation, (response, is_one_way), &terms)?;
+        #[cfg(feature = "policies")]
+        if let Some(starts) = &terms.starts {
+            starts.hold_reply(self.orb())?;
+        }
+        Ok(answer)
+    }
+
+    fn ask_intercepted_on(
         &self,
+        question: &Question<'_, '_>,
         operation: &str,
         wanted: Wanted,
-        marshal: Marshal<'_, '_>,
+        Terms { deadline, rebind, .. }: &Terms,
     ) -> Result<Option<Reply>, SystemException> {
-        let Terms { deadline, rebind } = self.terms();
         let mut departure = Departure::of_thread(self);
-        let mut attempts = Attempts::new(rebind);
+        let mut attempts = Attempts::new(*rebind);
         loop {
             let (destinations, effective) = self.effective()?;
             let tour = Tour::new(self, destinations.len());
             let mut attempt = Attempt { attempts: &mut attempts, tour, deadline: deadline.as_ref() };
-            while let Some(index) = attempt.tour.index() {
+            while let Some(index) = attempt.tour.next(&destinations) {
                 let flow = ClientFlow::new(self, operation, wanted, departure.clone(), (effective.clone(), index));
-                match self.try_one(flow, &destinations[index], (operation, wanted, marshal), &mut attempt)? {
+                match self.try_one(flow, &destinations[index], question, &mut attempt)? {
                     Next::End(reply) => return Ok(reply),
                     Next::Onwards => departure = departure.again(self),
                     Next::AskAgain => {
@@ -65,14 +83,24 @@ impl ObjectRef {
         &self,
         mut flow: ClientFlow<'_>,
         destination: &Destination,
-        (operation, (response, is_one_way), marshal): (&str, Wanted, Marshal<'_, '_>),
+        question: &Question<'_, '_>,
         attempt: &mut Attempt<'_>,
     ) -> Result<Next, SystemException> {
         if let Err(ending) = flow.send_request() {
             return self.obey(ending, attempt.attempts).map(|()| Next::AskAgain);
         }
-        let contexts = flow.departure().contexts().to_vec();
-        let question = Question::Request { operation, response, is_one_way, marshal, contexts: &contexts };
+        let mut question = *question;
+        let (mut is_one_way, joined) = (false, flow.departure().contexts().to_vec());
+        let joined = match &mut question {
+            Question::Request { contexts, is_one_way: wants_no_answer, .. } => {
+                is_one_way = *wants_no_answer;
+                [&joined, *contexts].concat()
+            }
+            Question::Locate => joined,
+        };
+        if let Question::Request { contexts, .. } = &mut question {
+            *contexts = &joined;
+        }
         let outcome = self.exchange_leased(destination, &question, attempt);
         let (next, ending) = match &outcome {
             Ok(Some(reply)) => self.after_reply(reply, is_one_way, attempt.attempts),
@@ -113,11 +141,7 @@ impl ObjectRef {
             return super::exchange_here(self.orb(), destination, question, attempt.deadline).map(Some).map_err(Some);
         }
         let tour = &mut attempt.tour;
-        let leased = match self.keeps_connections(attempt.attempts) {
-            true => destination.peer.lease_open(),
-            false => destination.peer.lease(tour.share_of(attempt.deadline)),
-        };
-        let lease = match leased {
+        let lease = match self.lease(destination, question, attempt.attempts, tour.share_of(attempt.deadline)) {
             Ok(lease) => lease,
             Err(refused) => {
                 tour.refused(refused);
@@ -130,6 +154,7 @@ impl ObjectRef {
                 Ok(()) => Err(tour.take_failure()),
                 Err(failure) => Err(Some(failure)),
             },
+            Ok(Some(reply)) if tour.goes_on_after(&reply, self) => Err(None),
             Ok(answered) => {
                 tour.arrived(self);
                 Ok(answered)
@@ -169,8 +194,7 @@ impl ObjectRef {
         match ending {
             // As if a reply had said it.
             Ending::Other(_, Some(target)) => {
-                attempts.note_forward()?;
-                self.forward(target.ior())
+                self.forward_along(target.ior(), Permanence::Temporary, &mut attempts.trail)
             }
             Ending::Exception(exception) => Err(exception.into_system()),
             // No interceptor makes a reply, or a retry.

@@ -223,4 +223,9 @@ impl Transport for End {
         self.close_writer();
         self.input.set(|state| state.broken = true);
     }
+
+    #[cfg(feature = "server")]
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
 }

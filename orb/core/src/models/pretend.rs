@@ -77,7 +77,11 @@ impl Pretend {
                 Ok(message) if message.header.message_type == MessageType::Request => {
                     self.take(talk::question(&message));
                 }
-                Ok(message) => assert_eq!(message.header.message_type, MessageType::CancelRequest),
+                // Whoever is answered with what cannot be read says so.
+                Ok(message) => assert!(
+                    matches!(message.header.message_type, MessageType::CancelRequest | MessageType::MessageError),
+                    "{message}"
+                ),
                 Err(ReadError::EndOfFile | ReadError::CutOff) => break,
                 Err(error) => panic!("the client wrote nonsense: {error}"),
             }

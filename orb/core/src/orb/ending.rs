@@ -1,5 +1,7 @@
 //! The ORB's main thread and its end (CORBA 3.3 Part 1, 8.2.3): waiting for it, and the order in which its parts are let go.
 
+#[cfg(feature = "server")]
+use spandrel_giop::SystemExceptionKind;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_sync::held;
@@ -9,6 +11,10 @@ use super::{Core, Orb, has_shut_down};
 #[cfg(feature = "server")]
 use crate::reader::Deadline;
 use crate::upcalls::is_in_upcall;
+
+/// How long peers that may call this side have to close theirs at shutdown, once they were told.
+#[cfg(feature = "server")]
+const GOODBYE: std::time::Duration = std::time::Duration::from_millis(200);
 
 impl Orb {
     /// Blocks until the ORB has been shut down. Requests are served by other threads, but those that are to be run in the main thread
@@ -58,7 +64,11 @@ impl Orb {
     pub fn run_in_main(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SystemException> {
         self.check_not_destroyed()?;
         self.check_running()?;
-        self.0.main.enqueue(job)
+        self.0.main.enqueue(job).inspect_err(|refused| {
+            if refused.kind() == SystemExceptionKind::Transient {
+                self.statistics().refused_queue_full();
+            }
+        })
     }
 
     /// Whether the caller is the ORB's main thread: what has to run there may run at once.
@@ -116,6 +126,16 @@ impl Orb {
         if self.0.is_destroyed.swap(true, Ordering::AcqRel) { Err(has_shut_down()) } else { Ok(()) }
     }
 
+    /// Keeps the thread until then.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if the ORB is shut down meanwhile.
+    #[cfg(feature = "policies")]
+    pub(crate) fn wait_until(&self, at: spandrel_sync::time::Instant) -> Result<(), SystemException> {
+        self.0.main.wait_for(at.saturating_duration_since(spandrel_sync::time::Instant::now()));
+        self.check_running()
+    }
+
     fn await_closed(&self) {
         #[cfg(feature = "server")]
         if self.0.main.is_current() {
@@ -128,6 +148,7 @@ impl Orb {
     fn close(&self) {
         let _closed = Closed(&self.0);
         self.0.main.begin_close();
+        self.diagnostics().begin_close();
         #[cfg(feature = "server")]
         {
             if let Some(adapter) = self.adapter() {
@@ -138,6 +159,8 @@ impl Orb {
             self.0.serving.watcher.stop();
             self.0.serving.locals.shut_down(patience.remaining());
         }
+        #[cfg(feature = "server")]
+        self.0.peers.say_goodbye(GOODBYE);
         #[cfg(feature = "asynchronous")]
         self.0.station.shut_down();
         self.0.peers.clear();
@@ -148,6 +171,7 @@ impl Orb {
         }
         #[cfg(feature = "interceptors")]
         self.0.interception.destroy();
+        self.diagnostics().close();
     }
 }
 

@@ -2,12 +2,16 @@
 
 use std::io;
 
-use spandrel_cdr::{Ior, TaggedComponent};
-use spandrel_giop::{CompletionStatus, IiopProfile, SystemException, code_sets_component, component::Component, ids};
+use spandrel_cdr::{GiopVersion, Ior, TaggedComponent};
+use spandrel_giop::{CompletionStatus, IiopProfile, SystemException, component::Component, ids};
 use spandrel_sync::Arc;
 
 use super::Orb;
-use crate::{Collocation, Endpoint, ObjectAdapter, ObjectRef, destination::Destination};
+use crate::{
+    Collocation, Endpoint, ObjectAdapter, ObjectRef,
+    destination::Destination,
+    transport::{IIOP, Published},
+};
 
 impl Orb {
     /// Installs what answers requests; the one that is there already, if there is one.
@@ -31,52 +35,86 @@ impl Orb {
         added: &[TaggedComponent],
     ) -> Result<ObjectRef, SystemException> {
         let mut profiles = Vec::new();
-        let own =
-            [Component::OrbType(ids::ORB_TYPE).encode()?, code_sets_component(self.0.settings.wire.char_set).encode()?];
-        let components = [&own, added].concat();
-        for (host, port) in self.listen()? {
-            let profile = IiopProfile {
-                version: self.0.settings.wire.version,
-                host,
-                port,
-                object_key: object_key.clone(),
-                components: components.clone(),
-            };
+        let own = [Component::OrbType(ids::ORB_TYPE).encode()?, self.0.settings.code_sets.component().encode()?];
+        let Published { addresses, components: offered, .. } = self.published()?;
+        let version = self.0.settings.wire.version;
+        let components = [&own, &offered[..], added].concat();
+        let alternates = if version >= GiopVersion::V1_2 { alternates(&addresses)? } else { Vec::new() };
+        for (host, port) in addresses {
+            let mut components = components.clone();
+            if profiles.is_empty() {
+                components.extend_from_slice(&alternates);
+            }
+            let profile = IiopProfile { version, host, port, object_key: object_key.clone(), components };
             profiles.push(profile.encode()?);
         }
         Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
+    }
+
+    /// Begins to listen, once; the hosts and ports in references.
+    ///
+    /// # Errors
+    /// As [`Orb::make_reference`].
+    pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
+        self.published().map(|published| published.addresses)
+    }
+
+    /// What references say, if there has been one.
+    pub(crate) fn published_already(&self) -> Option<Published> {
+        self.0.serving.published.lock().clone()
     }
 
     /// Begins to listen, once; what references are to say.
     ///
     /// # Errors
     /// As [`Orb::make_reference`].
-    pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
+    pub fn published(&self) -> Result<Published, SystemException> {
         self.check_not_destroyed()?;
         self.check_running()?;
         let mut published = self.0.serving.published.lock();
-        if published.is_empty() {
-            let default = [Endpoint::new("", 0)];
-            let endpoints = match &*self.0.settings.serving.endpoints {
-                [] => &default[..],
-                given => given,
-            };
-            *published =
-                self.0.serving.server.listen(self, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
+        if let Some(published) = &*published {
+            return Ok(published.clone());
         }
-        Ok(published.clone())
+        let default = [Endpoint::new("", 0)];
+        let endpoints = match &*self.0.settings.serving.endpoints {
+            [] => &default[..],
+            given => given,
+        };
+        let endpoints: Vec<Endpoint> = endpoints.iter().map(|endpoint| self.publishing(endpoint)).collect();
+        let endpoints = &endpoints[..];
+        let opened = self.0.serving.server.listen(self, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
+        Ok(published.insert(opened).clone())
+    }
+
+    /// With what `-ORBPublish` says, unless it says something itself.
+    fn publishing(&self, endpoint: &Endpoint) -> Endpoint {
+        match &self.0.settings.serving.publish {
+            Some(publish) if endpoint.scheme() == IIOP && endpoint.option("publish").is_none() => {
+                endpoint.clone().with("publish", publish)
+            }
+            _ => endpoint.clone(),
+        }
     }
 
     /// Tells destinations that are this ORB's own endpoints so.
     pub(super) fn note_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
         if self.0.settings.serving.collocation != Collocation::No {
             let published = self.0.serving.published.lock();
+            let own = published.as_ref().map_or(&[][..], |published| &published.places);
             for Destination { peer, is_here, .. } in &mut destinations {
-                *is_here = published.iter().any(|(host, port)| peer.is_at(host, *port));
+                *is_here = own.contains(peer.place());
             }
         }
         destinations
     }
+}
+
+/// The first profile names the other addresses, too: some clients look at no other profile, and some at none of these components.
+fn alternates(addresses: &[(String, u16)]) -> Result<Vec<TaggedComponent>, SystemException> {
+    let others = addresses.iter().skip(1).filter(|(_, port)| *port != 0);
+    let component =
+        |(host, port): &(String, u16)| Component::AlternateIiopAddress { host: host.clone(), port: *port }.encode();
+    Ok(others.map(component).collect::<Result<_, _>>()?)
 }
 
 fn cannot_listen(endpoints: &[Endpoint], error: io::Error) -> SystemException {

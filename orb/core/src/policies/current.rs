@@ -1,15 +1,17 @@
 //! The policies of threads.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use spandrel_sync::thread_local;
 
 use super::{OverrideError, Overrides, Quality, SetOverrideType};
-use crate::{Orb, Policy, PolicyType, orb::OrbIdentity};
+use crate::{
+    Orb, Policy, PolicyType,
+    orb::OrbIdentity,
+    thread_terms::{self, Term},
+};
 
 thread_local! {
-    /// True if this thread has policies; spares calls the look at them.
-    static IS_USED: Cell<bool> = const { Cell::new(false) };
     static CURRENT: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -59,19 +61,13 @@ impl PolicyCurrent {
                 let quality = overrides.quality();
                 entries.push(Entry { orb: self.orb.identity(), overrides, quality });
             }
-            IS_USED.with(|used| used.set(!entries.is_empty()));
+            thread_terms::set(Term::Policies, !entries.is_empty());
             gone
         });
         // Policies are anybody's values, and what their destructors do is anybody's code.
         drop(gone);
         Ok(())
     }
-}
-
-/// True if this thread has policies for some ORB.
-#[inline]
-pub(super) fn is_used() -> bool {
-    IS_USED.with(Cell::get)
 }
 
 /// What this thread's policies say.

@@ -7,9 +7,12 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
 
 use super::{
-    RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
-    RequestEndTimePolicy, SyncScopePolicy, UtcT, messaging, values,
+    ConnectionTimeoutPolicy, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
+    ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, SyncScopePolicy, UtcT,
+    buffering, messaging, values,
 };
+#[cfg(feature = "server")]
+use crate::BidirectionalPolicy;
 use crate::{Orb, Policy, PolicyType};
 
 /// Why there is no such policy (`CORBA::PolicyError`; the numbers are those of `CORBA::PolicyErrorCode`).
@@ -48,11 +51,12 @@ impl fmt::Debug for dyn PolicyFactory {
     }
 }
 
-/// Types that the standard's Messaging has and this ORB does not: priorities, start times, routing, hops and queues.
-const UNSUPPORTED: [PolicyType; 7] = [25, 26, 27, 29, 33, 34, 35];
+/// Types that the standard's Messaging has and this ORB does not: priorities, routing, hops and queues.
+const UNSUPPORTED: [PolicyType; 5] = [25, 26, 33, 34, 35];
 
 impl Orb {
-    /// Makes a policy from its standard value: `Messaging::RebindMode` and `SyncScope` (`short`), `TimeBase::TimeT` and `UtcT`;
+    /// Makes a policy from its standard value: `Messaging::RebindMode` and `SyncScope` (`short`), `TimeBase::TimeT` and `UtcT`,
+    /// `BiDirPolicy::BidirectionalPolicyValue` (`unsigned short`);
     /// policies of other types by the factory that is registered for them.
     ///
     /// In Rust the values are types of their own, and `Policy::from` makes policies of them.
@@ -64,10 +68,21 @@ impl Orb {
         Ok(match policy_type {
             messaging::REBIND => mode(value, &RebindPolicy::ALL)?.into(),
             messaging::SYNC_SCOPE => mode(value, &SyncScopePolicy::ALL)?.into(),
+            values::REQUEST_START_TIME => RequestStartTimePolicy(time()?).into(),
+            values::REPLY_START_TIME => ReplyStartTimePolicy(time()?).into(),
             values::REQUEST_END_TIME => RequestEndTimePolicy(time()?).into(),
             values::REPLY_END_TIME => ReplyEndTimePolicy(time()?).into(),
             values::RELATIVE_REQUEST_TIMEOUT => RelativeRequestTimeoutPolicy(values::span(extract(value)?)).into(),
+            values::CONNECTION_TIMEOUT => ConnectionTimeoutPolicy(values::span(extract(value)?)).into(),
             values::RELATIVE_ROUNDTRIP_TIMEOUT => RelativeRoundtripTimeoutPolicy(values::span(extract(value)?)).into(),
+            #[cfg(feature = "server")]
+            BidirectionalPolicy::POLICY_TYPE => match extract::<u16>(value)? {
+                0 => BidirectionalPolicy::Normal.into(),
+                1 => BidirectionalPolicy::Both.into(),
+                _ => return Err(PolicyError::BadPolicyValue),
+            },
+            // Its value is TAO's own structure.
+            buffering::BUFFERING_CONSTRAINT => return Err(PolicyError::UnsupportedPolicy),
             other => {
                 let factory = self.policies().factories.read().get(&other).cloned();
                 return match factory {
@@ -106,8 +121,15 @@ impl Orb {
 
     /// True if the ORB obeys policies of this type itself.
     pub(super) fn is_own_policy(&self, policy_type: PolicyType) -> bool {
-        matches!(policy_type, messaging::REBIND | messaging::SYNC_SCOPE | values::RELATIVE_ROUNDTRIP_TIMEOUT)
-            || values::LIMITS.contains(&policy_type)
+        let own = [
+            messaging::REBIND,
+            messaging::SYNC_SCOPE,
+            values::RELATIVE_ROUNDTRIP_TIMEOUT,
+            buffering::BUFFERING_CONSTRAINT,
+            #[cfg(feature = "server")]
+            BidirectionalPolicy::POLICY_TYPE,
+        ];
+        own.contains(&policy_type) || values::LIMITS.contains(&policy_type)
     }
 }
 

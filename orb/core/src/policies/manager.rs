@@ -59,10 +59,16 @@ impl PolicyManager {
         let mut overrides = self.orb.policies().overrides.write();
         let new = overrides.with(new, how);
         self.orb.quality().set(new.quality());
+        #[cfg(feature = "server")]
+        let both_ways = new.get(crate::BidirectionalPolicy::POLICY_TYPE).and_then(|policy| policy.value().copied());
         let old = std::mem::replace(&mut *overrides, new);
         drop(overrides);
         // And dropped after that.
         drop(old);
+        #[cfg(feature = "server")]
+        if both_ways == Some(crate::BidirectionalPolicy::Both) {
+            self.orb.use_both_ways(true);
+        }
         Ok(())
     }
 }

@@ -29,7 +29,8 @@ pub enum RebindPolicy {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum SyncScopePolicy {
-    /// Nowhere. Here this is [`WithTransport`](Self::WithTransport), which keeps the promise that nothing waits for an answer.
+    /// Nowhere: it may be written together with others, soon after ([`BufferingConstraintPolicy`](super::BufferingConstraintPolicy));
+    /// that it was lost is then told to nobody. Without the feature `batching`, as [`WithTransport`](Self::WithTransport).
     None = 0,
     /// The transport has taken it.
     #[default]

@@ -27,6 +27,10 @@
 //! ```
 
 #[cfg(feature = "policies")]
+mod buffering;
+#[cfg(any(feature = "policies", feature = "server"))]
+mod context;
+#[cfg(feature = "policies")]
 mod current;
 #[cfg(feature = "policies")]
 mod factory;
@@ -39,8 +43,19 @@ mod object;
 mod overrides;
 mod quality;
 #[cfg(feature = "policies")]
+mod starts;
+mod terms;
+#[cfg(feature = "policies")]
 mod values;
 
+#[cfg(feature = "policies")]
+pub use buffering::BufferingConstraintPolicy;
+#[cfg(feature = "policies")]
+pub use context::DeadlineContext;
+#[cfg(feature = "server")]
+pub(crate) use context::due;
+#[cfg(feature = "policies")]
+pub(crate) use context::{kept_context, remaining_end, written_contexts};
 #[cfg(feature = "policies")]
 pub use current::PolicyCurrent;
 #[cfg(feature = "policies")]
@@ -54,8 +69,13 @@ pub use messaging::{RebindPolicy, SyncScopePolicy};
 pub(crate) use overrides::Overrides;
 #[cfg(feature = "policies")]
 pub use overrides::{OverrideError, SetOverrideType};
-pub(crate) use quality::{OrbQuality, Quality, Terms};
+pub(crate) use quality::{OrbQuality, Quality};
+#[cfg(feature = "policies")]
+pub(crate) use starts::Starts;
+#[cfg(any(feature = "asynchronous", feature = "interceptors"))]
+pub(crate) use terms::Terms;
 #[cfg(feature = "policies")]
 pub use values::{
-    RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, UtcT,
+    ConnectionTimeoutPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
+    ReplyStartTimePolicy, RequestEndTimePolicy, RequestStartTimePolicy, UtcT,
 };

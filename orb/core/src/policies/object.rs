@@ -5,14 +5,10 @@ use std::time::{Duration, SystemTime};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 use super::{
-    OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy,
-    SetOverrideType, SyncScopePolicy, current, manager, messaging, values,
+    ConnectionTimeoutPolicy, OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy,
+    RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, values,
 };
-use crate::{
-    Located, ObjectRef, Policy, PolicyType, PolicyValue,
-    invocation::{MAX_FORWARDS, forwarded_too_often},
-    reader::Deadline,
-};
+use crate::{ObjectRef, Policy, PolicyType, PolicyValue, reader::Deadline};
 
 impl ObjectRef {
     /// The same object, with other policies of the reference's own (`Object::_set_policy_overrides`, CORBA 3.3 Part 1, 8.3.9).
@@ -61,29 +57,6 @@ impl ObjectRef {
         Ok(policy)
     }
 
-    /// Binds the reference, or binds it again, whatever its rebind policy says (`_validate_connection`, 8.3.10): asks where the object
-    /// is, and follows it there. The answer is whether calls can go by the policies in force, and which of them contradict
-    /// those of the server. No policy that this ORB obeys can.
-    ///
-    /// # Errors
-    /// OBJECT_NOT_EXIST if there is no such object; the system exception that ended the question.
-    pub fn validate_connection(&self) -> Result<(bool, Vec<Policy>), SystemException> {
-        self.note_bound(false);
-        for _ in 0..=MAX_FORWARDS {
-            match self.locate()? {
-                Located::Here => return Ok((true, Vec::new())),
-                Located::Forward(ior) => self.forward(&ior)?,
-                // Where it was forwarded to it is no more; its home knows whether it has moved again.
-                Located::Unknown if self.forget_forward() => {}
-                Located::Unknown => {
-                    return Err(SystemException::object_not_exist(0, CompletionStatus::No)
-                        .with_detail("the server knows no such object"));
-                }
-            }
-        }
-        Err(forwarded_too_often())
-    }
-
     /// The deadline of a call that begins now, where more than its round trip is limited.
     #[cold]
     pub(super) fn limits(&self, round_trip: Option<Duration>) -> Option<Deadline> {
@@ -93,14 +66,22 @@ impl ObjectRef {
         let request = self.in_force(values::REQUEST_END_TIME).map(|RequestEndTimePolicy(end)| until(end));
         let sending = self.in_force(values::RELATIVE_REQUEST_TIMEOUT).map(|RelativeRequestTimeoutPolicy(span)| span);
         let soonest = |one: Option<Duration>, other: Option<Duration>| one.into_iter().chain(other).min();
-        match (soonest(round_trip, reply), soonest(sending, request)) {
-            (None, None) => None,
-            (Some(all), None) => Some(Deadline::after(all)),
-            (all, Some(sending)) => Some(Deadline::after(all.unwrap_or(Duration::MAX)).with_sending(sending)),
-        }
+        let connecting = self.in_force(values::CONNECTION_TIMEOUT).map(|ConnectionTimeoutPolicy(span)| span);
+        let deadline = match (soonest(round_trip, reply), soonest(sending, request)) {
+            (None, None) if connecting.is_none() => return None,
+            (all, None) => Deadline::after(all.unwrap_or(Duration::MAX)),
+            (all, Some(sending)) => Deadline::after(all.unwrap_or(Duration::MAX)).with_sending(sending),
+        };
+        Some(deadline.with_connecting(connecting))
     }
 
-    fn in_force<V: PolicyValue + Copy>(&self, policy_type: PolicyType) -> Option<V> {
+    /// How one-ways are buffered.
+    #[cfg(feature = "batching")]
+    pub(crate) fn buffering_constraint(&self) -> Option<super::BufferingConstraintPolicy> {
+        self.in_force(super::buffering::BUFFERING_CONSTRAINT)
+    }
+
+    pub(super) fn in_force<V: PolicyValue + Copy>(&self, policy_type: PolicyType) -> Option<V> {
         self.client_policy(policy_type)?.value().copied()
     }
 }

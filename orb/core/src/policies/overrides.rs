@@ -3,8 +3,9 @@
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 use super::{
-    Quality, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,
-    RequestEndTimePolicy, SyncScopePolicy, messaging, values,
+    BufferingConstraintPolicy, ConnectionTimeoutPolicy, Quality, RebindPolicy, RelativeRequestTimeoutPolicy,
+    RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
+    RequestStartTimePolicy, SyncScopePolicy, buffering, messaging, values,
 };
 use crate::{Policy, PolicyType};
 
@@ -113,6 +114,8 @@ impl Overrides {
                 quality.set_rebind(*rebind);
             } else if values::LIMITS.contains(policy_type) {
                 quality.set_limited();
+            } else if *policy_type == buffering::BUFFERING_CONSTRAINT {
+                quality.set_buffering();
             }
         }
         quality
@@ -124,10 +127,16 @@ fn can_be_obeyed(policy_type: PolicyType, policy: &Policy) -> bool {
     match policy_type {
         messaging::REBIND => policy.value::<RebindPolicy>().is_some(),
         messaging::SYNC_SCOPE => policy.value::<SyncScopePolicy>().is_some(),
+        values::REQUEST_START_TIME => policy.value::<RequestStartTimePolicy>().is_some(),
+        values::REPLY_START_TIME => policy.value::<ReplyStartTimePolicy>().is_some(),
         values::REQUEST_END_TIME => policy.value::<RequestEndTimePolicy>().is_some(),
         values::REPLY_END_TIME => policy.value::<ReplyEndTimePolicy>().is_some(),
         values::RELATIVE_REQUEST_TIMEOUT => policy.value::<RelativeRequestTimeoutPolicy>().is_some(),
+        values::CONNECTION_TIMEOUT => policy.value::<ConnectionTimeoutPolicy>().is_some(),
         values::RELATIVE_ROUNDTRIP_TIMEOUT => policy.value::<RelativeRoundtripTimeoutPolicy>().is_some(),
+        buffering::BUFFERING_CONSTRAINT => policy.value::<BufferingConstraintPolicy>().is_some(),
+        #[cfg(feature = "server")]
+        crate::BidirectionalPolicy::POLICY_TYPE => policy.value::<crate::BidirectionalPolicy>().is_some(),
         _ => true,
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{RebindPolicy, SyncScopePolicy};
-use crate::{ObjectRef, reader::Deadline};
 
 /// No policy of that kind: the next level is asked.
 const UNSET: u64 = u64::MAX;
@@ -21,7 +20,7 @@ pub(crate) struct Quality {
 }
 
 /// The sync scope in the lowest octet, the rebind policy in the next, each one more than its number so that zero is none; above
-/// them [`Modes::LIMITED`] and [`Modes::SAID`].
+/// them [`Modes::LIMITED`], [`Modes::SAID`] and [`Modes::BUFFERING`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Modes(u32);
 
@@ -32,11 +31,17 @@ impl Modes {
     const LIMITED: u32 = 0x1_0000;
     /// Some policy is set, so that a level with none is told by one comparison with zero.
     const SAID: u32 = 0x2_0000;
+    /// Some policy says how one-ways are buffered; looked up by those.
+    const BUFFERING: u32 = 0x4_0000;
 
     /// What is set here, and there what is not.
     fn or(self, other: Self) -> Self {
         let field = |mask| if self.0 & mask == 0 { other.0 & mask } else { self.0 & mask };
-        Self(field(Self::SYNC_SCOPE) | field(Self::REBIND) | (self.0 | other.0) & (Self::LIMITED | Self::SAID))
+        Self(
+            field(Self::SYNC_SCOPE)
+                | field(Self::REBIND)
+                | (self.0 | other.0) & (Self::LIMITED | Self::SAID | Self::BUFFERING),
+        )
     }
 }
 
@@ -63,6 +68,29 @@ impl Quality {
     #[cfg(feature = "policies")]
     pub(super) fn set_limited(&mut self) {
         self.modes.0 |= Modes::LIMITED | Modes::SAID;
+    }
+
+    #[cfg(feature = "policies")]
+    pub(super) fn set_buffering(&mut self) {
+        self.modes.0 |= Modes::BUFFERING | Modes::SAID;
+    }
+
+    /// Whether anything is said.
+    #[inline]
+    pub(super) fn is_said(self) -> bool {
+        self.modes.0 != 0
+    }
+
+    /// Whether the call's time is limited in another way than the round trip.
+    #[cfg(feature = "policies")]
+    pub(super) fn is_limited(self) -> bool {
+        self.modes.0 & Modes::LIMITED != 0
+    }
+
+    /// Whether it is said how one-ways are buffered.
+    #[cfg(feature = "batching")]
+    pub(crate) fn says_buffering(self) -> bool {
+        self.modes.0 & Modes::BUFFERING != 0
     }
 
     /// What this says, and `other` where this says nothing.
@@ -116,12 +144,12 @@ impl OrbQuality {
 
     /// True if there are any.
     #[inline]
-    fn is_said(&self) -> bool {
+    pub(super) fn is_said(&self) -> bool {
         self.modes.load(Ordering::Relaxed) != 0
     }
 
     #[inline]
-    fn get(&self) -> Quality {
+    pub(super) fn get(&self) -> Quality {
         let modes = Modes(self.modes.load(Ordering::Relaxed));
         Quality { round_trip: self.round_trip.load(Ordering::Relaxed), modes }
     }
@@ -130,52 +158,6 @@ impl OrbQuality {
     pub(super) fn set(&self, quality: Quality) {
         self.round_trip.store(quality.round_trip, Ordering::Relaxed);
         self.modes.store(quality.modes.0, Ordering::Relaxed);
-    }
-}
-
-/// What a call goes by that begins now.
-#[derive(Debug)]
-pub(crate) struct Terms {
-    pub(crate) deadline: Option<Deadline>,
-    pub(crate) rebind: RebindPolicy,
-}
-
-impl ObjectRef {
-    /// The policies in force for this thread's calls.
-    pub(crate) fn quality(&self) -> Quality {
-        let own = self.own_quality();
-        #[cfg(feature = "policies")]
-        let own = if super::current::is_used() { own.or(super::current::quality(self.orb())) } else { own };
-        own.or(self.orb().quality().get())
-    }
-
-    #[inline]
-    pub(crate) fn terms(&self) -> Terms {
-        if self.has_policies() {
-            return self.terms_set();
-        }
-        Terms { deadline: None, rebind: RebindPolicy::default() }
-    }
-
-    /// True if there may be policies for this thread's calls.
-    #[inline]
-    pub(crate) fn has_policies(&self) -> bool {
-        #[cfg(feature = "policies")]
-        if super::current::is_used() {
-            return true;
-        }
-        self.orb().quality().is_said() || self.own_quality().modes.0 != 0
-    }
-
-    /// Where there are policies.
-    #[inline(never)]
-    fn terms_set(&self) -> Terms {
-        let quality = self.quality();
-        #[cfg(feature = "policies")]
-        if quality.modes.0 & Modes::LIMITED != 0 {
-            return Terms { deadline: self.limits(quality.round_trip()), rebind: quality.rebind() };
-        }
-        Terms { deadline: quality.round_trip().map(Deadline::after), rebind: quality.rebind() }
     }
 }
 

@@ -6,17 +6,30 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Defining, Encode, Encoder, TypeCod
 
 use crate::{PolicyType, PolicyValue};
 
+/// `Messaging::REQUEST_START_TIME_POLICY_TYPE`.
+pub(super) const REQUEST_START_TIME: PolicyType = 27;
 /// `Messaging::REQUEST_END_TIME_POLICY_TYPE`.
 pub(super) const REQUEST_END_TIME: PolicyType = 28;
+/// `Messaging::REPLY_START_TIME_POLICY_TYPE`.
+pub(super) const REPLY_START_TIME: PolicyType = 29;
 /// `Messaging::REPLY_END_TIME_POLICY_TYPE`.
 pub(super) const REPLY_END_TIME: PolicyType = 30;
 /// `Messaging::RELATIVE_REQ_TIMEOUT_POLICY_TYPE`.
 pub(super) const RELATIVE_REQUEST_TIMEOUT: PolicyType = 31;
 /// `Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE`.
 pub(super) const RELATIVE_ROUNDTRIP_TIMEOUT: PolicyType = 32;
+/// `TAO::CONNECTION_TIMEOUT_POLICY_TYPE`: the number that programs of TAO know.
+pub(super) const CONNECTION_TIMEOUT: PolicyType = 0x5441_0008;
 
 /// Those that calls have to look up.
-pub(super) const LIMITS: [PolicyType; 3] = [REQUEST_END_TIME, REPLY_END_TIME, RELATIVE_REQUEST_TIMEOUT];
+pub(super) const LIMITS: [PolicyType; 6] = [
+    REQUEST_START_TIME,
+    REQUEST_END_TIME,
+    REPLY_START_TIME,
+    REPLY_END_TIME,
+    RELATIVE_REQUEST_TIMEOUT,
+    CONNECTION_TIMEOUT,
+];
 
 /// How long a call may take, from its beginning to its reply. After it the call ends in TIMEOUT. [`Duration::MAX`] is for ever.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -25,6 +38,22 @@ pub struct RelativeRoundtripTimeoutPolicy(pub Duration);
 /// How long it may take until the request is sent, connecting included. The reply may come later. [`Duration::MAX`] is for ever.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RelativeRequestTimeoutPolicy(pub Duration);
+
+/// How long it may take to get a connection for the request, where none is open that it can go by: connecting, or waiting for one. At each of the
+/// addresses that a reference has, one after the other. A policy as TAO has it; what [`OrbBuilder::connect_timeout`](crate::OrbBuilder::connect_timeout)
+/// says goes for connecting besides. [`Duration::MAX`] is for ever.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ConnectionTimeoutPolicy(pub Duration);
+
+/// From when on the request may be delivered (17.2.4.1): a call that is made earlier is held by its caller's ORB, which sends nothing. Where the
+/// time for the request or its reply ends before that, the call ends in TIMEOUT at once.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct RequestStartTimePolicy(pub SystemTime);
+
+/// From when on the reply may be handed over (17.2.4.3): what the operation returns or raises, if it comes earlier, is held back. System
+/// exceptions are not.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ReplyStartTimePolicy(pub SystemTime);
 
 /// Until when the request must be sent.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -45,9 +74,12 @@ macro_rules! policy_types {
 }
 
 policy_types! {
+    ConnectionTimeoutPolicy CONNECTION_TIMEOUT;
     RelativeRoundtripTimeoutPolicy RELATIVE_ROUNDTRIP_TIMEOUT;
     RelativeRequestTimeoutPolicy RELATIVE_REQUEST_TIMEOUT;
+    RequestStartTimePolicy REQUEST_START_TIME;
     RequestEndTimePolicy REQUEST_END_TIME;
+    ReplyStartTimePolicy REPLY_START_TIME;
     ReplyEndTimePolicy REPLY_END_TIME;
 }
 
@@ -76,6 +108,24 @@ pub struct UtcT {
 const UNIX_EPOCH: u64 = 0x01b2_1dd2_1381_4000;
 
 impl UtcT {
+    /// A point in time, exactly; none for one before 1582 or after 60038.
+    #[must_use]
+    pub fn from_system_time(at: SystemTime) -> Option<Self> {
+        let ticks = |span: Duration| u64::try_from(span.as_nanos() / 100).ok();
+        let time = match at.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => UNIX_EPOCH.checked_add(ticks(after)?),
+            Err(before) => UNIX_EPOCH.checked_sub(ticks(before.duration())?),
+        };
+        Some(Self { time: time?, ..Self::default() })
+    }
+
+    /// The latest time that may be meant, as far as it may be off.
+    #[cfg(feature = "server")]
+    pub(super) fn latest(self) -> Option<Self> {
+        let off = u64::from(self.inacchi) << 32 | u64::from(self.inacclo);
+        Some(Self { time: self.time.checked_add(off)?, inacclo: 0, inacchi: 0, tdf: self.tdf })
+    }
+
     /// The point in time; none for one that this system's clock cannot say.
     #[must_use]
     pub fn to_system_time(self) -> Option<SystemTime> {

@@ -1,26 +1,55 @@
 //! Writing answers, past the interceptors if there are any.
 
 use spandrel_cdr::{CdrError, Encoder};
-use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, begin_reply};
+use spandrel_giop::{
+    CompletionStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind, begin_reply,
+    exception_detail,
+};
 use spandrel_sync::atomic::Ordering;
 
 use super::{asked::Asked, points};
 use crate::scratch;
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
+#[inline]
 pub(super) fn answer<'a>(
     asked: &Asked<'_>,
     status: ReplyStatus,
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
-    if let Some(flow) = asked.flow {
-        return points::answer(flow, asked, status, encode);
+    answer_with(asked, status, &[], encode)
+}
+
+/// The same, with these contexts.
+#[inline]
+fn answer_with<'a>(
+    asked: &Asked<'_>,
+    status: ReplyStatus,
+    contexts: &[ServiceContext],
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    let written = match asked.flow {
+        Some(flow) => points::answer(flow, asked, status, contexts, encode),
+        None => write(asked, status, contexts, encode),
+    };
+    if let (Some(watched), Ok(())) = (asked.watched, &written) {
+        watched.answered(status);
     }
+    written
+}
+
+#[inline]
+fn write<'a>(
+    asked: &Asked<'_>,
+    status: ReplyStatus,
+    contexts: &[ServiceContext],
+    encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
     if !asked.header.response.is_expected() {
         return Ok(());
     }
     let mut out = Encoder::reusing(scratch::take(), asked.origin.wire(asked.version));
-    let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
+    let body = begin_reply(&mut out, asked.header.request_id, status, contexts);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
         asked.is_answered.store(true, Ordering::Relaxed);
@@ -33,6 +62,9 @@ pub(super) fn answer<'a>(
 /// Writes a SYSTEM_EXCEPTION reply.
 pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
     let is_answered = asked.is_answered.load(Ordering::Relaxed);
+    if let Some(watched) = asked.watched {
+        watched.raised(exception);
+    }
     if is_answered && asked.header.response == ResponseFlags::WITH_SERVER {
         tracing::debug!(%exception, "a one-way failed after the server had answered");
         points::give_up(asked.flow, asked, exception);
@@ -42,7 +74,9 @@ pub(super) fn answer_exception(asked: &Asked<'_>, exception: &SystemException) {
         tracing::error!(%exception, "a servant failed after it had answered");
         return;
     }
-    let sent = answer(asked, ReplyStatus::SystemException, &|out| exception.encode(out));
+    let says_more = asked.origin.orb().settings().serving.sends_exception_details;
+    let detail = if says_more { exception_detail(exception) } else { None };
+    let sent = answer_with(asked, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
     if let Err(error) = sent {
         tracing::error!(%error, %exception, "an exception could not be marshaled");
     }

@@ -1,24 +1,21 @@
 //! One request as a skeleton sees it: arguments to read, and one answer to give.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use spandrel_cdr::{CdrError, Decoder, Encode, Encoder, GiopVersion, Ior, Wire, engine::Value};
 use spandrel_giop::{
-    CompletionStatus, LocateRequestHeader, LocateStatus, Message, ReplyStatus, RequestHeader, ResponseFlags,
-    SystemException, begin_locate_reply, minor,
+    AddressingDisposition, CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor,
 };
-
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
-    answering::{answer, answer_exception, panicked},
+    answering::answer,
     asked::{Asked, Flow},
     origin::Origin,
     place::Place,
     points::{self, Instead},
 };
 use crate::{
-    Located, ObjectRef, Replied, Servant, Target, UserException, object::OBJECT_ID, scratch, upcalls::UpcallScope,
+    CancellationToken, ObjectRef, Replied, Servant, Target, UserException, diagnostics::WatchedRequest,
+    object::OBJECT_ID,
 };
 
 /// A request that waits for its answer. Answering consumes it, so that nobody answers twice.
@@ -36,16 +33,22 @@ impl<'m> ServerCall<'m> {
         Self { asked, arguments }
     }
 
+    pub(super) fn asked(&self) -> &'m Asked<'m> {
+        self.asked
+    }
+
+    /// What tells that nobody waits for the answer any more, and why. To ask for it costs little, and nothing if nobody does.
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        CancellationToken::new(self.asked.trip())
+    }
+
     pub(super) fn origin(&self) -> &'m dyn Origin {
         self.asked.origin
     }
 
     pub(super) fn message(&self) -> &'m Message {
         self.asked.message
-    }
-
-    pub(super) fn request_id(&self) -> u32 {
-        self.asked.header.request_id
     }
 
     pub(super) fn header(&self) -> &'m RequestHeader<'m> {
@@ -55,6 +58,11 @@ impl<'m> ServerCall<'m> {
     /// What interceptors know of it.
     pub(super) fn flow(&self) -> Option<&'m Flow> {
         self.asked.flow
+    }
+
+    /// What those have of it who watch it.
+    pub(super) fn watched(&self) -> Option<&'m Arc<WatchedRequest>> {
+        self.asked.watched
     }
 
     pub(super) fn place(&self) -> Option<&'m Arc<Place>> {
@@ -72,28 +80,32 @@ impl<'m> ServerCall<'m> {
     /// The system exception to answer with, if the servant did not reply itself.
     #[inline]
     pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        let Self { asked, arguments } = self;
+        let asked = self.asked;
         if let Some(flow) = asked.flow
             && let Some(instead) = points::receive_request(flow, asked, servant, target)
         {
             return go_elsewhere(asked, instead);
         }
         if asked.header.response == ResponseFlags::WITH_SERVER {
-            return run_answered(asked, arguments, servant, target);
+            return run_answered(asked, self.arguments, servant, target);
         }
         let asked = Asked { target: Some(target), ..*asked };
-        ServerCall { asked: &asked, arguments }.serve(servant, target)
+        ServerCall { asked: &asked, arguments: self.arguments }.serve(servant, target)
     }
 
     /// Finds the operation, and runs it.
-    #[inline]
+    #[inline(always)]
     fn serve(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        let (name, call) = (&*self.asked.header.operation, self);
+        let name = self.operation();
         let operations = servant.operations();
-        match call.look_up(operations, target.operation_demux()) {
-            Some(operation) => servant.upcall(operation, call),
-            None if operations.is_empty() => servant.dispatch(name, call),
-            None => call.implicit(servant),
+        let found = self.look_up(operations, target.operation_demux());
+        if let Some(watched) = self.asked.watched {
+            watched.found(servant.repository_id(), name, found.is_some() || operations.is_empty());
+        }
+        match found {
+            Some(operation) => servant.upcall(operation, self),
+            None if operations.is_empty() => servant.dispatch(name, self),
+            None => self.implicit(servant),
         }
     }
 
@@ -199,7 +211,28 @@ impl<'m> ServerCall<'m> {
         self.forward_to(target.ior())
     }
 
-    fn forward_to(self, target: &Ior) -> Result<Replied, SystemException> {
+    /// The same for good: the reference that led here is worthless from now on (LOCATION_FORWARD_PERM). Clients of GIOP 1.0 and 1.1 know
+    /// only [`forward`](Self::forward), and are told that.
+    ///
+    /// # Errors
+    /// If the reference cannot be marshaled; nothing was sent then.
+    pub fn forward_permanently(self, target: &ObjectRef) -> Result<Replied, SystemException> {
+        if self.asked.version < GiopVersion::V1_2 {
+            return self.forward(target);
+        }
+        self.send(ReplyStatus::LocationForwardPerm, &|out| target.ior().encode(out))
+    }
+
+    /// The profile by which the client names the object has no key that can be read here: it is to say the key itself.
+    #[cold]
+    pub(super) fn ask_for_key(self) -> Result<Replied, SystemException> {
+        self.send(ReplyStatus::NeedsAddressingMode, &|out| {
+            AddressingDisposition::Key.encode(out);
+            Ok(())
+        })
+    }
+
+    pub(super) fn forward_to(self, target: &Ior) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::LocationForward, &|out| target.encode(out))
     }
 
@@ -267,48 +300,9 @@ impl<'m> ServerCall<'m> {
     }
 }
 
-/// Runs the servant, and answers if it does not. No lock is held here.
-///
-/// `said`: what is wrong with what came before the arguments.
-pub(super) fn upcall(asked: &Asked<'_>, said: Result<(), SystemException>, arguments: Decoder<'_>) {
-    let _scope = UpcallScope::enter();
-    let (flow, seen, _slots);
-    let asked = if points::are_there(asked.origin.orb()) {
-        let Some((begun, instead)) = points::begin(asked) else { return };
-        flow = begun;
-        seen = Asked { flow: Some(&flow), ..*asked };
-        if let Some(instead) = instead {
-            return go_elsewhere(&seen, instead).map_or_else(|exception| answer_exception(&seen, &exception), drop);
-        }
-        _slots = points::lend_slots(Some(&flow));
-        &seen
-    } else {
-        asked
-    };
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let orb = asked.origin.orb();
-        let key = asked.header.target.object_key().ok_or_else(no_key)?;
-        if let Some(target) = orb.aliases().target(&key) {
-            return ServerCall::new(asked, arguments).forward_to(&target);
-        }
-        let adapter = orb.adapter().ok_or_else(no_adapter)?;
-        said?;
-        adapter.dispatch(&key, &asked.header.operation, ServerCall::new(asked, arguments))
-    }));
-    match outcome {
-        Ok(Ok(_replied)) => {}
-        Ok(Err(exception)) => answer_exception(asked, &exception),
-        Err(panic) => {
-            let exception = panicked(&asked.header.operation, &*panic);
-            tracing::error!(peer = %asked.origin.name(), %exception);
-            answer_exception(asked, &exception);
-        }
-    }
-}
-
 /// What interceptors want done instead of serving the request; nobody reads its arguments.
 #[cold]
-fn go_elsewhere(asked: &Asked<'_>, instead: Instead) -> Result<Replied, SystemException> {
+pub(super) fn go_elsewhere(asked: &Asked<'_>, instead: Instead) -> Result<Replied, SystemException> {
     ServerCall::new(asked, Decoder::new(&[], Wire::default())).forward(&instead?)
 }
 
@@ -321,42 +315,9 @@ fn run_answered(
     target: &dyn Target,
 ) -> Result<Replied, SystemException> {
     // What interceptors are told of the end comes with the end.
-    answer(&Asked { flow: None, ..*asked }, ReplyStatus::NoException, &|_| Ok(()))?;
+    answer(&Asked { flow: None, watched: None, ..*asked }, ReplyStatus::NoException, &|_| Ok(()))?;
     // From here on it is a one-way like others.
     let header = RequestHeader { response: ResponseFlags::NONE, ..asked.header.clone() };
     let asked = Asked { header: &header, target: Some(target), ..*asked };
     ServerCall { asked: &asked, arguments }.serve(servant, target)
-}
-
-/// Answers a LocateRequest.
-pub(super) fn say_where(origin: &dyn Origin, request: &LocateRequestHeader<'_>, version: GiopVersion) {
-    let (orb, key) = (origin.orb(), request.target.object_key());
-    let key = key.as_deref();
-    let alias = key.and_then(|key| orb.aliases().target(key)).map(Located::Forward);
-    let located = alias.or_else(|| Some(orb.adapter()?.locate(key?))).unwrap_or(Located::Unknown);
-    let status = match located {
-        Located::Here => LocateStatus::ObjectHere,
-        Located::Unknown => LocateStatus::UnknownObject,
-        Located::Forward(_) => LocateStatus::ObjectForward,
-    };
-    let mut out = Encoder::reusing(scratch::take(), origin.wire(version));
-    let body = begin_locate_reply(&mut out, request.request_id, status);
-    let written = match &located {
-        Located::Forward(ior) => ior.encode(&mut out),
-        _ => Ok(()),
-    };
-    match written.and_then(|()| body.end(&mut out)) {
-        Ok(()) => origin.send(&out),
-        Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
-    }
-    scratch::give(out.into_scratch());
-}
-
-fn no_adapter() -> SystemException {
-    SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
-        .with_detail("no object adapter is installed")
-}
-
-fn no_key() -> SystemException {
-    SystemException::object_not_exist(0, CompletionStatus::No).with_detail("the request's target has no object key")
 }

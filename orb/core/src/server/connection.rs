@@ -2,88 +2,82 @@
 //!
 //! Who reads is decided here; how a connection is served by a reactor is in [`seat`], and how it ends in [`parting`].
 
+mod both_ways;
+mod cancelling;
 mod deferred;
+mod lane;
 mod origin;
 mod parting;
+mod refusing;
 mod seat;
+mod turns;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    time::Duration,
-};
+use std::sync::OnceLock;
 
-use spandrel_cdr::{ByteOrder, Decoder, GiopVersion, Limits, Wire};
-use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, Reaction, RequestHeader, ResponseFlags};
+use spandrel_cdr::{Decoder, GiopVersion, Wire};
+use spandrel_giop::{CancelRequest, LocateRequestHeader, Message, MessageType, RequestHeader, ResponseFlags};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
-use deferred::{Cancelled, Deferred};
+use cancelling::{Cancelled, Requests};
+use lane::Lane;
+pub(super) use lane::Requests as RequestQueue;
 use parting::Ending;
 pub(super) use parting::Farewell;
 pub(super) use seat::{Ready, Seat};
+use turns::{CLOSING, COUNT, SEATED, Served};
 
-use super::{asked::Asked, call, link::Link, prediction::Prediction, threads};
-use crate::{
-    Orb,
-    reader::{Deadline, MessageReader, ReadError},
-    transport::Transport,
+use super::{
+    ServerSettings,
+    asked::{Asked, Noted},
+    frame::{Frame, FrameScope},
+    link::Link,
+    prediction::Prediction,
+    upcall,
 };
-
-/// The bit of `turn` that says that no further request is accepted.
-const CLOSING: u64 = 1 << 63;
-/// The bit of `turn` that says that the reactor's threads read, and not one that took over from them.
-///
-/// In the same word as the upcall, so that one compare-and-swap takes an upcall's reading and the seat with it.
-const SEATED: u64 = 1 << 62;
-
-/// What the server side of an ORB is configured with.
-#[derive(Clone, Debug)]
-pub(crate) struct ServerSettings {
-    /// Order of the octets of what is sent.
-    pub(crate) order: ByteOrder,
-    pub(crate) limits: Limits,
-    pub(crate) max_message: usize,
-    pub(crate) max_unfinished: usize,
-    /// Requests of one connection that may run at once.
-    pub(crate) max_in_flight: u32,
-    pub(crate) max_connections: usize,
-    /// Connections that have a thread of their own; the reactor serves the others.
-    pub(crate) max_threaded: usize,
-    /// Requests are looked up first where the last one of their connection was found.
-    pub(crate) is_adaptive: bool,
-    /// How long a client may take nothing of what it is sent.
-    pub(crate) send_timeout: Option<Duration>,
-    /// The reactor has so many threads and no more; otherwise as many as are needed.
-    pub(crate) pool_threads: Option<usize>,
-    /// The reactor's threads serve others while they wait for replies.
-    pub(crate) nests: bool,
-    pub(crate) send_queue: Option<usize>,
-    pub(crate) recv_queue: Option<usize>,
-}
+#[cfg(feature = "diagnostics")]
+use crate::diagnostics::ConnectionMetrics;
+use crate::{
+    CancelReason, Orb,
+    reader::{Deadline, Intake, MessageReader, ReadError},
+    statistics::Event,
+    transport::{Place, Transport},
+};
 
 /// A connection that a client opened.
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
     orb: Orb,
     link: Link,
+    /// What those have of it who measure.
+    #[cfg(feature = "diagnostics")]
+    metrics: ConnectionMetrics,
     /// Itself, for what outlives an upcall.
     me: Weak<Self>,
     settings: Arc<ServerSettings>,
     reader: Mutex<MessageReader>,
+    /// What shows of it while somebody reads, and the memory that it takes.
+    intake: Arc<Intake>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
     /// to even reads next: the thread itself, or the watcher for another. With [`CLOSING`] and [`SEATED`] on top.
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     relieved: AtomicU32,
-    /// Requests whose upcalls have ended, and that will be answered later.
-    deferred: Mutex<Deferred>,
+    /// Requests whose upcalls have ended, and that will be answered later; and those that run and may be cancelled.
+    requests: Mutex<Requests>,
+    /// How many servants of running upcalls want to know whether they are cancelled.
+    awaited_trips: AtomicU32,
     /// A thread was started to relieve the reading one, and has not tried yet.
     is_relief_due: AtomicBool,
+    /// How often its client has named listen points.
+    introductions: AtomicU32,
     /// The end of what the peer sends was read, or it sent what cannot be read.
     is_read_out: AtomicBool,
+    /// The ORB ends, and did not wait for the last of its requests.
+    is_cut_off: AtomicBool,
     /// Nobody runs or answers anything any more.
     is_finished: AtomicBool,
     /// Nor is anything read and dropped.
@@ -93,6 +87,8 @@ pub(crate) struct ServerConnection {
     /// What the last request was for.
     prediction: Prediction,
     farewell: Mutex<Farewell>,
+    /// Why this side ends it, where that is said.
+    ended_for: OnceLock<Event>,
     /// Notified when the farewell goes on.
     parting: Condition,
     /// Its place in the reactor, unless it has a thread of its own.
@@ -100,49 +96,67 @@ pub(crate) struct ServerConnection {
     /// The pool was told that an upcall keeps one of its threads.
     is_held_up: AtomicBool,
     has_own_thread: bool,
+    /// Where its requests wait, if others run them than read them.
+    lane: Option<Lane>,
 }
 
-/// What became of the thread that served.
-#[derive(Debug, Eq, PartialEq)]
-enum Served {
-    /// There is more to read.
-    Continue,
-    /// Another thread reads now.
-    Relieved,
+/// Who reads a connection's requests, and who runs them.
+#[derive(Clone, Debug)]
+pub(super) enum Service {
+    /// A thread of its own, which is about to [serve](ServerConnection::serve).
+    OwnThread,
+    /// The threads of a reactor, which is about to [seat](ServerConnection::take_seat) it.
+    Reactor,
+    /// A reactor's thread reads; they are run by others.
+    Queue(Arc<RequestQueue>),
 }
 
 impl ServerConnection {
-    /// A connection that [`serve`](Self::serve) will be called for (`has_own_thread`), or that a reactor will
-    /// [seat](Self::take_seat).
+    /// A connection that is served so.
     pub(super) fn new(
         orb: Orb,
-        peer: String,
+        from: Place,
         transport: Box<dyn Transport>,
         settings: Arc<ServerSettings>,
-        has_own_thread: bool,
+        service: Service,
     ) -> Arc<Self> {
-        let reader = MessageReader::new(settings.max_message, settings.max_unfinished);
+        let has_own_thread = matches!(service, Service::OwnThread);
+        let lane = match service {
+            Service::Queue(queue) => Some(Lane::new(queue)),
+            Service::OwnThread | Service::Reactor => None,
+        };
+        let intake = Intake::new(settings.max_connection_memory, Arc::clone(orb.server().budget()));
+        let reader = MessageReader::watched(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
         Arc::new_cyclic(|me| Self {
             orb,
-            link: Link::new(peer, transport, wire, settings.send_timeout),
+            link: Link::new(from, Arc::from(transport), wire, settings.send_timeout)
+                .with_fragments_of(settings.fragment_size),
+            #[cfg(feature = "diagnostics")]
+            metrics: ConnectionMetrics::default(),
             me: Weak::clone(me),
             settings,
+            intake,
             reader: Mutex::new(reader),
             turn: AtomicU64::new(if has_own_thread { 0 } else { SEATED }),
             relieved: AtomicU32::new(0),
-            deferred: Mutex::default(),
+            requests: Mutex::default(),
+            awaited_trips: AtomicU32::new(0),
             is_relief_due: AtomicBool::new(false),
+            introductions: AtomicU32::new(0),
             is_read_out: AtomicBool::new(false),
+            is_cut_off: AtomicBool::new(false),
             is_finished: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             prediction: Prediction::default(),
             farewell: Mutex::new(Farewell::No),
+            ended_for: OnceLock::new(),
             parting: Condition::new(),
             seat: Mutex::new(None),
             is_held_up: AtomicBool::new(false),
             has_own_thread,
+            lane,
         })
     }
 
@@ -157,6 +171,11 @@ impl ServerConnection {
 
     pub(super) fn link(&self) -> &Link {
         &self.link
+    }
+
+    #[cfg(feature = "diagnostics")]
+    pub(super) fn metrics(&self) -> &ConnectionMetrics {
+        &self.metrics
     }
 
     pub(super) fn has_own_thread(&self) -> bool {
@@ -184,7 +203,7 @@ impl ServerConnection {
                         Ok(Served::Continue)
                     }
                 },
-                Err(error) => Err(error),
+                Err(error) => self.go_on_after(error).map(|()| Served::Continue),
             };
             match served {
                 Ok(Served::Continue) => {}
@@ -203,13 +222,21 @@ impl ServerConnection {
             MessageType::Request => self.request(message),
             MessageType::LocateRequest => self.locate(message),
             MessageType::CancelRequest => {
-                // Advisory (9.4.4): a request whose upcall runs is answered all the same.
-                let cancelled = CancelRequest::decode(&mut self.decoder(message))?;
-                self.reader.lock().cancel(cancelled.request_id);
-                self.cancel_deferred(Cancelled::Request(cancelled.request_id));
+                // Advisory (9.4.4): a request whose upcall runs is answered all the same, unless its servant looks.
+                let cancelled = self.cancelled_by(message)?;
+                self.reader.lock().cancel(cancelled);
+                self.cancel(Cancelled::Request(cancelled), CancelReason::ClientCancelled);
                 Ok(Served::Continue)
             }
-            MessageType::CloseConnection => Err(ReadError::EndOfFile),
+            MessageType::Reply | MessageType::LocateReply => self.reply(message),
+            // Before GIOP 1.2 only servers may say it (9.4.7).
+            MessageType::CloseConnection if message.header.version < GiopVersion::V1_2 => {
+                Err(ReadError::Unexpected(MessageType::CloseConnection))
+            }
+            MessageType::CloseConnection => {
+                self.end_adopted(true);
+                Err(ReadError::EndOfFile)
+            }
             MessageType::MessageError => {
                 tracing::warn!(peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
@@ -229,46 +256,60 @@ impl ServerConnection {
         message.decoder(self.settings.limits).with_binder(&self.orb)
     }
 
-    fn request(&self, message: &Message) -> Result<Served, ReadError> {
-        let mut arguments = self.decoder(message);
-        let request = RequestHeader::decode(&mut arguments)?;
-        let is_one_way = request.response != ResponseFlags::TWO_WAY;
-        // In the order of reading: the next request may be run by another thread.
-        let contexts = &request.service_contexts;
-        let said = if contexts.is_empty() { Ok(()) } else { self.link.note_code_sets(contexts) };
-        let is_answered = AtomicBool::new(false);
-        let asked = Asked::new(self, message, &request, &is_answered);
-        let code_sets = self.link.code_sets();
-        let arguments = arguments.with_code_sets(code_sets.char_set, code_sets.wchar_set);
-        Ok(self.take_turn(is_one_way, || call::upcall(&asked, said, arguments)))
+    /// The request that is cancelled.
+    fn cancelled_by(&self, message: &Message) -> Result<u32, ReadError> {
+        Ok(CancelRequest::decode(&mut self.decoder(message))?.request_id)
     }
 
-    /// Answers, unless no further request is accepted.
-    #[inline]
-    fn take_turn(&self, is_one_way: bool, answer: impl FnOnce()) -> Served {
-        self.is_one_way.store(is_one_way, Ordering::Relaxed);
-        // Sequentially consistent because of the watcher; see there.
-        let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
-        if turn & CLOSING != 0 {
-            // Not acted on: the CloseConnection that was or will be sent says so.
-            self.turn.fetch_add(1, Ordering::SeqCst);
-            self.let_go();
-            self.say_goodbye_when_idle();
-            return Served::Continue;
-        }
-        self.orb.watcher().note_upcall();
-        let answered = catch_unwind(AssertUnwindSafe(answer));
-        self.stay_original();
-        let served = self.end_upcall(turn);
-        match answered {
-            Ok(()) => served,
-            // It ends what it reads from, and nothing but that.
-            Err(panic) if served == Served::Continue => resume_unwind(panic),
-            Err(_) => {
-                tracing::error!(peer = %self.link.peer(), "a request could not be answered: its thread panicked");
-                served
+    fn request(&self, message: &Message) -> Result<Served, ReadError> {
+        let mut arguments = self.decoder(message);
+        match RequestHeader::decode(&mut arguments) {
+            // Left where it is, since it is not small.
+            Ok(ref request) => {
+                // In the order of reading: the next request may be run by another thread.
+                let noted = self.note_contexts(request, message);
+                let noted = noted.as_ref();
+                let run = |turn| self.upcall(message, request, noted, turn, &mut arguments);
+                Ok(self.take_turn(is_one_way(request), run))
             }
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// Remembers what a request says for all that follow: what is wrong with that, and until when the request is worth anything.
+    #[inline]
+    fn note_contexts(&self, request: &RequestHeader<'_>, message: &Message) -> Option<Noted> {
+        if request.service_contexts.is_empty() { None } else { Some(self.note_said(request, message.header.version)) }
+    }
+
+    /// Runs a request, of which `arguments` are what follows the header, and `noted` what was [noted](Self::note_contexts) of it.
+    // Two callers, and nothing but what has to be done for each request.
+    #[inline(always)]
+    fn upcall<'m>(
+        &'m self,
+        message: &'m Message,
+        request: &RequestHeader<'m>,
+        noted: Option<&Noted>,
+        turn: u64,
+        arguments: &mut Decoder<'m>,
+    ) {
+        let (connection, request_id) = (std::ptr::from_ref(self).addr(), request.request_id);
+        let frame = Frame { connection, turn, request_id, is_one_way: is_one_way(request) };
+        let _frame = FrameScope::enter(&self.orb, frame);
+        let is_answered = AtomicBool::new(false);
+        let asked = Asked { turn, noted, ..Asked::new(self, message, request, &is_answered) };
+        let code_sets = self.link.code_sets();
+        arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
+        upcall::run(&asked, arguments);
+    }
+
+    #[cold]
+    fn note_said(&self, request: &RequestHeader<'_>, version: GiopVersion) -> Noted {
+        let contexts = &request.service_contexts;
+        Noted::said_by(contexts, self.settings.context_limits, || {
+            self.note_listen_points(request, version);
+            self.link.note_code_sets(contexts)
+        })
     }
 
     /// Ends a copy of the process that an upcall has made, and that comes back to what is the original's: it would read the original's
@@ -280,114 +321,34 @@ impl ServerConnection {
         }
     }
 
-    /// Goes back to reading, unless another thread does that already.
-    fn end_upcall(&self, turn: u64) -> Served {
-        let ended = self
-            .turn
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |now| (now & !CLOSING == turn).then_some(now + 1));
-        if turn & SEATED != 0 {
-            self.let_go();
-        }
-        match ended {
-            Ok(now) => {
-                if now & CLOSING != 0 {
-                    self.say_goodbye_when_idle();
-                }
-                Served::Continue
-            }
-            Err(_) => {
-                self.one_less_relieved();
-                // Looked at again: whoever has begun to close meanwhile took this upcall for a running one.
-                if self.turn() & CLOSING != 0 {
-                    self.say_goodbye_when_idle();
-                }
-                Served::Relieved
-            }
-        }
-    }
-
     fn locate(&self, message: &Message) -> Result<Served, ReadError> {
         let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
-        Ok(self.take_turn(false, || call::say_where(self, &request, message.header.version)))
+        Ok(self.take_turn(false, |_| upcall::say_where(self, &request, message.header.version)))
     }
 
-    fn read_failed(&self, error: &ReadError) {
-        match error {
-            ReadError::EndOfFile => tracing::debug!(peer = %self.link.peer(), "closed"),
-            ReadError::Giop(reason) => {
-                tracing::warn!(peer = %self.link.peer(), %reason, "refused a message");
-                if reason.reaction() == Reaction::SendMessageError {
-                    self.say_bare(MessageType::MessageError);
-                }
-            }
-            ReadError::Unexpected(_) => {
-                tracing::warn!(peer = %self.link.peer(), reason = %error, "refused a message");
-                self.say_bare(MessageType::MessageError);
-            }
-            other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),
-        }
+    /// Odd while a message is half read; the same as long as nothing more of it comes.
+    pub(super) fn progress(&self) -> u64 {
+        self.intake.progress()
+    }
+
+    /// Whether nothing is asked of it, and nobody uses it otherwise.
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.is_busy() && !self.is_bidirectional()
     }
 
     /// True while requests of this connection run.
     fn is_busy(&self) -> bool {
-        self.turn() % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0 || !self.deferred.lock().is_empty()
+        self.turn() % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0 || self.requests.lock().has_deferred()
     }
 
     /// True if the upcall that keeps the reading thread is a one-way's.
     pub(super) fn is_one_way(&self) -> bool {
         self.is_one_way.load(Ordering::Relaxed)
     }
+}
 
-    /// Odd while an upcall keeps the reading thread.
-    pub(super) fn turn(&self) -> u64 {
-        self.turn.load(Ordering::SeqCst)
-    }
-
-    /// The upcall of `turn` lasts. `keeps_reading`: not long enough to lose the reading.
-    pub(super) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool) {
-        if turn & SEATED != 0 {
-            if self.orb.server().pool().is_fixed() {
-                return;
-            }
-            self.hold_up(turn);
-        }
-        if !keeps_reading {
-            self.relieve(turn);
-        }
-    }
-
-    /// Starts a thread that takes the reading from the one whose upcall is still that of `turn`.
-    fn relieve(self: &Arc<Self>, turn: u64) {
-        let running = self.relieved.load(Ordering::Relaxed) + 1;
-        if turn & CLOSING != 0
-            || running >= self.settings.max_in_flight
-            || self.is_relief_due.swap(true, Ordering::AcqRel)
-        {
-            return;
-        }
-        let connection = Arc::clone(self);
-        if let Err(error) = threads::spawn("spandrel-relief", move || connection.take_over(turn)) {
-            // The next tick tries again; meanwhile requests behind the slow one wait.
-            self.is_relief_due.store(false, Ordering::Release);
-            tracing::error!(%error, peer = %self.link.peer(), "no thread to read on while a servant is busy");
-        }
-    }
-
-    /// Reads on, if the upcall has not ended meanwhile.
-    pub(super) fn take_over(self: &Arc<Self>, turn: u64) {
-        // Counted before it happens, so that nobody takes the connection for idle in between.
-        self.relieved.fetch_add(1, Ordering::SeqCst);
-        let taken = self.turn.compare_exchange(turn, (turn + 1) & !SEATED, Ordering::SeqCst, Ordering::Relaxed);
-        self.is_relief_due.store(false, Ordering::Release);
-        if taken.is_ok() {
-            if turn & SEATED != 0 {
-                self.leave_reactor();
-            }
-            return self.serve();
-        }
-        self.one_less_relieved();
-        if self.turn() & CLOSING != 0 {
-            self.say_goodbye_when_idle();
-        }
-    }
+/// Whether nobody waits for its answer, or only for the server's.
+#[inline]
+fn is_one_way(request: &RequestHeader<'_>) -> bool {
+    request.response != ResponseFlags::TWO_WAY
 }

@@ -17,18 +17,29 @@ use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
     held,
+    time::Instant,
 };
 
+#[cfg(feature = "policies")]
+use super::upcall;
 use super::{
     answering::{answer_exception, panicked},
-    asked::{Asked, Flow},
+    asked::{Asked, Flow, Noted},
     call::ServerCall,
-    cancellation::Cancellation,
+    frame::ServedScope,
     origin::Origin,
     place::Place,
     points,
 };
-use crate::{Replied, Spawn, Target, upcalls::PollScope};
+#[cfg(feature = "policies")]
+use crate::deadlines::Due;
+use crate::{
+    CancelReason, CancellationToken, Replied, Spawn, Target,
+    cancellation::{SERVING, Trip},
+    deadlines::Inherited,
+    diagnostics::{WatchedRequest, untraced},
+    upcalls::PollScope,
+};
 
 /// A request that is answered later. It owns what it was sent, so that borrowed arguments stay valid.
 ///
@@ -43,9 +54,11 @@ pub struct DeferredCall {
     is_over: AtomicBool,
     /// What interceptors know of it.
     flow: Option<Flow>,
+    /// What those have of it who watch it.
+    watched: Option<Arc<WatchedRequest>>,
     place: Arc<Place>,
-    /// Keeps the object in use.
-    _detained: Option<Box<dyn Any + Send + Sync>>,
+    /// Keeps the object in use; nothing if the servant has not been called yet.
+    detained: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl ServerCall<'_> {
@@ -58,9 +71,9 @@ impl ServerCall<'_> {
         self.note_deferred();
         let origin = Arc::clone(&place.origin);
         let detained = self.target().map(Target::detain);
-        let (message, body, response) = (self.message().clone(), self.body(), self.response());
-        let (is_over, flow) = (AtomicBool::new(false), self.flow().cloned());
-        Ok((DeferredCall { origin, message, body, response, is_over, flow, place, _detained: detained }, Replied(())))
+        let (message, body, response) = (self.message().kept(), self.body(), self.response());
+        let (is_over, flow, watched) = (AtomicBool::new(false), self.flow().cloned(), self.watched().cloned());
+        Ok((DeferredCall { origin, message, body, response, is_over, flow, watched, place, detained }, Replied(())))
     }
 
     /// The place that it has already, or a new one.
@@ -70,7 +83,7 @@ impl ServerCall<'_> {
         if let Some(place) = self.place().filter(|place| place.is_one_way == is_one_way) {
             return Ok(Arc::clone(place));
         }
-        Place::enter(self.origin().shared(), self.request_id(), is_one_way, self.message().header.total_len())
+        self.asked().enter_deferred(is_one_way)
     }
 
     /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](crate::Spawn) polls: by default the threads that serve
@@ -93,9 +106,10 @@ impl ServerCall<'_> {
             }
         };
         let (call, replied) = self.defer()?;
-        let cancellation = Arc::clone(&call.place.cancellation);
+        let (trip, deadline) = (Arc::clone(&call.place.trip), call.place.due.and_then(|due| due.answer));
+        let watched = call.watched.clone();
         held::assert_none("who runs asynchronous servants");
-        spawner.spawn(Box::pin(Serving { orb: orb.place(), cancellation, task: Box::pin(serve(call)) }));
+        spawner.spawn(Box::pin(Serving { orb: orb.place(), trip, deadline, watched, task: Box::pin(serve(call)) }));
         Ok(replied)
     }
 }
@@ -104,7 +118,10 @@ impl ServerCall<'_> {
 struct Serving<F> {
     /// Its ORB's place.
     orb: usize,
-    cancellation: Arc<Cancellation>,
+    trip: Arc<Trip>,
+    /// When nobody waits for the answer any more.
+    deadline: Option<Instant>,
+    watched: Option<Arc<WatchedRequest>>,
     task: Pin<Box<F>>,
 }
 
@@ -112,11 +129,17 @@ impl<F: Future<Output = ()>> Future for Serving<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.cancellation.poll(cx.waker()) {
+        if self.trip.poll(SERVING, cx.waker()).is_some() {
             return Poll::Ready(());
         }
         let _scope = PollScope::enter(self.orb);
-        self.task.as_mut().poll(cx)
+        let _served = ServedScope::enter(&self.trip);
+        let _deadline = self.deadline.map(Inherited::enter);
+        let Self { watched, task, .. } = &mut *self;
+        match watched {
+            Some(watched) => watched.in_scope(|| task.as_mut().poll(cx)),
+            None => untraced(|| task.as_mut().poll(cx)),
+        }
     }
 }
 
@@ -132,7 +155,13 @@ impl DeferredCall {
     /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.place.cancellation.is_cancelled()
+        self.place.trip.is_tripped()
+    }
+
+    /// What tells that nobody waits for the answer any more, and why.
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        CancellationToken::new(Arc::clone(&self.place.trip))
     }
 
     /// Answers, as `how` says. Only the first answer counts.
@@ -148,13 +177,29 @@ impl DeferredCall {
         let header = RequestHeader { response: self.response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
         let (flow, place) = (self.flow.as_ref(), Some(&self.place));
-        let asked = Asked { flow, place, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
+        let noted = Noted::of(self.place.due);
+        let (watched, noted) = (self.watched.as_ref(), noted.as_ref());
+        let asked =
+            Asked { flow, watched, place, noted, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
+        if let (None, Some(due)) = (&self.detained, &self.place.due)
+            && let Err(late) = due.check()
+        {
+            // Its turn to be begun has come only now.
+            self.is_over.store(false, Ordering::SeqCst);
+            self.origin.orb().statistics().refused_expired();
+            return Err(late);
+        }
         let _slots = points::lend_slots(self.flow.as_ref());
+        let _served = ServedScope::enter(&self.place.trip);
+        let _deadline = self.place.due.and_then(|due| due.answer).map(Inherited::enter);
         let attempt = Attempt { is_over: &self.is_over, asked: &asked };
-        let replied = how(ServerCall::new(&asked, arguments))?;
+        let replied = match watched {
+            Some(watched) => watched.in_scope(|| how(ServerCall::new(&asked, arguments))),
+            None => how(ServerCall::new(&asked, arguments)),
+        }?;
         std::mem::forget(attempt);
         Ok(replied)
     }
@@ -178,7 +223,32 @@ impl DeferredCall {
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let header = RequestHeader { response: self.response, ..header };
         let is_answered = AtomicBool::new(false);
-        then(&Asked { flow: self.flow.as_ref(), ..Asked::new(&*self.origin, &self.message, &header, &is_answered) });
+        let (flow, watched) = (self.flow.as_ref(), self.watched.as_ref());
+        then(&Asked { flow, watched, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) });
+    }
+
+    /// Begins it anew, when it has been held back.
+    #[cfg(feature = "policies")]
+    pub(super) fn begin(self) {
+        if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut arguments = self.origin.decoder(&self.message);
+        let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
+        let header = RequestHeader { response: self.response, ..header };
+        let is_answered = AtomicBool::new(false);
+        let due = self.place.due.map(|due| Due { start: None, ..due });
+        let noted = Noted::of(due);
+        let (watched, place, noted) = (self.watched.as_ref(), Some(&self.place), noted.as_ref());
+        let asked = Asked { watched, place, noted, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
+        upcall::run(&asked, &mut arguments);
+    }
+
+    /// TIMEOUT for a deadline that has passed: if clocks differ, the client may still wait.
+    fn too_late(&self) -> SystemException {
+        let begun = if self.detained.is_some() { CompletionStatus::Maybe } else { CompletionStatus::No };
+        SystemException::timeout(minor::ROUND_TRIP_EXPIRED, begun)
+            .with_detail("the client's time for the request passed before the servant had answered")
     }
 
     fn operation(&self) -> String {
@@ -208,7 +278,9 @@ impl Drop for DeferredCall {
             return;
         }
         let is_over = self.is_over.load(Ordering::SeqCst);
-        if !is_over && self.is_cancelled() && self.flow.is_some() {
+        if !is_over && self.place.trip.reason() == Some(CancelReason::DeadlineElapsed) {
+            self.fail(&self.too_late());
+        } else if !is_over && self.is_cancelled() && self.flow.is_some() {
             let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
             self.with_asked(|asked| points::give_up(self.flow.as_ref(), asked, &cancelled));
         } else if !is_over && !self.is_cancelled() {

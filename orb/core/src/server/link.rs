@@ -10,14 +10,14 @@ use spandrel_giop::{
     bare_message, minor,
 };
 use spandrel_sync::{
-    Mutex,
+    Arc, Mutex,
     atomic::{AtomicU8, AtomicUsize, Ordering},
-    time::Instant,
 };
 
 use crate::{
+    client::ClientConnection,
     reader::Deadline,
-    transport::{Transport, send_message, send_octets},
+    transport::{Place, Portions, Transport, send_message, send_octets},
 };
 
 /// How long what a peer still sends is read and dropped when its connection ends.
@@ -27,54 +27,75 @@ const LINGER_OCTETS: usize = 1 << 20;
 /// Reads of it in one visit of a thread that has others to serve.
 const LINGER_READS: usize = 16;
 
-/// How many times as long as it may take nothing a client may take for a whole message.
-const PORTIONS: u32 = 20;
-
 /// A client's transport, and how it is written to.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// For messages about it.
+    from: Place,
+    /// The same, for messages about it.
     peer: String,
-    transport: Box<dyn Transport>,
+    transport: Arc<dyn Transport>,
     /// Order and limits; the version is that of each message, the code sets are the client's choice.
     wire: Wire,
     writer: Mutex<()>,
     /// How long the client may take nothing of an answer.
     patience: Option<Duration>,
+    /// Octets from which on messages are sent in fragments.
+    fragment_size: usize,
     /// Minor version of the last message read: what the peer speaks.
     spoken: AtomicU8,
     /// What the client said of text, once it has.
     code_sets: OnceLock<TransmissionCodeSets>,
     /// Octets that were read and dropped.
     dropped: AtomicUsize,
+    /// What this side's requests go by, once the client has said that it takes some.
+    adopted: OnceLock<Arc<ClientConnection>>,
 }
 
 impl Link {
     /// `patience`: how long the client may take nothing of what it is sent, before it is given up.
-    pub(super) fn new(peer: String, transport: Box<dyn Transport>, wire: Wire, patience: Option<Duration>) -> Self {
+    pub(super) fn new(from: Place, transport: Arc<dyn Transport>, wire: Wire, patience: Option<Duration>) -> Self {
+        let peer = from.to_string();
         if let Err(error) = transport.set_send_timeout(patience) {
             tracing::warn!(%peer, %error, "a client that reads nothing will be waited for");
         }
         let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
         let code_sets = OnceLock::new();
         Self {
+            from,
             peer,
             transport,
             wire,
             writer: Mutex::new(()),
             patience,
+            fragment_size: usize::MAX,
             spoken,
             code_sets,
             dropped: AtomicUsize::new(0),
+            adopted: OnceLock::new(),
         }
+    }
+
+    /// The same, for messages that are sent in fragments of so many octets at most.
+    pub(super) fn with_fragments_of(mut self, octets: usize) -> Self {
+        self.fragment_size = octets;
+        self
     }
 
     pub(super) fn peer(&self) -> &str {
         &self.peer
     }
 
+    /// Where the client is.
+    pub(super) fn from(&self) -> &Place {
+        &self.from
+    }
+
     pub(super) fn transport(&self) -> &dyn Transport {
         &*self.transport
+    }
+
+    pub(super) fn shared_transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
     }
 
     /// How an answer to a message of this version is written.
@@ -93,13 +114,7 @@ impl Link {
     /// # Errors
     /// CODESET_INCOMPATIBLE for what is not known here; MARSHAL if it said something else before.
     pub(super) fn note_code_sets(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
-        let Some(data) = contexts.find(CONTEXT_CODE_SETS) else { return Ok(()) };
-        let said = TransmissionCodeSets::from_context(data)?;
-        if *self.code_sets.get_or_init(|| said) == said {
-            return Ok(());
-        }
-        Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
-            .with_detail("the client said earlier on this connection that text is coded otherwise"))
+        note_code_sets(&self.code_sets, contexts)
     }
 
     /// Remembers what the peer speaks, for messages that answer none.
@@ -109,17 +124,7 @@ impl Link {
 
     /// Writes a message. A peer that is gone is noticed by whoever reads; one that does not read what it is sent is cut off.
     pub(super) fn send(&self, message: &Encoder<'_>) {
-        let _writer = self.writer.lock();
-        let mut since = None;
-        // The clock is read only for messages that are not taken at once.
-        let mut calls = 0;
-        let sent = send_message(&*self.transport, message, || {
-            calls += 1;
-            match self.patience {
-                Some(patience) if calls > 1 => Self::go_on(patience, *since.get_or_insert_with(Instant::now)),
-                _ => Ok(()),
-            }
-        });
+        let sent = self.write(message);
         if let Err(error) = sent {
             tracing::debug!(peer = %self.peer, %error, "a reply could not be written");
             // Cut inside a message, nothing further would be understood.
@@ -127,21 +132,43 @@ impl Link {
         }
     }
 
-    /// A client that takes a little now and then may not keep a thread for ever either.
-    fn go_on(patience: Duration, since: Instant) -> io::Result<()> {
-        if Instant::now().saturating_duration_since(since) > patience.saturating_mul(PORTIONS) {
-            return Err(io::ErrorKind::TimedOut.into());
+    fn write(&self, message: &Encoder<'_>) -> io::Result<()> {
+        let _writer = self.writer.lock();
+        if let Some(adopted) = self.adopted.get() {
+            // Its lock is the one, from the time on when both sides send requests.
+            return adopted.answer(message, self.patience);
         }
-        Ok(())
+        let mut portions = Portions::new(self.patience);
+        send_message(&*self.transport, message, self.fragment_size, || portions.go_on())
+    }
+
+    /// Both sides send requests from now on: this side's go by `connection`, and answers past its lock.
+    pub(super) fn adopt(
+        &self,
+        connection: impl FnOnce(&Arc<dyn Transport>) -> Arc<ClientConnection>,
+    ) -> &Arc<ClientConnection> {
+        // Nobody is to be inside of a message.
+        let _writer = self.writer.lock();
+        self.adopted.get_or_init(|| connection(&self.transport))
+    }
+
+    /// Where requests of this side are sent, if they are.
+    #[inline]
+    pub(super) fn adopted(&self) -> Option<&Arc<ClientConnection>> {
+        self.adopted.get()
     }
 
     /// Writes a message that is only a header, and that tells of the connection's end: a peer that reads nothing is waited for so
     /// long, and then for no other message either.
     pub(super) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
         let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
+        let message = bare_message(version, self.wire.order, message_type);
         let Some(_writer) = self.writer.try_lock_for(courtesy) else { return };
+        if let Some(adopted) = self.adopted.get() {
+            return adopted.say_last(&message, courtesy);
+        }
         let _ = self.transport.set_send_timeout(Some(courtesy));
-        let _ = send_octets(&*self.transport, &bare_message(version, self.wire.order, message_type));
+        let _ = send_octets(&*self.transport, &message);
     }
 
     /// Tells the peer that nothing more will be written.
@@ -186,4 +213,21 @@ impl Link {
     fn drops_too_much(&self, count: usize) -> bool {
         self.dropped.fetch_add(count, Ordering::Relaxed) + count >= LINGER_OCTETS
     }
+}
+
+/// Remembers what a client says of text, if it does.
+///
+/// # Errors
+/// CODESET_INCOMPATIBLE for what is not known here; MARSHAL if it said something else before.
+pub(super) fn note_code_sets(
+    known: &OnceLock<TransmissionCodeSets>,
+    contexts: &ServiceContexts<'_>,
+) -> Result<(), SystemException> {
+    let Some(data) = contexts.find(CONTEXT_CODE_SETS) else { return Ok(()) };
+    let said = TransmissionCodeSets::from_context(data)?;
+    if *known.get_or_init(|| said) == said {
+        return Ok(());
+    }
+    Err(SystemException::marshal(minor::CODE_SETS_CHANGED, CompletionStatus::No)
+        .with_detail("the client said earlier on this connection that text is coded otherwise"))
 }

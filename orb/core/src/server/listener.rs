@@ -1,30 +1,43 @@
 //! Accepting connections, and ending them all.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{io, time::Duration};
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{MessageType, bare_message};
-use spandrel_ipc::{
-    Interest,
-    inet::{self, Inet},
-};
-use spandrel_reactor::{Context, HandlerId, Listening};
+#[cfg(feature = "datagrams")]
+use spandrel_ipc::Interest;
+use spandrel_reactor::HandlerId;
 use spandrel_sync::{
-    Arc, Mutex,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::{ServerConnection, ServerSettings, connection::Farewell, pool::Pool, threads};
-use crate::{Endpoint, Orb, reader::Deadline, transport::send_octets};
+#[cfg(feature = "datagrams")]
+use super::datagrams::Datagrams;
+use super::{
+    ServerConnection, ServerSettings,
+    admission::{Admitted, Door, Refusal},
+    connection::{Farewell, Service},
+    pool::Pool,
+    threads,
+};
+#[cfg(feature = "datagrams")]
+use crate::orb::WeakOrb;
+use crate::{
+    Endpoint, Orb,
+    reader::{Budget, Deadline},
+    statistics::Level,
+    transport::{Arriving, Listener, Place, Published, Transport, host_name, send_octets},
+};
 
 /// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
 /// connections find CloseConnection when they do.
 const GOODBYE: Duration = Duration::from_millis(200);
 /// Tells a client that its requests were and will not be acted on here.
-fn refuse(stream: &inet::Stream, order: ByteOrder) {
+fn refuse(transport: &dyn Transport, order: ByteOrder) {
     // In the oldest version, which everybody reads. A client that is gone needs no telling.
-    let _ = send_octets(stream, &bare_message(GiopVersion::V1_0, order, MessageType::CloseConnection));
-    let _ = stream.close_writer();
+    let _ = send_octets(transport, &bare_message(GiopVersion::V1_0, order, MessageType::CloseConnection));
+    transport.close_writer();
 }
 
 /// All listeners and accepted connections of one ORB.
@@ -33,72 +46,112 @@ pub(crate) struct Server {
     settings: Arc<ServerSettings>,
     /// In the reactor.
     listeners: Mutex<Vec<HandlerId>>,
-    connections: Mutex<HashMap<usize, Arc<ServerConnection>>>,
+    admitted: Mutex<Admitted>,
+    door: Door,
     /// How many of them have a thread of their own.
     threaded: AtomicUsize,
     pool: Pool,
+    /// What all connections may take of memory.
+    budget: Arc<Budget>,
     closing: AtomicBool,
 }
 
-/// What a connection is found by: where it lies.
-fn key(connection: &ServerConnection) -> usize {
-    std::ptr::from_ref(connection).addr()
+/// A server at one moment.
+#[cfg(feature = "diagnostics")]
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Threads that connections have for themselves.
+    pub(crate) threaded: usize,
+    pub(crate) pooled: usize,
+    /// Requests that wait for a thread.
+    pub(crate) queued: usize,
+    /// Requests that will be answered later.
+    pub(crate) deferred: usize,
+    /// Memory that messages take which clients have sent.
+    pub(crate) octets: usize,
 }
 
 impl Server {
     pub(crate) fn new(settings: ServerSettings) -> Self {
         Self {
-            pool: Pool::new(settings.max_connections, settings.pool_threads, settings.nests),
+            pool: Pool::new(settings.max_connections, settings.concurrency, settings.nests),
+            budget: Arc::new(Budget::new(settings.max_server_memory)),
             settings: Arc::new(settings),
             listeners: Mutex::default(),
-            connections: Mutex::default(),
+            admitted: Mutex::default(),
+            door: Door::default(),
             threaded: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
         }
     }
 
     /// Listens on all endpoints, or on none, and says what to publish.
-    pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<Vec<(String, u16)>> {
-        let mut opened = Vec::new();
-        for endpoint in endpoints {
-            opened.push(endpoint.listen(self.settings.send_queue, self.settings.recv_queue)?);
-        }
+    pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<Published> {
+        let open = |endpoint: &Endpoint| orb.protocols().open(endpoint, &self.settings.sockets);
+        let opened: Vec<Listener> = endpoints.iter().map(open).collect::<io::Result<_>>()?;
         let mut listeners = self.listeners.lock();
         if self.closing.load(Ordering::Acquire) {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
         }
-        orb.watcher().attend(self);
+        orb.watcher().attend(self, self.settings.patience());
         let registry = self.pool.registry()?;
-        let mut published = Vec::new();
-        for (acceptor, addr) in opened {
-            tracing::info!(host = %addr.0, port = addr.1, "listening");
-            acceptor.set_nonblocking(true)?;
-            let (server, orb) = (Arc::clone(self), orb.clone());
-            let welcome = move |_: &Context<'_>, stream, from| server.welcome(stream, from, &orb);
-            listeners.push(registry.register(Listening::<Inet, _>::new(acceptor, welcome), Interest::INPUT)?);
-            published.push(addr);
+        let mut published = Published::default();
+        for listener in opened {
+            let places = listener.published().places.iter().map(ToString::to_string).collect::<Vec<_>>();
+            tracing::info!(at = %listener.bound(), published = places.join(" "), "listening");
+            let (arriving, said) = listener.into_parts();
+            listeners.push(match arriving {
+                Arriving::Connections(attach) => {
+                    let (server, orb) = (Arc::clone(self), orb.clone());
+                    attach(registry, Box::new(move |transport, from| server.welcome(transport, &from, &orb)))?
+                }
+                #[cfg(feature = "datagrams")]
+                Arriving::Datagrams(socket, max_octets) => {
+                    let (orb, settings) = (WeakOrb::of(orb), Arc::clone(&self.settings));
+                    let room = vec![0; max_octets as usize];
+                    let (running, deferred) = <(Arc<_>, Arc<_>)>::default();
+                    let datagrams = Datagrams { socket, orb, settings, room, running, deferred };
+                    registry.register(datagrams, Interest::INPUT)?
+                }
+            });
+            published.add(said);
+        }
+        if published.addresses.is_empty() {
+            // A profile has a host, and port 0 if the server is not reached there: so says omniORB, too.
+            published.addresses.push((host_name(), 0));
         }
         Ok(published)
     }
 
-    fn welcome(self: &Arc<Self>, stream: inet::Stream, addr: inet::Addr, orb: &Orb) -> io::Result<()> {
-        stream.set_no_delay(true)?;
-        stream.set_keep_alive(true)?;
+    fn welcome(self: &Arc<Self>, transport: Box<dyn Transport>, from: &Place, orb: &Orb) -> io::Result<()> {
+        #[cfg(feature = "transport-rules")]
+        if self.settings.rules.rank(from).is_none() {
+            orb.statistics().note(crate::statistics::Event::RefusedForAddress);
+            tracing::warn!(%from, "refused: no rule allows it (-ORBServerTransportRule)");
+            refuse(&*transport, self.settings.order);
+            return Ok(());
+        }
         let connection = {
-            let mut connections = self.connections.lock();
-            if self.closing.load(Ordering::Acquire) || connections.len() >= self.settings.max_connections {
-                tracing::warn!(%addr, limit = self.settings.max_connections, "refused: too many connections");
-                refuse(&stream, self.settings.order);
-                return Ok(());
-            }
-            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.max_threaded;
+            let mut admitted = match self.admit(from) {
+                Ok(admitted) => admitted,
+                Err(refusal) => {
+                    orb.statistics().note(refusal.event());
+                    self.door.tell(&from.to_string(), refusal);
+                    refuse(&*transport, self.settings.order);
+                    return Ok(());
+                }
+            };
+            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.concurrency.own_threads();
             self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
-            let (transport, settings) = (Box::new(stream), Arc::clone(&self.settings));
-            let connection = ServerConnection::new(orb.clone(), addr.to_string(), transport, settings, is_threaded);
-            connections.insert(key(&connection), Arc::clone(&connection));
+            let settings = Arc::clone(&self.settings);
+            let service = if is_threaded { Service::OwnThread } else { self.pool.service() };
+            let connection = ServerConnection::new(orb.clone(), from.clone(), transport, settings, service);
+            admitted.enter(&connection, &self.settings);
             connection
         };
-        tracing::debug!(%addr, "accepted");
+        orb.statistics().connection_accepted();
+        orb.statistics().change(Level::ServerConnections, 1);
+        tracing::debug!(%from, "accepted");
         orb.watcher().watch(&connection);
         let serving = if connection.has_own_thread() {
             let served = Arc::clone(&connection);
@@ -107,6 +160,7 @@ impl Server {
             self.pool.serve(&connection)
         };
         serving.inspect_err(|_| {
+            orb.statistics().refused_for_resources();
             // Nothing was acted on, and nothing will be.
             connection.begin_close();
             orb.watcher().forget(&connection);
@@ -114,13 +168,74 @@ impl Server {
         })
     }
 
+    /// Whether one more client may come in.
+    fn admit(&self, from: &Place) -> Result<MutexGuard<'_, Admitted>, Refusal> {
+        let from = from.to_string();
+        let mut has_room = false;
+        loop {
+            let admitted = self.admitted.lock();
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Refusal::Closing);
+            }
+            match self.door.admits(&admitted, &from, &self.settings) {
+                Err(Refusal::TooMany { .. }) if has_room => return Ok(admitted),
+                Err(refusal @ Refusal::TooMany { .. }) if self.settings.evicts_idle => {
+                    drop(admitted);
+                    has_room = self.make_room();
+                    if !has_room {
+                        return Err(refusal);
+                    }
+                }
+                Err(refusal) => return Err(refusal),
+                Ok(()) => return Ok(admitted),
+            }
+        }
+    }
+
+    /// Ends a connection whose client asks for nothing, if there is one.
+    fn make_room(&self) -> bool {
+        const ATTEMPTS: usize = 4;
+        (0..ATTEMPTS).any(|_| {
+            // Not told under the lock.
+            let idle = self.admitted.lock().connections.values().find(|connection| connection.is_idle()).cloned();
+            idle.is_some_and(|connection| connection.make_room())
+        })
+    }
+
+    pub(super) fn settings(&self) -> &Arc<ServerSettings> {
+        &self.settings
+    }
+
+    /// What all connections may take of memory.
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// How much of everything there is now.
+    #[cfg(feature = "diagnostics")]
+    pub(crate) fn look(&self) -> Seen {
+        let (pooled, queued) = self.pool.look();
+        let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
+        let deferred = connections.iter().map(|connection| connection.deferred()).sum();
+        let threaded = self.threaded.load(Ordering::Relaxed);
+        Seen { threaded, pooled, queued, deferred, octets: self.budget.used() }
+    }
+
     pub(super) fn pool(&self) -> &Pool {
         &self.pool
     }
 
+    /// The connection that lies there.
+    pub(super) fn find(&self, place: usize) -> Option<Arc<ServerConnection>> {
+        self.admitted.lock().connections.get(&place).cloned()
+    }
+
     /// Lets go of a connection that has ended.
     pub(super) fn forget(&self, connection: &ServerConnection) {
-        let known = self.connections.lock().remove(&key(connection));
+        let known = self.admitted.lock().leave(connection);
+        if known.is_some() {
+            connection.orb().statistics().change(Level::ServerConnections, -1);
+        }
         if known.is_some_and(|known| known.has_own_thread()) {
             self.threaded.fetch_sub(1, Ordering::Relaxed);
         }
@@ -137,7 +252,7 @@ impl Server {
                 registry.remove(listener);
             }
         }
-        let connections: Vec<_> = self.connections.lock().values().cloned().collect();
+        let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
         connections.iter().for_each(|connection| connection.begin_close());
         for (stage, time) in [(Farewell::Said, patience), (Farewell::Ended, GOODBYE)] {
             let deadline = Deadline::after(time);
@@ -152,19 +267,21 @@ mod tests {
     use spandrel_ipc::inet::{Acceptor, Addr, Connector};
 
     use super::*;
+    use crate::Concurrency;
 
     #[test]
     fn a_connection_that_the_reactor_does_not_take_is_told_so_and_forgotten() {
-        let orb = Orb::builder().threaded_connections(0).build();
+        let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build();
         let server = orb.server();
         server.pool.registry().unwrap();
         server.pool.close();
         let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
         let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
         let (stream, addr) = acceptor.accept().unwrap();
-        let error = server.welcome(stream, addr, &orb).unwrap_err();
+        let from = Place::new("iiop", addr.to_string());
+        let error = server.welcome(Box::new(stream), &from, &orb).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotConnected);
-        assert!(server.connections.lock().is_empty());
+        assert!(server.admitted.lock().connections.is_empty());
         let mut said = [0; 64];
         let goodbye = bare_message(GiopVersion::V1_0, ByteOrder::NATIVE, MessageType::CloseConnection);
         assert_eq!(client.recv(&mut said).unwrap(), goodbye.len());

@@ -26,14 +26,22 @@ use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     thread_local,
+    time::Instant,
 };
 
 use awaited::Awaited;
 
-use super::{asked::Asked, call, cancellation::Cancellation, origin::Origin};
+use super::{
+    asked::{Asked, Noted},
+    current, frame,
+    origin::{Origin, Which},
+    upcall,
+};
 use crate::{
     Orb,
+    cancellation::Trip,
     client::{CallFailure, Reply},
+    deadlines::{Due, Inherited},
     reader::Deadline,
 };
 
@@ -191,7 +199,8 @@ pub(crate) fn ask(
 ) -> Result<Reply, CallFailure> {
     let _running = orb.locals().enter(orb).map_err(CallFailure::new)?;
     let caller = Caller { orb, wire, answer: Mutex::new(None), awaited: OnceLock::new() };
-    caller.run(question)?;
+    let due = deadline.and_then(|deadline| due(orb, deadline));
+    caller.run(question, due)?;
     let answer = match (caller.answer.into_inner(), caller.awaited.into_inner()) {
         (Some(_), _) if deadline.is_some_and(|deadline| deadline.remaining().is_zero()) => {
             return Err(CallFailure::new(too_late()));
@@ -201,6 +210,19 @@ pub(crate) fn ask(
         (None, None) => return Err(CallFailure::new(unanswered())),
     };
     Reply::parse(answer).map_err(|error| CallFailure::new(unexpected(&error)))
+}
+
+/// Until when a call of this thread is worth anything.
+#[cold]
+fn due(orb: &Orb, deadline: &Deadline) -> Option<Due> {
+    frame::note_orb_of_caller(orb);
+    deadline.is_for_answer().then_some(Due { answer: Some(deadline.at), ..Due::default() })
+}
+
+/// The time in which a servant of this ORB is called directly by one who has so much time.
+#[cold]
+pub(crate) fn limit(orb: &Orb, deadline: &Deadline) -> Option<Inherited> {
+    due(orb, deadline)?.answer.map(Inherited::enter)
 }
 
 /// A caller whose thread runs the servant.
@@ -214,17 +236,19 @@ struct Caller<'o> {
 }
 
 impl Caller<'_> {
-    fn run(&self, question: &Message) -> Result<(), CallFailure> {
+    fn run(&self, question: &Message, due: Option<Due>) -> Result<(), CallFailure> {
         let mut arguments = self.decoder(question);
         if question.header.message_type == MessageType::LocateRequest {
             let header =
                 LocateRequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(unexpected(&error)))?;
-            call::say_where(self, &header, question.header.version);
+            upcall::say_where(self, &header, question.header.version);
             return Ok(());
         }
         let header = RequestHeader::decode(&mut arguments).map_err(|error| CallFailure::new(unexpected(&error)))?;
         let is_answered = AtomicBool::new(false);
-        call::upcall(&Asked::new(self, question, &header, &is_answered), Ok(()), arguments);
+        let noted = Noted::of(due);
+        let asked = Asked { noted: noted.as_ref(), ..Asked::new(self, question, &header, &is_answered) };
+        upcall::run(&asked, &mut arguments);
         Ok(())
     }
 }
@@ -258,14 +282,13 @@ impl Origin for Caller<'_> {
         }))
     }
 
-    fn enter_deferred(
-        &self,
-        id: u32,
-        is_one_way: bool,
-        octets: usize,
-        how: &Arc<Cancellation>,
-    ) -> Result<u64, SystemException> {
-        self.shared().enter_deferred(id, is_one_way, octets, how)
+    /// What cancels the request that the caller serves, if it serves one.
+    fn trip(&self, _which: Which, _deadline: Option<Instant>) -> Arc<Trip> {
+        current::trip()
+    }
+
+    fn enter_deferred(&self, which: Which, octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException> {
+        self.shared().enter_deferred(which, octets, trip)
     }
 
     fn leave_deferred(&self, key: u64) {

@@ -1,16 +1,24 @@
-//! The server side: listening, a thread per connection up to a limit and a reactor beyond, and the watcher that keeps a
-//! slow servant from blocking others.
+//! The server side: listening, the strategies by which connections are served, and the watcher that keeps a slow servant from blocking
+//! others.
 //!
-//! A connection's thread reads a request, runs it, writes the reply and reads again: no hand-off between threads. When an
+//! By default connections have a thread each, up to a limit, and a reactor serves those beyond; what else there is says [`Concurrency`]. A connection's thread reads a request, runs it, writes the reply and reads again: no hand-off between threads. When an
 //! upcall outlives a millisecond the [watcher](self) gives the connection's reading to a new thread, so that further
 //! requests, a CancelRequest or the end of the connection are seen (design decision 3).
 
+mod admission;
 mod answering;
 mod asked;
 mod call;
-mod cancellation;
+mod callbacks;
+mod concurrency;
 mod connection;
+mod current;
+#[cfg(feature = "datagrams")]
+mod datagrams;
 mod deferred;
+mod frame;
+#[cfg(feature = "policies")]
+mod held;
 mod link;
 mod listener;
 pub(crate) mod local;
@@ -27,15 +35,26 @@ mod points;
 mod points;
 mod pool;
 mod prediction;
+mod queue;
+mod rounds;
+mod settings;
 mod staff;
 mod threads;
+mod upcall;
 mod watcher;
+mod worker;
 
 pub(crate) use answering::panicked;
 pub use call::ServerCall;
-pub(crate) use connection::{ServerConnection, ServerSettings};
+pub(crate) use callbacks::Callbacks;
+pub(crate) use concurrency::SYNTAX as CONCURRENCY;
+pub use concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
+pub(crate) use connection::ServerConnection;
+pub(crate) use current::served_request;
+pub use current::with_current_stream;
 pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
 pub(crate) use local::Locals;
-pub(crate) use nesting::Nested;
+pub(crate) use nesting::{Meanwhile, Nested};
+pub(crate) use settings::ServerSettings;
 pub(crate) use watcher::Watcher;

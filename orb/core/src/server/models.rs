@@ -2,26 +2,33 @@
 //!
 //! Here are connections with a thread of their own, and what all models share; those that a reactor serves are in [`pooled`].
 
+mod cancelled;
 mod deferred;
+mod idle;
 mod nested;
 mod pooled;
+mod queued;
 
 use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 
-use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
+use spandrel_giop::{ContextLimits, LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 
-use super::{DeferredCall, ServerConnection, ServerSettings, connection::Farewell, nesting};
+use super::{
+    Concurrency, DeferredCall, QueueOverflow, ServerConnection, ServerSettings,
+    connection::{Farewell, Service},
+    nesting,
+};
 use crate::{
-    Located, ObjectAdapter, Orb, Replied, ServerCall,
+    CancelReason, Located, ObjectAdapter, Orb, Replied, ServerCall,
     models::{
         check, one_in,
         pipe::{self, End},
         talk::{self, Question},
     },
     reader::{Deadline, ReadError},
-    transport::{Transport, send_octets},
+    transport::{Place, SocketSettings, Transport, send_octets},
 };
 
 /// Holds its upcall until a [`RELEASE`] has run.
@@ -78,6 +85,8 @@ struct Entries {
     deferred: Vec<(u32, DeferredCall)>,
     /// That thread is to end.
     is_enough: bool,
+    /// Why servants have learnt that nobody waits for them.
+    cancelled: Vec<CancelReason>,
 }
 
 impl ObjectAdapter for Diary {
@@ -100,6 +109,11 @@ impl ObjectAdapter for Diary {
             self.changed.wait_while(&mut entries, |entries| entries.released == 0);
         }
         drop(entries);
+        if token == cancelled::CANCELLABLE {
+            let cancellation = call.cancellation();
+            assert!(cancellation.wait_timeout(NEVER * 1000));
+            self.entries.lock().cancelled.extend(cancellation.reason());
+        }
         let nested = match token {
             RELEASE => {
                 self.release();
@@ -122,12 +136,12 @@ impl ObjectAdapter for Diary {
         replied
     }
 
-    fn locate(&self, _: &[u8]) -> Located {
+    fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {
         if self.entries.lock().nervous.contains(&thread::current().id()) {
             // As a panic does, but for the message.
             std::panic::resume_unwind(Box::new("asked where"));
         }
-        Located::Here
+        Ok(Located::Here)
     }
 
     fn close(&self) {}
@@ -180,7 +194,12 @@ impl Transport for Attended {
     }
 
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        self.readers.lock().read_in_reactor();
+        let mut readers = self.readers.lock();
+        // Elsewhere it is the watcher, who looks ahead and takes the reading from nobody.
+        if readers.is_pooled {
+            readers.read_in_reactor();
+        }
+        drop(readers);
         self.end.try_recv(room)
     }
 
@@ -208,6 +227,10 @@ impl Transport for Attended {
 
     fn close(&self) {
         self.end.close();
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 }
 
@@ -237,6 +260,11 @@ impl Stage {
     }
 
     fn with(orb: &Orb, max_in_flight: u32, is_pooled: bool) -> Self {
+        Self::served(orb, max_in_flight, if is_pooled { Service::Reactor } else { Service::OwnThread })
+    }
+
+    fn served(orb: &Orb, max_in_flight: u32, service: Service) -> Self {
+        let is_pooled = !matches!(service, Service::OwnThread);
         let diary: Arc<Diary> = Arc::default();
         let adapter: Arc<dyn ObjectAdapter> = Arc::clone(&diary) as _;
         orb.install_adapter(adapter);
@@ -249,18 +277,34 @@ impl Stage {
             limits: talk::wire().limits,
             max_message: 1 << 16,
             max_unfinished: 16,
+            fragment_size: usize::MAX,
+            context_limits: ContextLimits::default(),
             max_in_flight,
             max_connections: 1,
-            max_threaded: 1,
+            max_per_client: None,
+            max_connection_rate: None,
+            evicts_idle: false,
             is_adaptive: false,
             send_timeout: None,
-            pool_threads: None,
+            max_connection_memory: 1 << 20,
+            max_server_memory: 1 << 20,
+            max_deferred: 1024,
+            idle_timeout: None,
+            message_timeout: None,
+            concurrency: Concurrency::default(),
+            queue_overflow: QueueOverflow::Wait,
             nests: false,
-            send_queue: None,
-            recv_queue: None,
+            sockets: SocketSettings::default(),
+            #[cfg(feature = "transport-rules")]
+            rules: crate::transport::Rules::default(),
         };
-        let connection =
-            ServerConnection::new(orb.clone(), "pretend".into(), Box::new(transport), Arc::new(settings), !is_pooled);
+        let connection = ServerConnection::new(
+            orb.clone(),
+            Place::new("iiop", "pretend"),
+            Box::new(transport),
+            Arc::new(settings),
+            service,
+        );
         Self { orb: orb.clone(), diary, connection, near, readers, client }
     }
 

@@ -1,5 +1,7 @@
 //! The wait strategy *on reactor*: a thread of the pool whose servant waits for a reply serves further requests meanwhile.
 //!
+//! Whose these are is the pool's matter ([`Meanwhile`]): a reactor's connections, or what waits in a queue.
+//!
 //! So a pool of one thread survives call-backs, to a limit: each level is a servant on the thread's stack, and the innermost returns
 //! first. A servant that waits keeps nothing of its connection: the reactor reads on in its stead, in a new place, because the old
 //! place's handler is still being called. The reply itself is read by the ORB's reactor for asynchronous calls; where it comes while
@@ -7,21 +9,23 @@
 
 use std::{
     cell::{Cell, RefCell},
+    fmt,
     time::Duration,
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, ids};
-use spandrel_reactor::{Reactor, Registry};
 use spandrel_sync::{Arc, thread_local};
 
-use super::staff::{Pause, Staff};
-use crate::upcalls::{MAX_NESTING, upcalls};
+use crate::{
+    deadlines::Unbounded,
+    upcalls::{MAX_NESTING, upcalls},
+};
 
 thread_local! {
     /// Whether this thread serves others while it waits.
     static NESTS: Cell<bool> = const { Cell::new(false) };
     /// The pool that it belongs to.
-    static POOL: RefCell<Option<(Reactor, Arc<Staff>)>> = const { RefCell::new(None) };
+    static POOL: RefCell<Option<Arc<dyn Meanwhile>>> = const { RefCell::new(None) };
     /// The connections whose requests it runs, and in which of their turns, innermost last.
     static INSIDE: RefCell<Vec<(Arc<dyn Reading>, u64)>> = const { RefCell::new(Vec::new()) };
 }
@@ -30,8 +34,8 @@ thread_local! {
 pub(super) struct Member(());
 
 /// This thread does from now on.
-pub(super) fn join(reactor: Reactor, staff: Arc<Staff>) -> Member {
-    POOL.with(|pool| pool.replace(Some((reactor, staff))));
+pub(super) fn join(pool: Arc<dyn Meanwhile>) -> Member {
+    POOL.with(|joined| joined.replace(Some(pool)));
     NESTS.with(|nests| nests.set(true));
     Member(())
 }
@@ -43,6 +47,15 @@ impl Drop for Member {
         let left = POOL.with(RefCell::take);
         drop(left);
     }
+}
+
+/// Threads that have work for one of them that waits.
+pub(crate) trait Meanwhile: Send + Sync + fmt::Debug {
+    /// Has those that serve meanwhile look whether what they wait for has come true.
+    fn wake(&self);
+
+    /// Serves until it has come true, the time is up, or the pool ends.
+    fn serve_until(&self, timeout: Option<Duration>, is_true: &mut dyn FnMut() -> bool);
 }
 
 /// A connection that a thread of the pool reads from.
@@ -85,6 +98,12 @@ pub(super) fn let_others_read() -> Result<(), SystemException> {
     innermost.map_or(Ok(()), |(connection, turn)| connection.let_others_read(turn))
 }
 
+/// TRANSIENT for a servant that would wait for a reply with so many requests of its connection running that nobody could read it.
+pub(super) fn too_many(running: u32) -> SystemException {
+    SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
+        .with_detail(|| format!("{running} requests of one connection run already"))
+}
+
 /// A pretend reactor's thread serves others while it waits.
 #[cfg(all(test, shuttle))]
 pub(super) fn pretend() {
@@ -92,10 +111,7 @@ pub(super) fn pretend() {
 }
 
 /// A thread that is about to wait for a reply, and to serve others until it comes.
-pub(crate) struct Nested {
-    reactor: Reactor,
-    staff: Arc<Staff>,
-}
+pub(crate) struct Nested(Arc<dyn Meanwhile>);
 
 impl Nested {
     /// Whether this thread serves others while it waits.
@@ -109,25 +125,23 @@ impl Nested {
     /// # Errors
     /// TRANSIENT if it is inside of too many upcalls, or too many requests of the connection run whose request it serves.
     pub(crate) fn begin() -> Result<Option<Self>, SystemException> {
-        let Some((reactor, staff)) = POOL.with(|pool| pool.borrow().clone()) else { return Ok(None) };
+        let Some(pool) = POOL.with(|pool| pool.borrow().clone()) else { return Ok(None) };
         if upcalls() >= MAX_NESTING {
             return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
                 .with_detail(|| format!("{MAX_NESTING} requests are nested in this thread")));
         }
         let_others_read()?;
-        Ok(Some(Self { reactor, staff }))
+        Ok(Some(Self(pool)))
     }
 
-    /// Whom to [wake](Registry::wake) when it has come true.
-    pub(crate) fn registry(&self) -> &Registry {
-        self.reactor.registry()
+    /// Whom to [wake](Meanwhile::wake) when it has come true.
+    pub(crate) fn others(&self) -> Arc<dyn Meanwhile> {
+        Arc::clone(&self.0)
     }
 
     /// Serves until it has come true, the time is up, or the pool ends.
     pub(crate) fn serve_until(&self, timeout: Option<Duration>, mut is_true: impl FnMut() -> bool) {
-        let _pause = Pause::begin(&self.staff);
-        if let Err(error) = self.reactor.run_until(timeout, &mut is_true) {
-            tracing::error!(%error, "the reactor cannot be run any more");
-        }
+        let _unbounded = Unbounded::enter();
+        self.0.serve_until(timeout, &mut is_true);
     }
 }

@@ -1,7 +1,7 @@
 //! What stands in for server interceptors where there are none.
 
 use spandrel_cdr::{CdrError, Encoder};
-use spandrel_giop::{ReplyStatus, SystemException};
+use spandrel_giop::{ReplyStatus, ServiceContext, SystemException};
 
 use super::asked::{Asked, Flow};
 use crate::{ObjectRef, Orb, Servant, Target};
@@ -33,6 +33,7 @@ pub(super) fn answer<'a>(
     flow: &Flow,
     _asked: &Asked<'_>,
     _status: ReplyStatus,
+    _said: &[ServiceContext],
     _encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
     flow.never()

@@ -4,10 +4,22 @@ use std::fmt;
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
-use spandrel_sync::Arc;
+use spandrel_sync::{Arc, time::Instant};
 
-use super::{cancellation::Cancellation, prediction::Prediction};
-use crate::Orb;
+use super::prediction::Prediction;
+#[cfg(feature = "diagnostics")]
+use crate::diagnostics::ConnectionMetrics;
+use crate::{Orb, cancellation::Trip};
+
+/// Which of an origin's requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Which {
+    pub(crate) request_id: u32,
+    /// Nobody waits for the answer of its servant.
+    pub(crate) is_one_way: bool,
+    /// Its upcall, where these are counted. A client may use an id again once the request has been answered.
+    pub(crate) turn: u64,
+}
 
 /// What an upcall knows of whoever asked.
 pub(crate) trait Origin: Send + Sync + fmt::Debug {
@@ -28,23 +40,26 @@ pub(crate) trait Origin: Send + Sync + fmt::Debug {
         None
     }
 
+    /// What those have of it who measure; nothing if it is no connection.
+    #[cfg(feature = "diagnostics")]
+    fn metrics(&self) -> Option<&ConnectionMetrics> {
+        None
+    }
+
     /// Takes an answer. One that cannot be delivered concerns nobody here.
     fn send(&self, answer: &Encoder<'_>);
 
     /// Itself, for what outlives an upcall.
     fn shared(&self) -> Arc<dyn Origin>;
 
+    /// What may cancel a request that runs.
+    fn trip(&self, which: Which, deadline: Option<Instant>) -> Arc<Trip>;
+
     /// One more request is answered later; the key by which it [ends](Self::leave_deferred).
     ///
     /// # Errors
     /// TRANSIENT if too many are.
-    fn enter_deferred(
-        &self,
-        request_id: u32,
-        is_one_way: bool,
-        octets: usize,
-        cancellation: &Arc<Cancellation>,
-    ) -> Result<u64, SystemException>;
+    fn enter_deferred(&self, which: Which, octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException>;
 
     /// A deferred call has ended.
     fn leave_deferred(&self, key: u64);

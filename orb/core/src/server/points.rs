@@ -7,7 +7,7 @@ use spandrel_sync::atomic::Ordering;
 use super::asked::{Asked, Flow};
 use crate::{
     ObjectRef, Orb, Servant, Target,
-    interception::{Ending, Interruption, LentSlots, RaisedException, Seen, ServerFlow, Source},
+    interception::{self, Ending, Interruption, LentSlots, RaisedException, Seen, ServerFlow, Source},
 };
 
 /// What is done instead of serving a request: it is forwarded, or ends in an exception.
@@ -56,10 +56,11 @@ pub(super) fn answer<'a>(
     flow: &Flow,
     asked: &Asked<'_>,
     status: ReplyStatus,
+    said: &[ServiceContext],
     encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
 ) -> Result<(), CdrError> {
     let mut out = Encoder::new(asked.origin.wire(asked.version));
-    let body = begin_reply(&mut out, asked.header.request_id, status, &[]);
+    let body = begin_reply(&mut out, asked.header.request_id, status, said);
     let start = out.position();
     encode(&mut out).and_then(|()| body.end(&mut out))?;
     let ending = ending(asked, status, &out, start);
@@ -68,7 +69,7 @@ pub(super) fn answer<'a>(
         return Ok(());
     }
     match ended {
-        Ok(()) if !contexts.is_empty() => write(asked, status, &contexts, encode),
+        Ok(()) if !contexts.is_empty() => write(asked, status, &[said, &contexts].concat(), encode),
         Err(Ending::Other(_, Some(target))) => {
             write(asked, ReplyStatus::LocationForward, &contexts, &|out| target.ior().encode(out))
         }
@@ -129,7 +130,9 @@ fn ending(asked: &Asked<'_>, status: ReplyStatus, answer: &Encoder<'_>, start: u
             let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
             read.map_or_else(unreadable, Ending::system)
         }
-        _ => {
+        // The request comes again, addressed otherwise.
+        ReplyStatus::NeedsAddressingMode => Ending::Other(interception::ReplyStatus::Unknown, None),
+        ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
             let octets = answer.to_vec();
             let read = Decode::decode(&mut Decoder::new(&octets, wire).at(start));
             read.map_or_else(unreadable, |ior| Ending::forward(orb.reference(ior)))

@@ -23,14 +23,15 @@ use spandrel_sync::{
 
 use super::{
     ServerConnection,
-    connection::{Ready, Seat},
-    nesting,
-    staff::{Staff, Visit},
+    concurrency::Concurrency,
+    connection::{Ready, RequestQueue, Seat, Service},
+    nesting::{self, Meanwhile},
+    staff::{Pause, Staff, Visit},
     threads,
 };
 use crate::{
     Spawn,
-    asynchronous::task::{self, Task},
+    task::{self, Task},
 };
 
 /// Handlers of the reactor that are no connections: more listeners than anybody has.
@@ -44,12 +45,35 @@ pub(super) struct Pool {
     staff: Arc<Staff>,
     /// Its threads serve others while they wait for replies.
     nests: bool,
+    /// Where its thread leaves the requests that it reads, if it does not run them.
+    queue: Option<Arc<RequestQueue>>,
+}
+
+/// A reactor whose threads serve others while they wait.
+#[derive(Debug)]
+struct Crew {
+    reactor: Reactor,
+    staff: Arc<Staff>,
+}
+
+impl Meanwhile for Crew {
+    fn wake(&self) {
+        self.reactor.registry().wake();
+    }
+
+    fn serve_until(&self, timeout: Option<Duration>, is_true: &mut dyn FnMut() -> bool) {
+        let _pause = Pause::begin(&self.staff);
+        if let Err(error) = self.reactor.run_until(timeout, is_true) {
+            tracing::error!(%error, "the reactor cannot be run any more");
+        }
+    }
 }
 
 /// Threads that run futures.
 pub(super) struct Workers<'p> {
     registry: &'p Registry,
     staff: &'p Arc<Staff>,
+    queue: Option<&'p Arc<RequestQueue>>,
 }
 
 /// A future that keeps a thread while it is polled.
@@ -69,10 +93,26 @@ impl Future for Visiting {
 }
 
 impl Pool {
-    /// `threads`: so many and no more; otherwise as many as are needed. `nests`: they serve others while they wait for replies.
-    pub(super) fn new(max_connections: usize, threads: Option<usize>, nests: bool) -> Self {
-        let max_handlers = max_connections.saturating_add(MAX_LISTENERS);
-        Self { reactor: OnceLock::new(), max_handlers, staff: Arc::new(Staff::new(threads)), nests }
+    /// `nests`: its threads serve others while they wait for replies. Where their number is fixed they always do.
+    pub(super) fn new(max_connections: usize, concurrency: Concurrency, nests: bool) -> Self {
+        let staff = Arc::new(Staff::new(concurrency.reactor_threads()));
+        let queue = match concurrency {
+            Concurrency::ThreadPool { threads, queue } => Some(Arc::new(RequestQueue::new(queue, threads))),
+            _ => None,
+        };
+        Self {
+            reactor: OnceLock::new(),
+            max_handlers: max_connections.saturating_add(MAX_LISTENERS),
+            // The thread in front of a queue runs nothing that could wait.
+            nests: (nests || staff.is_fixed()) && queue.is_none(),
+            staff,
+            queue,
+        }
+    }
+
+    /// How it serves a connection.
+    pub(super) fn service(&self) -> Service {
+        self.queue.clone().map_or(Service::Reactor, Service::Queue)
     }
 
     /// The reactor's registry; one thread runs the reactor at least.
@@ -90,6 +130,9 @@ impl Pool {
     pub(super) fn serve(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
         let registry = self.registry()?;
         self.staff_as_wanted();
+        if let Some(queue) = &self.queue {
+            queue.staff()?;
+        }
         let pooled = Pooled::new(Arc::clone(connection), Arc::clone(&self.staff));
         registry.register(pooled, Interest::INPUT).map(drop)
     }
@@ -101,7 +144,17 @@ impl Pool {
     pub(super) fn workers(&self) -> io::Result<Workers<'_>> {
         let registry = self.registry()?;
         self.staff_as_wanted();
-        Ok(Workers { registry, staff: &self.staff })
+        if let Some(queue) = &self.queue {
+            queue.staff()?;
+        }
+        Ok(Workers { registry, staff: &self.staff, queue: self.queue.as_ref() })
+    }
+
+    /// How many threads there are, and how many requests wait for one.
+    #[cfg(feature = "diagnostics")]
+    pub(super) fn look(&self) -> (usize, usize) {
+        let (workers, waiting) = self.queue.as_ref().map_or((0, 0), |queue| queue.look());
+        (self.staff.count() + workers, waiting)
     }
 
     /// Whether there are to be no further threads, whatever keeps those that there are.
@@ -156,7 +209,10 @@ impl Pool {
         while self.staff.enters(wanted) {
             let (reactor, staff, nests) = (reactor.clone(), Arc::clone(&self.staff), self.nests);
             let spawned = threads::spawn("spandrel-reactor", move || {
-                let _member = nests.then(|| nesting::join(reactor.clone(), Arc::clone(&staff)));
+                let _member = nests.then(|| {
+                    let (reactor, staff) = (reactor.clone(), Arc::clone(&staff));
+                    nesting::join(Arc::new(Crew { reactor, staff }))
+                });
                 staff.run(&reactor);
             });
             if let Err(error) = spawned {
@@ -172,12 +228,21 @@ impl Pool {
         if let Some(reactor) = self.reactor.get() {
             reactor.close();
         }
+        if let Some(queue) = &self.queue {
+            queue.close();
+        }
     }
 }
 
 impl Spawn for Workers<'_> {
     fn spawn(&self, task: Task) {
-        task::run_in(self.registry, Box::pin(Visiting { staff: Arc::clone(self.staff), task }));
+        match self.queue {
+            Some(queue) => task::run_in(Arc::clone(queue), task),
+            None => {
+                let task = Box::pin(Visiting { staff: Arc::clone(self.staff), task });
+                task::run_in(self.registry.clone(), task);
+            }
+        }
     }
 }
 
@@ -252,6 +317,10 @@ impl Seat for Registered {
 
     fn resume(&self) -> bool {
         self.registry.resume(self.id)
+    }
+
+    fn resume_marked(&self) -> bool {
+        self.registry.resume(self.id) && self.registry.mark_ready(self.id, Interest::INPUT)
     }
 
     fn linger(&self, time: Duration) -> bool {

@@ -6,16 +6,23 @@
 //!
 //! One-ways are given a hundred ticks: clients that send a stream of them expect them to be run in order, and a servant
 //! that merely had to wait for a processor must not be overtaken.
+//!
+//! Now and then, also while it sleeps, it makes a [round](rounds) for what takes far longer.
 
 use std::{collections::HashMap, time::Duration};
 
 use spandrel_sync::{
-    Arc, Condition, Mutex, Weak,
+    Arc, Condition, Mutex, MutexGuard, Weak,
     atomic::{AtomicBool, Ordering},
     thread,
+    time::Instant,
 };
 
-use super::{Server, ServerConnection};
+use super::{
+    Server, ServerConnection,
+    rounds::{self, Past},
+    settings::Patience,
+};
 
 /// How long an upcall may keep the reading to itself, and a thread of the reactor.
 const TICK: Duration = Duration::from_millis(1);
@@ -39,6 +46,9 @@ pub(crate) struct Watcher {
 struct State {
     /// Whose connections they are.
     server: Weak<Server>,
+    patience: Patience,
+    /// When the next round is due, if there are any.
+    next_round: Option<Instant>,
     /// By where the connection lies.
     watched: HashMap<usize, Watched>,
     running: bool,
@@ -52,19 +62,29 @@ struct Watched {
     seen: u64,
     /// Ticks for which the same upcall has been there.
     ticks: u32,
+    /// What the rounds have seen.
+    past: Past,
 }
 
 impl Watcher {
-    /// Watches over the threads that all connections of this server share.
-    pub(super) fn attend(&self, server: &Arc<Server>) {
-        self.state.lock().server = Arc::downgrade(server);
+    /// Watches over the threads that all connections of this server share, and makes rounds.
+    pub(super) fn attend(&self, server: &Arc<Server>, patience: Patience) {
+        let mut state = self.state.lock();
+        state.server = Arc::downgrade(server);
+        state.patience = patience;
+        state.next_round = patience.period().map(|period| Instant::now() + period);
     }
 
     /// Watches one more connection. The watcher's thread starts with the first.
     pub(super) fn watch(self: &Arc<Self>, connection: &Arc<ServerConnection>) {
         let mut state = self.state.lock();
-        let watched = Watched { connection: Arc::downgrade(connection), seen: 0, ticks: 0 };
+        let past = Past::new(Instant::now());
+        let watched = Watched { connection: Arc::downgrade(connection), seen: 0, ticks: 0, past };
         state.watched.insert(Arc::as_ptr(connection).addr(), watched);
+        if state.watched.len() == 1 && state.next_round.is_some() {
+            // It sleeps without end while there is nothing to go round for.
+            self.wake.notify_one();
+        }
         if !state.running && !state.stopped {
             let watcher = Arc::clone(self);
             match thread::Builder::new().name("spandrel-watch".into()).spawn(move || watcher.run()) {
@@ -108,6 +128,7 @@ impl Watcher {
         while !state.stopped {
             if idle < IDLE_TICKS {
                 self.wake.wait_for(&mut state, TICK);
+                state = self.round(state);
                 if let Some(server) = state.stuck() {
                     drop(state);
                     server.pool().strengthen();
@@ -123,7 +144,7 @@ impl Watcher {
                 self.awake.store(false, Ordering::SeqCst);
                 if !state.look().active {
                     while !self.awake.load(Ordering::SeqCst) {
-                        self.wake.wait(&mut state);
+                        state = self.sleep(state);
                     }
                 }
                 self.awake.store(true, Ordering::SeqCst);
@@ -139,6 +160,45 @@ impl Watcher {
                 state = self.state.lock();
             }
         }
+    }
+}
+
+impl Watcher {
+    /// Waits to be woken, or for the next round.
+    fn sleep<'w>(&'w self, mut state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
+        match state.next_round.filter(|_| !state.watched.is_empty()) {
+            None => self.wake.wait(&mut state),
+            Some(at) => drop(self.wake.wait_for(&mut state, at.saturating_duration_since(Instant::now()))),
+        }
+        self.round(state)
+    }
+
+    /// Makes a round if it is time for one.
+    fn round<'w>(&'w self, mut state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
+        let (Some(due), Some(period)) = (state.next_round, state.patience.period()) else { return state };
+        let now = Instant::now();
+        if now < due {
+            return state;
+        }
+        state.next_round = Some(now + period);
+        let patience = state.patience;
+        let found: Vec<_> = state
+            .watched
+            .values_mut()
+            .filter_map(|watched| {
+                let connection = watched.connection.upgrade()?;
+                let verdict = watched.past.look(&connection, patience, now)?;
+                Some((connection, verdict))
+            })
+            .collect();
+        if found.is_empty() {
+            return state;
+        }
+        drop(state);
+        for (connection, verdict) in found {
+            rounds::carry_out(&connection, verdict, patience);
+        }
+        self.state.lock()
     }
 }
 

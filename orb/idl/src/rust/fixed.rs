@@ -6,7 +6,7 @@ use quote::quote;
 use super::layout::{self, Layout, Placed};
 use super::types::Scope;
 use super::{names, padded};
-use crate::model::{DefId, Definition, Type};
+use crate::model::{DefId, Definition, Model, Primitive, Type};
 
 /// The layout of a struct, if it has one that is worth straight-line code.
 pub(super) fn layout_of_struct(scope: Scope<'_, '_>, id: DefId) -> Option<Layout<DefId>> {
@@ -48,11 +48,15 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, layout: &
     let mut puts = Puts { rt: rt.clone(), end: 0, steps: TokenStream::new() };
     puts.put(&layout.root, &quote! { self });
     let (puts, get) = (puts.steps, get(scope, &layout.root, true));
+    // Their octets depend on the code set.
+    let has_chars = has_char(scope.cx.model, &Type::Named(definition.id));
+    let has_chars = has_chars.then(|| quote! { const HAS_CHARS: bool = true; });
     quote! {
         impl #rt::FixedSize for #ident {
             const FIRST_ALIGN: usize = #first_align;
             const ALIGN: usize = #align;
             const SIZE: usize = #size;
+            #has_chars
             #[inline]
             fn put<const SWAP: bool>(&self, out: &mut [u8]) {
                 let out: &mut [u8; #size] = out.try_into().expect("SIZE octets");
@@ -64,6 +68,18 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, layout: &
                 Ok(#get)
             }
         }
+    }
+}
+
+/// Whether there is a `char` in a type of fixed layout, which is a small one.
+fn has_char(model: &Model, ty: &Type) -> bool {
+    match model.resolve(ty) {
+        Type::Primitive(primitive) => *primitive == Primitive::Char,
+        Type::Array { element, .. } => has_char(model, element),
+        Type::Named(id) => {
+            model[*id].as_struct().is_some_and(|body| body.members.iter().any(|member| has_char(model, &member.ty)))
+        }
+        _ => false,
     }
 }
 

@@ -8,7 +8,8 @@ mod servants;
 
 use std::fmt;
 
-use spandrel_orb::{ObjectRef, Servant, ServerCall};
+use spandrel_giop::SystemException;
+use spandrel_orb::{Located, ObjectRef, Replied, Servant, ServerCall};
 use spandrel_sync::{
     Arc, RwLock, Weak,
     atomic::{AtomicBool, Ordering},
@@ -37,8 +38,28 @@ pub(crate) struct Active {
 #[derive(Clone)]
 pub(crate) enum Behind {
     Servant(Arc<dyn Servant>),
-    /// Requests are forwarded to it.
-    Forward(ObjectRef),
+    Forward(Forwarding),
+}
+
+/// The object that is to be asked instead.
+#[derive(Clone)]
+pub(crate) struct Forwarding {
+    pub(crate) target: ObjectRef,
+    /// From now on, and not only as long as it is there.
+    pub(crate) is_permanent: bool,
+}
+
+impl Forwarding {
+    /// Tells the client.
+    pub(crate) fn answer(&self, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        if self.is_permanent { call.forward_permanently(&self.target) } else { call.forward(&self.target) }
+    }
+
+    /// What is said to who asks where the object is.
+    pub(crate) fn located(self) -> Located {
+        let ior = self.target.ior().clone();
+        if self.is_permanent { Located::ForwardPermanently(ior) } else { Located::Forward(ior) }
+    }
 }
 
 /// What the map has of an object.

@@ -36,17 +36,21 @@ final class AnyThing {
 
     static int serve(Options options) throws Exception {
         AnyThing all = new AnyThing(options);
-        return all.broker.serve(all.broker.activate(all.new DeskImpl(!options.codeset.equals("ISO8859_1"))));
+        return all.broker.serve(all.broker.activate(all.new DeskImpl(options.codeset.equals("UTF8") ? "UTF-8" : options.codeset)));
     }
 
     static int call(Options options) throws Exception {
         AnyThing all = new AnyThing(options);
         Suite suite = new Suite(options.only);
         Desk desk = DeskHelper.narrow(all.broker.orb.string_to_object(options.reference));
-        all.values(suite, desk);
-        texts(suite, desk, options.euro);
-        wideTexts(suite, desk);
-        all.asynchronous(suite, desk.the_halver());
+        if (options.texts.isEmpty()) {
+            all.values(suite, desk);
+            texts(suite, desk, options.euro);
+            wideTexts(suite, desk);
+            all.asynchronous(suite, desk.the_halver());
+        } else {
+            said(suite, desk, options.texts, options.beyond);
+        }
         suite.run("shutdown", desk::shutdown);
         return suite.verdict();
     }
@@ -86,10 +90,10 @@ final class AnyThing {
 
     private final class DeskImpl extends DeskPOA {
         private final Halver halver = HalverHelper.narrow(broker.activate(new HalverImpl()));
-        private final boolean utf8;
+        private final java.nio.charset.CharsetEncoder own;
 
-        DeskImpl(boolean utf8) {
-            this.utf8 = utf8;
+        DeskImpl(String codeset) {
+            own = java.nio.charset.Charset.forName(codeset).newEncoder();
         }
 
         @Override public Any exchange(String name, Any value) throws Mismatch {
@@ -161,7 +165,7 @@ final class AnyThing {
         @Override public String said(short[] points) {
             String text = text(points);
             // What cannot be said at all is said as an ORB would say it.
-            if (!utf8 && text.chars().anyMatch(c -> c > 0xff)) throw new DATA_CONVERSION(1, org.omg.CORBA.CompletionStatus.COMPLETED_NO);
+            if (!own.canEncode(text)) throw new DATA_CONVERSION(1, org.omg.CORBA.CompletionStatus.COMPLETED_NO);
             return text;
         }
 
@@ -250,6 +254,24 @@ final class AnyThing {
         suite.run("string/euro", () -> {
             if (euro) narrowText(desk, Samples.EURO);
             else raises(DATA_CONVERSION.class, () -> desk.said(units("\u20ac")));
+        });
+    }
+
+    /** Only texts: this one, and another that cannot be said. */
+    private static void said(Suite suite, Desk desk, String sample, String beyond) {
+        suite.run("text/ascii", () -> narrowText(desk, "text"));
+        suite.run("text/narrow", () -> narrowText(desk, sample));
+        suite.run("text/wide", () -> wideText(desk, sample));
+        suite.run("text/wchar", () -> {
+            char letter = sample.charAt(0);
+            CharHolder b = new CharHolder('b');
+            CharHolder c = new CharHolder();
+            expect(desk.pass_wchar(letter, b, c) == letter && b.value == letter && c.value == 'b', "came back otherwise");
+        });
+        if (beyond.isEmpty()) return;
+        suite.run("text/beyond", () -> {
+            raises(DATA_CONVERSION.class, () -> desk.heard(beyond));
+            raises(DATA_CONVERSION.class, () -> desk.said(units(beyond)));
         });
     }
 

@@ -27,6 +27,7 @@ final class Broker {
         all.put("OAIAddr", "127.0.0.1");
         all.put("jacorb.giop_minor_version", options.minor);
         all.put("jacorb.native_char_codeset", options.codeset);
+        all.put("jacorb.native_wchar_codeset", options.wideCodeset);
         all.put("jacorb.connection.client.pending_reply_timeout", Integer.toString(TIME_LIMIT_MS));
         all.put("jacorb.connection.client.retry_on_failure", "off");
         all.put("jacorb.retries", "0");

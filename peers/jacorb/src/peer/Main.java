@@ -31,6 +31,8 @@ public final class Main {
                 return options.serves ? AnyThing.serve(options) : AnyThing.call(options);
             case "features":
                 return options.serves ? FeaturesServer.run(options) : FeaturesClient.run(options);
+            case "callbacks":
+                return options.serves ? CallbackSides.serve(options) : CallbackSides.call(options);
             case "names":
                 return Names.call(options);
             default:

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 
-/** `ROLE --serve | ROLE --call REFERENCE`, and how: `--giop 1.N`, `--codeset NAME`, `--only PREFIX`, `--port N`, `--property NAME=VALUE`. */
+/** `ROLE --serve | ROLE --call REFERENCE`, and how: `--giop 1.N`, `--codeset NAME`, `--wide-codeset NAME`, `--texts POINTS`, `--beyond POINTS`, `--only PREFIX`, `--port N`, `--property NAME=VALUE`. */
 final class Options {
     final String role;
     boolean serves;
@@ -13,7 +13,11 @@ final class Options {
     /** The version of GIOP in references that are made here; clients speak the one of the reference that they have. */
     String minor = "2";
     String codeset = "ISO8859_1";
+    String wideCodeset = "UTF16";
     boolean euro = true;
+    /** Nothing but this text is sent, and one that is to be refused. */
+    String texts = "";
+    String beyond = "";
     /** Requests wait until the role says otherwise. */
     boolean holdsAtFirst;
     /** A server prints the port that it listens at first: its references may name another. */
@@ -34,6 +38,9 @@ final class Options {
                 case "--only": only = words.get(++i); break;
                 case "--giop": minor = words.get(++i).substring(2); break;
                 case "--codeset": codeset = words.get(++i); break;
+                case "--wide-codeset": wideCodeset = words.get(++i); break;
+                case "--texts": texts = text(words.get(++i)); break;
+                case "--beyond": beyond = text(words.get(++i)); break;
                 case "--property": {
                     String[] both = words.get(++i).split("=", 2);
                     properties.put(both[0], both[1]);
@@ -45,5 +52,12 @@ final class Options {
                 default: rest.add(words.get(i));
             }
         }
+    }
+
+    /** The text of code points in hexadecimal with commas between. */
+    private static String text(String points) {
+        StringBuilder made = new StringBuilder();
+        for (String point : points.split(",")) made.appendCodePoint(Integer.parseInt(point, 16));
+        return made.toString();
     }
 }

@@ -30,14 +30,60 @@ pub enum Narrow {
 /// # Errors
 /// If the reference is not one to a `Desk`.
 pub fn run(orb: &Orb, reference: &str, narrow: Narrow, say: &mut dyn FnMut(&str)) -> Result<Tally> {
+    with_desk(orb, reference, say, |suite, desk| everything(suite, desk, narrow))
+}
+
+/// Sends nothing but this text, and one that is to be refused where there is one.
+///
+/// # Errors
+/// If the reference is not one to a `Desk`.
+pub fn run_texts(
+    orb: &Orb,
+    reference: &str,
+    sample: &str,
+    beyond: Option<&str>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Tally> {
+    with_desk(orb, reference, say, |suite, desk| {
+        suite.case("text/ascii", || narrow_text(desk, "text"));
+        suite.case("text/narrow", || narrow_text(desk, sample));
+        suite.case("text/wide", || wide_text(desk, sample));
+        suite.case("text/wchar", || {
+            let (letter, mut b) = (sample.chars().next().context("an empty sample")?, 'b');
+            equal((desk.pass_wchar(letter, &mut b)?, b), ((letter, 'b'), letter))
+        });
+        if let Some(beyond) = beyond {
+            suite.case("text/beyond", || {
+                refuses(desk.heard(beyond))?;
+                refuses(desk.said(&units_of(beyond)))
+            });
+        }
+        Ok(())
+    })
+}
+
+fn with_desk(
+    orb: &Orb,
+    reference: &str,
+    say: &mut dyn FnMut(&str),
+    cases: impl FnOnce(&mut Suite<'_>, &Desk) -> Result<()>,
+) -> Result<Tally> {
     orb.register_plain_value::<dyn Node>();
     let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
     let desk = Desk::narrow(&object).context("this is no Desk")?;
     let mut suite = Suite { say, tally: Tally::default() };
+    cases(&mut suite, &desk)?;
+    suite.case("shutdown", || Ok(desk.shutdown()?));
+    let tally = suite.tally;
+    orb.shutdown(true)?;
+    Ok(tally)
+}
+
+fn everything(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) -> Result<()> {
     for sample in all() {
-        suite.case(&format!("any/{}", sample.name), || any(&desk, sample));
-        suite.case(&format!("dynany/{}", sample.name), || dyn_any(&desk, sample));
-        suite.case(&format!("typecode/{}", sample.name), || type_code(&desk, sample));
+        suite.case(&format!("any/{}", sample.name), || any(desk, sample));
+        suite.case(&format!("dynany/{}", sample.name), || dyn_any(desk, sample));
+        suite.case(&format!("typecode/{}", sample.name), || type_code(desk, sample));
     }
     suite.case("exception/any", || match desk.fail(&Any::new(&point(-1, 2.5))?) {
         Err(desk::FailError::Broke(broke)) => {
@@ -46,13 +92,10 @@ pub fn run(orb: &Orb, reference: &str, narrow: Narrow, say: &mut dyn FnMut(&str)
         }
         other => bail!("no exception, or another one: {other:?}"),
     });
-    texts(&mut suite, &desk, narrow);
-    wide_texts(&mut suite, &desk);
-    asynchronous(&mut suite, &desk.the_halver()?.context("there is no halver")?);
-    suite.case("shutdown", || Ok(desk.shutdown()?));
-    let tally = suite.tally;
-    orb.shutdown(true)?;
-    Ok(tally)
+    texts(suite, desk, narrow);
+    wide_texts(suite, desk);
+    asynchronous(suite, &desk.the_halver()?.context("there is no halver")?);
+    Ok(())
 }
 
 struct Suite<'s> {

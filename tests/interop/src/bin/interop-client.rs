@@ -6,12 +6,11 @@ use std::env;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use spandrel::Orb;
 use spandrel_interop::client;
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
-    let orb = Orb::builder().take_args(&mut arguments)?.build();
+    let orb = spandrel_interop::builder().take_args(&mut arguments)?.build();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (reference, only) = match words.as_slice() {
         [reference] => (*reference, ""),

@@ -131,7 +131,7 @@ fn keys(suite: &mut Suite<'_>, orb: &Orb, plain: &Target) {
         |key| -> Result<ObjectRef> { Ok(orb.string_to_object(&key_url(plain, key)?)?.with_timeout(Some(TIME_LIMIT))) };
     suite.case("key/plain", || equal("name", Target::narrow(&object("Greeter")?)?.name()?.as_str(), "plain"));
     suite.case("locate/forward", || match object("Greeter")?.locate()? {
-        Located::Forward(ior) => {
+        Located::Forward(ior) | Located::ForwardPermanently(ior) => {
             equal("name", Target::narrow(&orb.reference(ior).with_timeout(Some(TIME_LIMIT)))?.name()?.as_str(), "plain")
         }
         // omniORB has the object itself by that key.

@@ -80,7 +80,10 @@ impl ObjectsServant for Factory {
     }
 
     fn forwarded_twice(&self, id: i32) -> Answer<Option<Node>> {
-        self.moved(&self.moved(&self.node(id)?)?).map(Some)
+        // The first time for good.
+        let (from, by) = (self.node(-1)?, self.moved(&self.node(id)?)?);
+        self.0.forward_permanently(from.as_object(), by.as_object().clone())?;
+        Ok(Some(from))
     }
 
     fn dangling(&self) -> Answer<Option<Node>> {

@@ -44,8 +44,7 @@ impl Servant for SingleServant {
             });
         }
         assert_eq!(self.0.inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
-        self.0.runs.fetch_add(1, Ordering::SeqCst);
-        self.0.gate.changed.notify_all();
+        self.0.gate.change(|_| self.0.runs.fetch_add(1, Ordering::SeqCst));
         self.0.gate.await_that(|is_open| *is_open);
         let other = self.0.other.lock().unwrap().clone();
         let count = other.map(|other| other.count());
@@ -142,8 +141,14 @@ fn all_adapters_with_the_main_thread_are_served_by_that_and_by_no_other() {
     assert_eq!(single.runs.load(Ordering::SeqCst), 10);
 }
 
+#[derive(Default)]
+struct Gate {
+    is_reached: bool,
+    is_open: bool,
+}
+
 /// An asynchronous servant that waits for a gate.
-struct Patient(Arc<Board<bool>>);
+struct Patient(Arc<Board<Gate>>);
 
 impl TargetAsyncServant for Patient {
     async fn ping(&self) -> Result<(), SystemException> {
@@ -177,7 +182,8 @@ impl TargetAsyncServant for Patient {
         Ok(0)
     }
     async fn hold(&self, _: u32) -> Result<(), SystemException> {
-        self.0.await_that(|is_open| *is_open);
+        self.0.change(|gate| gate.is_reached = true);
+        self.0.await_that(|gate| gate.is_open);
         Ok(())
     }
     async fn release(&self, _: u32) -> Result<(), SystemException> {
@@ -197,16 +203,16 @@ impl TargetAsyncServant for Patient {
 #[test]
 fn destroying_waits_for_asynchronous_servants_too() {
     let stage = Stage::active([]);
-    let gate = Arc::<Board<bool>>::default();
+    let gate = Arc::<Board<Gate>>::default();
     let object = stage.poa.activate(TargetAsyncSkeleton::new(Patient(Arc::clone(&gate)))).unwrap();
     let target = client(&object);
     target.ping().unwrap();
     let running = in_background(move || target.hold(1));
-    assert!(running.recv_timeout(Duration::from_millis(20)).is_err());
+    gate.await_that(|gate| gate.is_reached);
     let poa = stage.poa.clone();
     let destroying = in_background(move || poa.destroy(true, true));
     assert!(destroying.recv_timeout(Duration::from_millis(20)).is_err(), "a request runs");
-    gate.change(|is_open| *is_open = true);
+    gate.change(|gate| gate.is_open = true);
     destroying.recv_timeout(PATIENCE).unwrap().unwrap();
     running.recv_timeout(PATIENCE).unwrap().unwrap();
 }
@@ -256,8 +262,8 @@ impl ServantActivator for Alone {
 
 #[test]
 fn a_servant_manager_of_one_thread_is_alone_also_when_requests_are_answered_elsewhere() {
-    let gate = Arc::<Board<bool>>::default();
-    gate.change(|is_open| *is_open = true);
+    let gate = Arc::<Board<Gate>>::default();
+    gate.change(|gate| gate.is_open = true);
     let policies: [Policy; 4] = [
         ThreadPolicy::SingleThreadModel.into(),
         SERVANT_MANAGER.into(),

@@ -12,9 +12,10 @@ const EXAMPLES: &str = "\
 Examples:
   spandrel bench reactor --quick
   spandrel bench reactor --servers c,asio --connections 0+1,10000+64 --placement two
+  spandrel bench reactor --servers c,orb --connections 0+100,0+10000
   spandrel bench reactor --octets 4096 --seconds 2 --rounds 9 --out results";
 
-/// Measure event demultiplexing: echo servers over our reactor, in plain C, over ACE and over Asio.
+/// Measure event demultiplexing: echo servers over our reactor, in plain C, over ACE and over Asio, and the ORB.
 ///
 /// Keeps a number of connections busy with messages that come back, beside others that are idle, and reports events per
 /// second, how long an answer takes, and what an event costs the server.
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     /// On which cores load and server run; several are measured one after the other [default: one,two as far as there are cores]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,..")]
     placement: Vec<PlacementArg>,
-    /// Who serves: c, ace, asio, our reactor by back end: epoll, io_uring, polling, poll, select, or by its Acceptor pattern: acceptor [default: all that there are]
+    /// Who serves: c, ace, asio, our reactor by back end: epoll, io_uring, polling, poll, select, or by its Acceptor pattern: acceptor, and the ORB: orb [default: all that there are]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     servers: Vec<Contender>,
     /// Idle and active connections [default: 0+1,0+64,1000+64,10000+64; with --quick: without the last]

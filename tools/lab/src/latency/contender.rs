@@ -21,6 +21,18 @@ impl Contender {
     /// What ratios are formed to.
     pub const BASE: Self = Self::Mechanism(MechanismName::C);
 
+    /// What ratios of a series are formed to: plain calls over TCP, or else who was named first.
+    #[must_use]
+    pub fn base(named: &[Self]) -> Self {
+        if named.contains(&Self::BASE) { Self::BASE } else { named.first().copied().unwrap_or(Self::BASE) }
+    }
+
+    /// Those that are measured unless others are named, the base first.
+    #[must_use]
+    pub fn usual() -> Vec<Self> {
+        MechanismName::available(false).into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()
+    }
+
     /// All of them, the base first.
     #[must_use]
     pub fn all() -> Vec<Self> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::contender::Contender;
 use super::results::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
@@ -26,7 +27,7 @@ pub fn text(results: &Results) -> String {
             let rows: Vec<&Row> =
                 results.rows.iter().filter(|row| row.placement == *placement && row.case == *case).collect();
             _ = writeln!(text, "\n{}, {}", case.description(), placement.description());
-            _ = writeln!(text, "{}", table(&rows));
+            _ = writeln!(text, "{}", table(&rows, Contender::base(&settings.contenders)));
         }
     }
     if let Some(warning) = results.machine.warning() {
@@ -35,8 +36,9 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table(rows: &[&Row]) -> comfy_table::Table {
-    let header = ["", "median µs", "p99 µs", "calls/s", "ratio to c", "octets out + in"];
+fn table(rows: &[&Row], base: Contender) -> comfy_table::Table {
+    let ratio = format!("ratio to {base}");
+    let header = ["", "median µs", "p99 µs", "calls/s", &ratio, "octets out + in"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {
         let mut cells = vec![row.contender.to_string()];

@@ -80,7 +80,7 @@ impl Results {
                 for contender in &settings.contenders {
                     let absent = absent.iter().find(|(who, _)| who == contender).map(|(_, why)| why.clone());
                     let row = Row { placement: *placement, case: *case, contender: *contender, absent, ..Row::EMPTY };
-                    rows.push(row.filled(&here));
+                    rows.push(row.filled(&here, Contender::base(&settings.contenders)));
                 }
             }
         }
@@ -101,7 +101,7 @@ impl Row {
         absent: None,
     };
 
-    fn filled(self, measured: &[&Measured]) -> Self {
+    fn filled(self, measured: &[&Measured], base: Contender) -> Self {
         let of = |contender| measured.iter().filter(move |m| m.contender == contender);
         let medians = |contender| of(contender).map(|m| (m.round, m.times.median)).collect::<Vec<_>>();
         let own = medians(self.contender);
@@ -109,7 +109,7 @@ impl Row {
             median_us: Summary::of(own.iter().map(|(_, median)| *median)),
             p99_us: Summary::of(of(self.contender).map(|m| m.times.p99)),
             calls_per_second: Summary::of(of(self.contender).map(|m| m.times.calls_per_second())),
-            ratio: Summary::of_ratios(&own, &medians(Contender::BASE)),
+            ratio: Summary::of_ratios(&own, &medians(base)),
             wire: of(self.contender).find_map(|m| m.wire),
             ..self
         }

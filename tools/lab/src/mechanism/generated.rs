@@ -13,6 +13,10 @@ pub(crate) mod demux {
     spandrel::include_idl!("demux");
 }
 
+pub(crate) mod soak {
+    spandrel::include_idl!("soak");
+}
+
 pub(crate) mod growth {
     spandrel::include_idl!("growth");
 }

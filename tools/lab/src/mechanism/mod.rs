@@ -11,6 +11,7 @@ pub(crate) mod generated;
 mod octet_stream;
 pub(crate) mod orb;
 mod relay;
+mod tls;
 
 /// The mechanism `orb` with other generated code.
 macro_rules! engine {
@@ -18,7 +19,7 @@ macro_rules! engine {
         $(#[$doc])*
         #[path = "."]
         mod $module {
-            use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work, relay};
+            use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work, relay, tls};
 
             #[allow(dead_code, unreachable_pub, missing_docs, reason = "generated code offers all that the IDL says")]
             mod generated {
@@ -53,6 +54,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spandrel::Concurrency;
 
 use crate::LabError;
 use crate::latency::CallTimes;
@@ -77,17 +79,44 @@ pub enum MechanismName {
     Shm,
     /// The ORB, through generated stubs and skeletons.
     Orb,
+    /// The same, with one-ways that are written together (the sync scope NONE).
+    OrbBatched,
     /// The same, with a server whose connections have no threads of their own.
     OrbReactor,
     /// The same as `orb`, with tables and an interpreter instead of straight-line code.
     OrbInterpretive,
     /// The same as `orb`, with structs whose padding is explicit.
     OrbPadded,
+    /// Plain sockets, with `rustls` on top.
+    Tls,
+    /// The same as `orb`, over TLS.
+    OrbTls,
+    /// The same as `orb`, with a server of one thread.
+    OrbReactive,
+    /// The same as `orb`, with a server that reads into a queue, from which other threads take.
+    OrbQueue,
+    /// The same as `orb`, in the UNIX domain.
+    OrbUds,
+    /// The same as `orb`, in shared memory.
+    OrbShm,
+}
+
+/// What carries the requests of an ORB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Tcp,
+    Tls,
+    /// UNIX-domain sockets.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "measured on Linux only"))]
+    Uds,
+    /// Shared memory.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "measured on Linux only"))]
+    Shm,
 }
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 17] = [
         Self::C,
         Self::Ipc,
         Self::CUnix,
@@ -95,15 +124,24 @@ impl MechanismName {
         Self::Spipe,
         Self::Shm,
         Self::Orb,
+        Self::OrbBatched,
         Self::OrbReactor,
         Self::OrbInterpretive,
         Self::OrbPadded,
+        Self::Tls,
+        Self::OrbTls,
+        Self::OrbReactive,
+        Self::OrbQueue,
+        Self::OrbUds,
+        Self::OrbShm,
     ];
 
-    /// Those that exist on this platform, in the same order; between two machines only those that reach so far.
+    /// Those that exist on this platform and are measured unless others are named, in the same order; between two machines only those that reach so far.
     #[must_use]
     pub fn available(between_machines: bool) -> Vec<Self> {
-        let usable = |name: &Self| name.mechanism().is_ok() && (!between_machines || name.leaves_the_machine());
+        let usable = |name: &Self| {
+            name.mechanism().is_ok() && !name.is_on_demand() && (!between_machines || name.leaves_the_machine())
+        };
         Self::ALL.into_iter().filter(usable).collect()
     }
 
@@ -118,22 +156,42 @@ impl MechanismName {
             Self::Spipe => "spipe",
             Self::Shm => "shm",
             Self::Orb => "orb",
+            Self::OrbBatched => "orb-batched",
             Self::OrbReactor => "orb-reactor",
             Self::OrbInterpretive => "orb-interpretive",
             Self::OrbPadded => "orb-padded",
+            Self::Tls => "tls",
+            Self::OrbTls => "orb-tls",
+            Self::OrbReactive => "orb-reactive",
+            Self::OrbQueue => "orb-queue",
+            Self::OrbUds => "orb-uds",
+            Self::OrbShm => "orb-shm",
         }
+    }
+
+    /// What ratios of a series are formed to: plain calls over TCP, or else what was named first.
+    #[must_use]
+    pub fn base(named: &[Self]) -> Self {
+        if named.contains(&Self::C) { Self::C } else { named.first().copied().unwrap_or(Self::C) }
+    }
+
+    /// Whether it is measured only where it is named.
+    fn is_on_demand(self) -> bool {
+        use MechanismName::{OrbBatched, OrbQueue, OrbReactive, OrbShm, OrbTls, OrbUds, Tls};
+        matches!(self, Tls | OrbTls | OrbBatched | OrbReactive | OrbQueue | OrbUds | OrbShm)
     }
 
     /// Whether it puts octets of its own around the data, so that the others must be told how many.
     #[must_use]
     pub fn counts_octets(self) -> bool {
-        matches!(self, Self::Orb | Self::OrbReactor | Self::OrbInterpretive | Self::OrbPadded)
+        let is_an_engine = matches!(self, Self::Orb | Self::OrbInterpretive | Self::OrbPadded);
+        is_an_engine || matches!(self, Self::OrbBatched | Self::OrbReactor | Self::OrbReactive | Self::OrbQueue)
     }
 
     /// Whether transmitter and receiver can be on two machines.
     #[must_use]
     pub fn leaves_the_machine(self) -> bool {
-        matches!(self, Self::C | Self::Ipc) || self.counts_octets()
+        matches!(self, Self::C | Self::Ipc | Self::Tls | Self::OrbTls) || self.counts_octets()
     }
 
     /// The mechanism of this name.
@@ -143,11 +201,20 @@ impl MechanismName {
     pub fn mechanism(self) -> Result<&'static dyn Mechanism, LabError> {
         use octet_stream::Streams;
         match self {
+            Self::Tls => Ok(&Streams::<tls::TlsStream>::NEW),
             Self::Ipc => Ok(&Streams::<family::FamilyStream<spandrel_ipc::inet::Inet>>::NEW),
-            Self::Orb => Ok(&orb::OrbMechanism { threaded_connections: None }),
-            Self::OrbReactor => Ok(&orb::OrbMechanism { threaded_connections: Some(0) }),
-            Self::OrbInterpretive => Ok(&interpretive::orb::OrbMechanism { threaded_connections: None }),
-            Self::OrbPadded => Ok(&padded::orb::OrbMechanism { threaded_connections: None }),
+            Self::Orb => Ok(&orb::OrbMechanism::PLAIN),
+            Self::OrbTls => Ok(const { &orb::OrbMechanism { over: Over::Tls, ..orb::OrbMechanism::PLAIN } }),
+            Self::OrbBatched => Ok(const { &orb::OrbMechanism { is_batched: true, ..orb::OrbMechanism::PLAIN } }),
+            Self::OrbReactor => Ok(const { &served(Concurrency::LeaderFollowers { threads: None }) }),
+            Self::OrbReactive => Ok(const { &served(Concurrency::Reactive) }),
+            Self::OrbQueue => Ok(const { &served(Concurrency::ThreadPool { threads: 2, queue: 1024 }) }),
+            Self::OrbInterpretive => Ok(&interpretive::orb::OrbMechanism::PLAIN),
+            Self::OrbPadded => Ok(&padded::orb::OrbMechanism::PLAIN),
+            #[cfg(target_os = "linux")]
+            Self::OrbUds => Ok(const { &orb::OrbMechanism { over: Over::Uds, ..orb::OrbMechanism::PLAIN } }),
+            #[cfg(target_os = "linux")]
+            Self::OrbShm => Ok(const { &orb::OrbMechanism { over: Over::Shm, ..orb::OrbMechanism::PLAIN } }),
             #[cfg(target_os = "linux")]
             Self::C => Ok(&Streams::<c::PlainStream<c::Tcp>>::NEW),
             #[cfg(target_os = "linux")]
@@ -159,12 +226,19 @@ impl MechanismName {
             #[cfg(target_os = "linux")]
             Self::Shm => Ok(&Streams::<family::FamilyStream<spandrel_ipc::shm::Shm>>::NEW),
             #[cfg(not(target_os = "linux"))]
-            Self::C | Self::CUnix | Self::Unix | Self::Spipe | Self::Shm => Err(LabError::Unavailable {
-                mechanism: self.name(),
-                reason: "it is measured on Linux only; use --mechanisms ipc,orb".to_owned(),
-            }),
+            Self::C | Self::CUnix | Self::Unix | Self::Spipe | Self::Shm | Self::OrbUds | Self::OrbShm => {
+                Err(LabError::Unavailable {
+                    mechanism: self.name(),
+                    reason: "it is measured on Linux only; use --mechanisms ipc,orb".to_owned(),
+                })
+            }
         }
     }
+}
+
+/// The ORB, with a server of this concurrency.
+const fn served(concurrency: Concurrency) -> orb::OrbMechanism {
+    orb::OrbMechanism { concurrency: Some(concurrency), ..orb::OrbMechanism::PLAIN }
 }
 
 impl fmt::Display for MechanismName {

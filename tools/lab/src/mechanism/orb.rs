@@ -10,21 +10,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use spandrel::{Endpoint, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
+use spandrel::policies::{SetOverrideType, SyncScopePolicy};
+use spandrel::ssliop::Ssliop;
+use spandrel::{Concurrency, Endpoint, IiopProfile, ObjectRef, Orb, OrbBuilder, Poa, SystemException};
 
 use super::generated::latency::{self, Latency, LatencyServant, LatencySkeleton};
 use super::generated::ttcp::{self, TtcpSequenceServant, TtcpTwoway, TtcpTwowayServant, TtcpTwowaySkeleton};
 use super::relay::Relay;
-use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work};
+use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work, tls};
 use crate::LabError;
 use crate::latency::CallTimes;
+use crate::mechanism::Over;
 use crate::workload::{CallKind, DataType, Flood, PING_STRUCTS, PingCase, PingPong};
 
 /// The mechanism.
 #[derive(Debug)]
 pub(in crate::mechanism) struct OrbMechanism {
-    /// How many connections of the server have a thread of their own; the ORB's default if it is not said.
-    pub(in crate::mechanism) threaded_connections: Option<usize>,
+    /// How the server's connections are served; the ORB's default if it is not said.
+    pub(in crate::mechanism) concurrency: Option<Concurrency>,
+    /// What carries the requests.
+    pub(in crate::mechanism) over: Over,
+    /// One-ways return before they are written, together (the sync scope NONE); otherwise once the transport has taken them.
+    pub(in crate::mechanism) is_batched: bool,
+}
+
+impl OrbMechanism {
+    /// As the ORB is without being told otherwise.
+    pub(in crate::mechanism) const PLAIN: Self = Self { concurrency: None, over: Over::Tcp, is_batched: false };
 }
 
 /// How long the receiver's ORB waits at its end for requests that still run.
@@ -37,9 +49,24 @@ fn builder(options: &SocketOptions) -> OrbBuilder {
 
 impl Mechanism for OrbMechanism {
     fn listen(&self, host: IpAddr, job: &Job) -> Result<Box<dyn Receiver>, LabError> {
-        let mut builder = builder(&job.sockets).listen(Endpoint::new(host.to_string(), 0));
-        if let Some(connections) = self.threaded_connections {
-            builder = builder.threaded_connections(connections);
+        let identity = match self.over {
+            Over::Tls => Some(tls::Identity::of(host).map_err(LabError::io("make a certificate"))?),
+            _ => None,
+        };
+        let mut builder = builder(&job.sockets);
+        builder = match &identity {
+            None => builder.listen(match self.over {
+                Over::Uds => Endpoint::of("uds", ""),
+                Over::Shm => Endpoint::of("shm", ""),
+                _ => Endpoint::new(host.to_string(), 0),
+            }),
+            Some(tls::Identity { certificate, key }) => {
+                let ssliop = Ssliop::new(tls::provider()).identity(vec![certificate.clone()], key.clone_key());
+                builder.protocol(ssliop).listen(Endpoint::of("ssliop", Endpoint::new(host.to_string(), 0).address()))
+            }
+        };
+        if let Some(concurrency) = self.concurrency {
+            builder = builder.concurrency(concurrency);
         }
         let orb = builder.build();
         let received = Arc::new(Sink::default());
@@ -51,13 +78,26 @@ impl Mechanism for OrbMechanism {
             }
         };
         let reference = activate().map_err(LabError::call("activate the servant"))?;
-        Ok(Box::new(Serving { reference: orb.object_to_string(&reference), orb, received }))
+        let reference = orb.object_to_string(&reference);
+        let endpoint = identity.map_or_else(|| reference.clone(), |identity| identity.endpoint(&reference));
+        Ok(Box::new(Serving { endpoint, orb, received }))
     }
 
     fn connect(&self, endpoint: &str, job: &Job) -> Result<Box<dyn Transmitter>, LabError> {
-        let orb = builder(&job.sockets).build();
+        let (builder, reference) = match self.over {
+            Over::Tls => {
+                let (reference, trusted) = tls::read_endpoint(endpoint).map_err(LabError::io("read a certificate"))?;
+                (builder(&job.sockets).protocol(Ssliop::new(tls::provider()).trust(trusted)), reference)
+            }
+            _ => (builder(&job.sockets), endpoint),
+        };
+        let orb = builder.build();
         let connect = || {
-            let object = orb.string_to_object(endpoint)?;
+            if self.is_batched {
+                let scope = [SyncScopePolicy::None.into()];
+                orb.policy_manager().set_policy_overrides(&scope, SetOverrideType::AddOverride)?;
+            }
+            let object = orb.string_to_object(reference)?;
             match job.work {
                 Work::Flood(_) => {
                     let target = TtcpTwoway::narrow(&object)?;
@@ -76,13 +116,13 @@ impl Mechanism for OrbMechanism {
 /// The receiving end: an ORB with one servant.
 struct Serving {
     orb: Orb,
-    reference: String,
+    endpoint: String,
     received: Arc<Sink>,
 }
 
 impl Receiver for Serving {
     fn endpoint(&self) -> String {
-        self.reference.clone()
+        self.endpoint.clone()
     }
 
     fn finish(self: Box<Self>) -> Result<u64, LabError> {

@@ -16,6 +16,7 @@ use crate::bench::reactor::EchoServer;
 use crate::mechanism::Job;
 use crate::placement;
 use crate::scalability::ours;
+use crate::soak;
 
 /// What a child is to be. The parent's program turns this into a command line for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub enum ChildKind {
     ServantsClient {
         /// The reference.
         reference: String,
+    },
+    /// Serves a soak run; prints a reference to the object to be called.
+    SoakServer {
+        /// Options of its ORB.
+        options: Vec<String>,
     },
     /// Echoes what comes; prints its port and speaks no further.
     #[cfg(target_os = "linux")]
@@ -88,6 +94,7 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
         }
         ChildKind::ServantsServer { servants, is_dynamic } => ours::serve(*servants, *is_dynamic),
         ChildKind::ServantsClient { reference } => ours::call(reference),
+        ChildKind::SoakServer { options } => soak::serve(options),
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => {
             watch_parent(|_| {})?;

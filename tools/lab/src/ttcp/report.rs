@@ -37,8 +37,9 @@ pub fn text(results: &Results) -> String {
         }
         _ = writeln!(
             text,
-            "\nHighest and lowest throughput, {} (Mbit/s), and the ratio to c (median, range)",
-            words(*call)
+            "\nHighest and lowest throughput, {} (Mbit/s), and the ratio to {} (median, range)",
+            words(*call),
+            results.base()
         );
         _ = writeln!(text, "{}", summary(results, *call));
     }
@@ -66,7 +67,7 @@ fn throughput(results: &Results, call: CallKind, data: DataType) -> Table {
     for mechanism in &results.settings.mechanisms {
         header.push(mechanism.to_string());
         if shows_ratio(results, *mechanism) {
-            header.push(format!("{mechanism}/c"));
+            header.push(format!("{mechanism}/{}", results.base()));
         }
     }
     let mut table = table::with_header(header);
@@ -97,13 +98,14 @@ fn ranged(ratio: &Summary) -> String {
 }
 
 fn shows_ratio(results: &Results, mechanism: MechanismName) -> bool {
-    mechanism != MechanismName::C && results.settings.mechanisms.contains(&MechanismName::C)
+    mechanism != results.base()
 }
 
 /// The form of table 2.1 of "Design Principles and Optimizations for High-performance, Real-time CORBA".
 fn summary(results: &Results, call: CallKind) -> Table {
-    let header = ["mechanism", "scalars hi", "lo", "struct hi", "lo", "scalars/c", "struct/c"];
-    let mut table = table::with_header(header.map(str::to_owned).to_vec());
+    let header = ["mechanism", "scalars hi", "lo", "struct hi", "lo"].map(str::to_owned).into_iter();
+    let ratios = ["scalars", "struct"].map(|what| format!("{what}/{}", results.base()));
+    let mut table = table::with_header(header.chain(ratios).collect());
     for mechanism in &results.settings.mechanisms {
         let of = |scalar: bool| {
             let wanted = move |cell: &&Cell| {

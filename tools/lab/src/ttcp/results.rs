@@ -59,16 +59,23 @@ pub struct Results {
 impl Results {
     pub(super) fn of(machine: Machine, settings: Settings, runs: Vec<Run>) -> Self {
         let mut cells = Vec::new();
+        let base = MechanismName::base(&settings.mechanisms);
         for call in &settings.calls {
             for data in &settings.types {
                 for size in &settings.sizes {
                     let here: Vec<&Run> =
                         runs.iter().filter(|run| key(run) == (*call, *data, size.0 as usize)).collect();
-                    cells.extend(settings.mechanisms.iter().filter_map(|mechanism| summarise(&here, *mechanism)));
+                    cells.extend(settings.mechanisms.iter().filter_map(|mechanism| summarise(&here, *mechanism, base)));
                 }
             }
         }
         Self { experiment: "ttcp".to_owned(), machine, settings, cells, runs }
+    }
+
+    /// What its ratios are formed to.
+    #[must_use]
+    pub fn base(&self) -> MechanismName {
+        MechanismName::base(&self.settings.mechanisms)
     }
 
     /// The cell of a mechanism, if it was run.
@@ -95,10 +102,10 @@ fn key(run: &Run) -> (CallKind, DataType, usize) {
     (run.flood.call, run.flood.data, run.flood.buffer_octets)
 }
 
-fn summarise(runs: &[&Run], mechanism: MechanismName) -> Option<Cell> {
+fn summarise(runs: &[&Run], mechanism: MechanismName, base: MechanismName) -> Option<Cell> {
     let of = |mechanism| runs.iter().filter(move |run| run.mechanism == mechanism).copied();
     let rates = |mechanism| of(mechanism).map(|run: &Run| (run.round, run.outcome.mbps())).collect::<Vec<_>>();
-    let (own, base) = (rates(mechanism), rates(MechanismName::C));
+    let (own, base) = (rates(mechanism), rates(base));
     let (call, data, buffer_octets) = key(of(mechanism).next()?);
     let cpu = of(mechanism).map(|run| {
         let mib = run.outcome.octets as f64 / f64::from(1 << 20);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::certificates::Who;
 use super::{Outcome, Peer, Side};
 use crate::bounded::Bounded;
 use crate::known::{self, Between};
@@ -31,20 +32,53 @@ pub(super) enum Suite {
     Values,
     /// `idl/anything.idl`, with or without a code set for narrow texts that has a euro sign.
     Anything { euro: bool },
+    /// This text, and one that is to be refused, by `idl/anything.idl`.
+    Texts { sample: &'static str, beyond: &'static str },
     /// `corbaname:`, plain object keys, and the operations of every object.
     Names,
     /// `idl/features.idl`
     Features,
+    /// `idl/callbacks.idl`: servers call their clients over the clients' connections.
+    Callbacks,
+    /// `idl/interop.idl` over TLS.
+    Secure,
+    /// `idl/callbacks.idl` over TLS.
+    SecureCallbacks,
 }
 
 impl Suite {
+    /// By which it is asked for.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Types => "types",
+            Self::Bridged => "bridged",
+            Self::Values => "values",
+            Self::Anything { .. } => "anything",
+            Self::Texts { .. } => "texts",
+            Self::Names => "names",
+            Self::Features => "features",
+            Self::Callbacks => "callbacks",
+            Self::Secure | Self::SecureCallbacks => "tls",
+        }
+    }
+
+    /// What is said there can be read by nobody else.
+    pub(super) fn is_secure(self) -> bool {
+        matches!(self, Self::Secure | Self::SecureCallbacks)
+    }
+
     fn server(self, side: Side) -> Result<Command> {
         Ok(match self {
             Self::Types | Self::Bridged => side.types_server(),
             Self::Values => side.serve("valuetypes"),
-            Self::Anything { .. } => side.serve("anything"),
+            Self::Anything { .. } | Self::Texts { .. } => side.serve("anything"),
             Self::Names => side.names_server(),
             Self::Features => side.serve_at("features", free_port()?),
+            Self::Callbacks => side.serve_both_ways("callbacks", "tcp"),
+            Self::Secure => side.listening_for_tls(side.over_tls(side.types_server(), Who::Server)),
+            Self::SecureCallbacks => {
+                side.listening_for_tls(side.over_tls(side.serve_both_ways("callbacks", "ssl"), Who::Server))
+            }
         })
     }
 
@@ -54,6 +88,18 @@ impl Suite {
             Self::Values => side.call("valuetypes", reference),
             Self::Names => side.call("names", reference),
             Self::Features => side.call("features", reference),
+            Self::Callbacks => side.call_both_ways("callbacks", reference, "tcp"),
+            // It has objects that are called back over connections of the server's.
+            Self::Secure => side.listening_for_tls(side.over_tls(side.types_client(reference), Who::Client)),
+            Self::SecureCallbacks => side.over_tls(side.call_both_ways("callbacks", reference, "ssl"), Who::Client),
+            Self::Texts { sample, beyond } => {
+                let mut command = side.call("anything", reference);
+                command.args(["--texts", sample]);
+                if !beyond.is_empty() {
+                    command.args(["--beyond", beyond]);
+                }
+                command
+            }
             Self::Anything { euro } => {
                 let mut command = side.call("anything", reference);
                 if !euro {
@@ -73,12 +119,10 @@ fn free_port() -> Result<u16> {
 impl Pairing {
     pub(super) fn title(self) -> String {
         let suite = match self.suite {
-            Suite::Types => "",
-            Suite::Bridged => ", by our bridge",
-            Suite::Values => ", values",
-            Suite::Anything { .. } => ", anything",
-            Suite::Names => ", names",
-            Suite::Features => ", features",
+            Suite::Types => String::new(),
+            Suite::Bridged => ", by our bridge".into(),
+            Suite::SecureCallbacks => ", callbacks over TLS".into(),
+            other => format!(", {}", other.name()),
         };
         format!("{} -> {}{suite}", self.client.title(), self.server.title())
     }

@@ -23,7 +23,7 @@ pub(super) fn types() -> Vec<Pairing> {
         }
     }
     let server = Side::ours("1.2", "little");
-    all.extend(Habit::OTHERS.map(|habit| Pairing { client: Side::OmniOrb { version: "1.2", habit }, server, suite }));
+    all.push(Pairing { client: Side::OmniOrb { version: "1.2", habit: Habit::Shares }, server, suite });
     all
 }
 
@@ -38,6 +38,14 @@ pub(super) fn bridged() -> Vec<Pairing> {
         all.push(Pairing { client: other, server: other, suite });
     }
     all
+}
+
+/// Ours on this machine and on a big-endian one, both ways: all types in all versions, then all that is in GIOP 1.2.
+pub(super) fn between_orders() -> [Vec<Pairing>; 4] {
+    let pairs = |version, suite| both(Side::ours(version, "native"), Side::OursThere { version }, suite);
+    let newest = |suite| pairs("1.2", suite).into_iter().collect();
+    let types = VERSIONS.into_iter().flat_map(|version| pairs(version, Suite::Types)).collect();
+    [types, newest(Suite::Values), newest(Suite::Anything { euro: true }), newest(Suite::Features)]
 }
 
 /// Values came with GIOP 1.2.
@@ -69,6 +77,22 @@ pub(super) fn features() -> Vec<Pairing> {
     others.chain([itself]).collect()
 }
 
+/// Servers that call their clients back over the clients' connections, which came with GIOP 1.2; and ours against itself.
+pub(super) fn callbacks() -> Vec<Pairing> {
+    let ours = Side::ours("1.2", "little");
+    let itself = Pairing { client: ours, server: Side::ours("1.2", "big"), suite: Suite::Callbacks };
+    let others = Peer::ALL.into_iter().flat_map(|peer| both(ours, Side::of(peer, "1.2"), Suite::Callbacks));
+    others.chain([itself]).collect()
+}
+
+/// Over TLS, both sides with certificates: all types, and calls back over the clients' connections.
+pub(super) fn secure() -> (Vec<Pairing>, Vec<Pairing>) {
+    let ours = Side::ours("1.2", "little");
+    let others = [Side::OmniOrb { version: "1.2", habit: Habit::Secure }, Side::of(Peer::JacOrb, "1.2")];
+    let of = |suite| others.into_iter().flat_map(|other| both(ours, other, suite)).collect();
+    (of(Suite::Secure), of(Suite::SecureCallbacks))
+}
+
 /// Anys, type codes, texts and calls that are not waited for. Without an agreement on another code set texts are in ISO 8859-1:
 /// in GIOP 1.0, and where both or the server prefer it (CORBA 3.3 Part 2, 7.10.2.6).
 pub(super) fn anything() -> Vec<Pairing> {
@@ -86,10 +110,11 @@ pub(super) fn anything() -> Vec<Pairing> {
             all.push(Pairing { client: ours, server: Side::ours(version, "little"), suite });
         }
     }
-    let [omni, omni8] = [Habit::Usual, Habit::Utf8].map(|habit| Side::OmniOrb { version: "1.2", habit });
+    let [omni, omni8] =
+        [Habit::Usual, Habit::Native(Native::UTF8)].map(|habit| Side::OmniOrb { version: "1.2", habit });
     let ours = Side::ours("1.2", "little");
-    let ours8 = Side::Ours { version: "1.2", order: "little", native: Native::Utf8 };
-    let [jac, jac8] = [Native::Latin1, Native::Utf8].map(|native| Side::JacOrb { version: "1.2", native });
+    let ours8 = Side::Ours { version: "1.2", order: "little", native: Native::UTF8 };
+    let [jac, jac8] = [Native::default(), Native::UTF8].map(|native| Side::JacOrb { version: "1.2", native });
     let others = [
         (jac8, ours8, true),
         (ours8, jac8, true),
@@ -103,5 +128,56 @@ pub(super) fn anything() -> Vec<Pairing> {
         (ours8, omni, false),
     ];
     all.extend(others.map(|(client, server, euro)| Pairing { client, server, suite: Suite::Anything { euro } }));
+    all
+}
+
+/// Code sets by omniORB's names, and texts that they have, as code points.
+const TEXTS: [(&str, &str); 11] = [
+    ("ISO-8859-2", "141,f3,64,17a"),
+    ("ISO-8859-5", "416,443,43a"),
+    ("ISO-8859-7", "3b1,3c9,2019"),
+    ("ISO-8859-9", "11f,130,131"),
+    ("ISO-8859-13", "105,17e,201d"),
+    ("ISO-8859-15", "160,20ac,178"),
+    ("windows-1250", "141,f3,64,20ac"),
+    ("windows-1251", "416,443,43a,20ac"),
+    ("windows-1252", "201c,20ac,201d"),
+    ("windows-1256", "627,644,200f"),
+    ("GBK", "4e2d,6587,3002"),
+];
+
+/// No code set of octets has it but UTF-8 and GB 18030.
+const BEYOND: &str = "1234";
+
+/// Texts in many code sets (CORBA 3.3 Part 2, 7.10.2.6): a server's native one is chosen wherever its client converts to that, so that
+/// a client in UTF-8 converts by its own ORB's tables.
+pub(super) fn texts() -> Vec<Pairing> {
+    let version = "1.2";
+    let ours = |native| Side::Ours { version, order: "little", native };
+    let omni = |native| Side::OmniOrb { version, habit: Habit::Native(native) };
+    let jac = |native| Side::JacOrb { version, native };
+    let pairing = |client, server, sample| Pairing { client, server, suite: Suite::Texts { sample, beyond: BEYOND } };
+    let mut all = Vec::new();
+    for (set, sample) in TEXTS {
+        let native = Native::narrow(set);
+        // What omniORB calls GBK has the number of EUC-CN.
+        let same = Native::narrow(if set == "GBK" { "EUC-CN" } else { set });
+        all.push(pairing(omni(Native::UTF8), ours(same), sample));
+        all.push(pairing(ours(Native::default()), omni(native), sample));
+        all.push(pairing(omni(native), ours(same), sample));
+    }
+    let latin9 = Native::narrow("ISO-8859-15");
+    all.push(pairing(jac(latin9), ours(latin9), "160,20ac,178"));
+    all.push(pairing(ours(Native::default()), jac(latin9), "160,20ac,178"));
+    let (ucs4, ucs2, usual) = (Native::wide("UCS-4"), Native::wide("UCS-2"), Native::default());
+    let wide = [
+        (omni(ucs4), ours(usual)),
+        (omni(ucs4), ours(ucs4)),
+        (ours(usual), omni(ucs4)),
+        (jac(ucs2), ours(usual)),
+        (jac(ucs2), ours(ucs2)),
+        (ours(usual), jac(ucs2)),
+    ];
+    all.extend(wide.map(|(client, server)| pairing(client, server, "e9,ff")));
     all
 }

@@ -3,22 +3,37 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::certificates::{self, PASSWORD, Who};
 use super::{Peer, jacorb};
-use crate::place;
+use crate::{place, s390x};
 
 /// Which ORB a program is made with, and how it is to speak.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
-    Ours { version: &'static str, order: &'static str, native: Native },
-    OmniOrb { version: &'static str, habit: Habit },
-    JacOrb { version: &'static str, native: Native },
+    Ours {
+        version: &'static str,
+        order: &'static str,
+        native: Native,
+    },
+    /// Ours, on a machine whose numbers begin with their highest octet, in that order.
+    OursThere {
+        version: &'static str,
+    },
+    OmniOrb {
+        version: &'static str,
+        habit: Habit,
+    },
+    JacOrb {
+        version: &'static str,
+        native: Native,
+    },
 }
 
-/// The code set that references name as native for narrow texts.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Native {
-    Latin1,
-    Utf8,
+/// The code sets that references name as native, by omniORB's names: nothing for what is usual, ISO 8859-1 and UTF-16.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Native {
+    pub(super) narrow: &'static str,
+    pub(super) wide: &'static str,
 }
 
 /// In what way omniORB differs from the usual.
@@ -27,76 +42,106 @@ pub(super) enum Habit {
     Usual,
     /// All calls share one connection.
     Shares,
-    /// Targets are given as a profile.
-    Profiles,
-    /// Targets are given as a whole reference.
-    References,
-    /// Narrow texts are in UTF-8 in the program.
-    Utf8,
+    /// It listens for TLS only.
+    Secure,
+    /// Texts are in these code sets in the program.
+    Native(Native),
 }
 
 impl Habit {
-    pub(super) const OTHERS: [Self; 3] = [Self::Shares, Self::Profiles, Self::References];
-
-    fn label(self) -> &'static str {
+    fn label(self) -> String {
         match self {
-            Self::Usual => "",
-            Self::Shares => ", one connection",
-            Self::Profiles => ", by profile",
-            Self::References => ", by reference",
-            Self::Utf8 => " UTF-8",
+            Self::Usual | Self::Secure => String::new(),
+            Self::Shares => ", one connection".into(),
+            Self::Native(native) => native.label(),
         }
     }
 
-    fn options(self) -> &'static [&'static str] {
+    fn options(self) -> Vec<&'static str> {
         match self {
-            Self::Usual => &[],
-            Self::Shares => &["-ORBoneCallPerConnection", "0", "-ORBmaxGIOPConnectionPerServer", "1"],
-            Self::Profiles => &["-ORBgiopTargetAddressMode", "1"],
-            Self::References => &["-ORBgiopTargetAddressMode", "2"],
-            Self::Utf8 => &["-ORBnativeCharCodeSet", "UTF-8"],
+            Self::Usual | Self::Secure => Vec::new(),
+            Self::Shares => vec!["-ORBoneCallPerConnection", "0", "-ORBmaxGIOPConnectionPerServer", "1"],
+            Self::Native(native) => native.options(["-ORBnativeCharCodeSet", "-ORBnativeWCharCodeSet"]).concat(),
         }
     }
 }
 
 impl Native {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Latin1 => "",
-            Self::Utf8 => " UTF-8",
-        }
+    pub(super) const UTF8: Self = Self::narrow("UTF-8");
+
+    pub(super) const fn narrow(narrow: &'static str) -> Self {
+        Self { narrow, wide: "" }
+    }
+
+    pub(super) const fn wide(wide: &'static str) -> Self {
+        Self { narrow: "", wide }
+    }
+
+    fn label(self) -> String {
+        [self.narrow, self.wide].iter().filter(|name| !name.is_empty()).map(|name| format!(" {name}")).collect()
+    }
+
+    /// What is not as usual, behind the option that says so.
+    fn options(self, names: [&'static str; 2]) -> Vec<[&'static str; 2]> {
+        let both = names.into_iter().zip([self.narrow, self.wide]);
+        both.filter(|(_, set)| !set.is_empty()).map(|(name, set)| [name, set]).collect()
+    }
+}
+
+/// Both sides show certificates (60: both are authenticated), and nothing goes in plain. Its keystore's type says JKS also where Java
+/// finds it to be PKCS 12.
+const JACORB_TLS: [&str; 8] = [
+    "jacorb.security.support_ssl=on",
+    "jacorb.ssl.socket_factory=org.jacorb.security.ssl.sun_jsse.SSLSocketFactory",
+    "jacorb.ssl.server_socket_factory=org.jacorb.security.ssl.sun_jsse.SSLServerSocketFactory",
+    "jacorb.security.jsse.trustees_from_ks=on",
+    "jacorb.security.ssl.client.supported_options=60",
+    "jacorb.security.ssl.client.required_options=60",
+    "jacorb.security.ssl.server.supported_options=60",
+    "jacorb.security.ssl.server.required_options=60",
+];
+
+/// As Java calls it.
+fn java_name(set: &str) -> String {
+    match set.strip_prefix("ISO-") {
+        Some(rest) => format!("ISO{}", rest.replace('-', "_")),
+        None => set.replace('-', ""),
     }
 }
 
 impl Side {
     pub(super) fn ours(version: &'static str, order: &'static str) -> Self {
-        Self::Ours { version, order, native: Native::Latin1 }
+        Self::Ours { version, order, native: Native::default() }
     }
 
     /// A foreign ORB as it comes.
     pub(super) fn of(peer: Peer, version: &'static str) -> Self {
         match peer {
             Peer::OmniOrb => Self::OmniOrb { version, habit: Habit::Usual },
-            Peer::JacOrb => Self::JacOrb { version, native: Native::Latin1 },
+            Peer::JacOrb => Self::JacOrb { version, native: Native::default() },
         }
     }
 
     pub(super) fn peer(self) -> Option<Peer> {
         match self {
-            Self::Ours { .. } => None,
+            Self::Ours { .. } | Self::OursThere { .. } => None,
             Self::OmniOrb { .. } => Some(Peer::OmniOrb),
             Self::JacOrb { .. } => Some(Peer::JacOrb),
         }
     }
 
     pub(super) fn version(self) -> &'static str {
-        let (Self::Ours { version, .. } | Self::OmniOrb { version, .. } | Self::JacOrb { version, .. }) = self;
+        let (Self::Ours { version, .. }
+        | Self::OursThere { version }
+        | Self::OmniOrb { version, .. }
+        | Self::JacOrb { version, .. }) = self;
         version
     }
 
     pub(super) fn title(self) -> String {
         match self {
             Self::Ours { version, order, native } => format!("ours {version} {order}{}", native.label()),
+            Self::OursThere { version } => format!("ours on s390x {version}"),
             Self::OmniOrb { version, habit } => format!("omniORB {version}{}", habit.label()),
             Self::JacOrb { version, native } => format!("JacORB {version}{}", native.label()),
         }
@@ -151,7 +196,9 @@ impl Side {
     pub(super) fn serve_at(self, program: &str, port: u16) -> Command {
         let mut command = self.command(program);
         match self {
-            Self::Ours { .. } => command.args(["-ORBendPoint", &format!("iiop://127.0.0.1:{port}")]),
+            Self::Ours { .. } | Self::OursThere { .. } => {
+                command.args(["-ORBendPoint", &format!("iiop://127.0.0.1:{port}")])
+            }
             Self::OmniOrb { .. } => {
                 // In place of the one that `command` gives: there would be two.
                 command = Command::new(place::omniorb().join(program));
@@ -169,27 +216,90 @@ impl Side {
         command
     }
 
+    /// A server that calls its clients over their own connections.
+    pub(super) fn serve_both_ways(self, program: &str, transport: &str) -> Command {
+        let mut command = self.serve(program);
+        self.use_both_ways(&mut command, transport);
+        command
+    }
+
+    /// Its client.
+    pub(super) fn call_both_ways(self, program: &str, reference: &str, transport: &str) -> Command {
+        let mut command = self.call(program, reference);
+        self.use_both_ways(&mut command, transport);
+        command
+    }
+
+    /// The programs of the other ORBs see to it themselves.
+    fn use_both_ways(self, command: &mut Command, transport: &str) {
+        if let Self::OmniOrb { .. } = self {
+            command.args(["-ORBofferBiDirectionalGIOP", "1", "-ORBacceptBiDirectionalGIOP", "1"]);
+            let rule = format!("* bidir,{transport}");
+            command.args(["-ORBclientTransportRule", &rule, "-ORBserverTransportRule", &rule]);
+        }
+    }
+
+    /// Has ours listen for TLS; the others do so by themselves.
+    pub(super) fn listening_for_tls(self, mut command: Command) -> Command {
+        if let Self::Ours { .. } = self {
+            command.args(["-ORBListenEndpoints", "ssliop://127.0.0.1:0"]);
+        }
+        command
+    }
+
+    /// Has it use nothing but TLS, show its own certificate, and ask for the other's.
+    pub(super) fn over_tls(self, mut command: Command, who: Who) -> Command {
+        let authority = certificates::authority();
+        match self {
+            Self::Ours { .. } | Self::OursThere { .. } => {
+                command.args(["-ORBSSLCA", &authority, "-ORBSSLCertificate", &who.file("pem")]);
+                command.args(["-ORBSSLKey", &who.file("key"), "-ORBSSLVerify", "require", "-ORBSSLPlain", "never"]);
+            }
+            Self::OmniOrb { .. } => {
+                command.args(["-ORBsslCAFile", &authority, "-ORBsslKeyFile", &who.file("both")]);
+                // It wants one, though the key has none.
+                command.args(["-ORBsslKeyPassword", PASSWORD, "-ORBsslVerifyMode", "peer,fail"]);
+            }
+            Self::JacOrb { .. } => {
+                for property in JACORB_TLS {
+                    command.args(["--property", property]);
+                }
+                command.args(["--property", &format!("jacorb.security.keystore={}", who.file("store"))]);
+                command.args(["--property", &format!("jacorb.security.keystore_password={PASSWORD}")]);
+            }
+        }
+        command
+    }
+
     fn command(self, program: &str) -> Command {
         match self {
             Self::Ours { version, order, native } => {
                 let mut command = Command::new(ours(program));
                 command.args(["-ORBGiopVersion", version, "-ORBByteOrder", order]);
-                if let Native::Utf8 = native {
-                    command.args(["-ORBNativeCharCodeSet", "UTF-8"]);
-                }
+                command.args(native.options(["-ORBNativeCharCodeSet", "-ORBNativeWCharCodeSet"]).concat());
+                command
+            }
+            Self::OursThere { version } => {
+                let [emulator, options @ ..] = s390x::EMULATOR;
+                let mut command = Command::new(emulator);
+                let folder = place::target().join(s390x::TARGET).join("debug");
+                command.args(options).arg(folder.join(format!("interop-{program}")));
+                command.args(["-ORBGiopVersion", version]);
                 command
             }
             Self::OmniOrb { version, habit } => {
                 let mut command = Command::new(place::omniorb().join(program));
-                command.args(["-ORBmaxGIOPVersion", version, "-ORBendPoint", "giop:tcp:127.0.0.1:0"]);
+                let transport = if matches!(habit, Habit::Secure) { "ssl" } else { "tcp" };
+                command.args(["-ORBmaxGIOPVersion", version]);
+                command.args(["-ORBendPoint", &format!("giop:{transport}:127.0.0.1:0")]);
                 command.args(habit.options());
                 command
             }
             Self::JacOrb { version, native } => {
                 let mut command = jacorb::command();
                 command.args([program, "--giop", version]);
-                if let Native::Utf8 = native {
-                    command.args(["--codeset", "UTF8"]);
+                for [option, set] in native.options(["--codeset", "--wide-codeset"]) {
+                    command.args([option, &java_name(set)]);
                 }
                 command
             }

@@ -42,6 +42,9 @@ pub(super) enum Who {
     /// Nobody any more: the reply is dropped when it comes. Until then somebody has to read.
     #[cfg(feature = "asynchronous")]
     Nobody,
+    /// The peer, which may send requests at any time: no reply comes for this one, and somebody always has to read.
+    #[cfg(feature = "server")]
+    Peer,
 }
 
 /// Somebody who is told what becomes of a request.
@@ -53,6 +56,12 @@ pub(crate) trait Awaiting: Send + Sync + fmt::Debug {
 
     /// A connection that was waited for has been opened, by which there may be one; or there will be none.
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>);
+
+    /// One that was in use is so no longer.
+    #[cfg(feature = "caching")]
+    fn freed(self: Arc<Self>) {
+        self.opened(Ok(()));
+    }
 }
 
 /// Who is told.
@@ -71,6 +80,11 @@ impl Told {
     }
 
     pub(crate) fn opened(self, _outcome: Result<(), CallFailure>) {
+        match self.0 {}
+    }
+
+    #[cfg(feature = "caching")]
+    pub(crate) fn freed(self) {
         match self.0 {}
     }
 }
@@ -104,6 +118,10 @@ impl Mux {
     /// Gives a thread its reply; gives that of a task back with whom to tell.
     pub(super) fn deliver(&mut self, reply: Reply) -> Option<(Told, Reply)> {
         let at = self.find(reply.request_id)?;
+        #[cfg(feature = "server")]
+        if matches!(self.waiters[at].who, Who::Peer) {
+            return None;
+        }
         let waiter = &mut self.waiters[at];
         if let Some(wake) = waiter.thread() {
             wake.iter().for_each(|wake| wake.notify_one());
@@ -136,6 +154,8 @@ impl Waiter {
             Who::Task { told, .. } => Some(told),
             #[cfg(feature = "asynchronous")]
             Who::Nobody => None,
+            #[cfg(feature = "server")]
+            Who::Peer => None,
         }
     }
 }

@@ -5,12 +5,17 @@ use spandrel_giop::{
     GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader, ReplyStatus, SystemException,
 };
 
+use super::Loss;
+
 /// A Reply or LocateReply with its header read.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) message: Message,
     pub(crate) kind: ReplyKind,
     pub(super) request_id: u32,
+    /// Services have added something.
+    #[cfg(feature = "details")]
+    pub(crate) has_contexts: bool,
     /// Where its body begins.
     pub(crate) body: usize,
     /// How the request was written: its code sets are those of the reply.
@@ -28,34 +33,68 @@ pub(crate) enum ReplyKind {
 #[derive(Clone, Debug)]
 pub(crate) struct CallFailure {
     pub(crate) exception: SystemException,
-    /// True if the same request may be sent again on another connection, because this one was closed under it.
-    pub(crate) stale: bool,
-    /// True if the peer said why.
-    pub(crate) is_explained: bool,
+    /// What has become of the request.
+    pub(crate) loss: Loss,
 }
 
 impl CallFailure {
+    /// One that says itself whether the request was carried out.
     pub(crate) fn new(exception: SystemException) -> Self {
-        Self { exception, stale: false, is_explained: false }
+        Self { exception, loss: Loss::Other }
     }
 
-    pub(super) fn stale(exception: SystemException) -> Self {
-        Self { exception, stale: true, is_explained: false }
+    pub(crate) fn of(loss: Loss, exception: SystemException) -> Self {
+        let exception = match loss.consequence().completed {
+            Some(completed) => exception.with_completed(completed),
+            None => exception,
+        };
+        Self { exception, loss }
+    }
+
+    /// True if the same request may be sent again on another connection: this one was closed under it.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.loss.consequence().repeats
     }
 }
 
 impl Reply {
-    #[inline]
+    /// What it says of its request, if that was one.
+    #[cfg(any(feature = "asynchronous", feature = "diagnostics"))]
+    pub(crate) fn status(&self) -> Option<ReplyStatus> {
+        match self.kind {
+            ReplyKind::Reply(status) => Some(status),
+            ReplyKind::Locate(_) => None,
+        }
+    }
+
+    // Where it is not inlined, each reply is moved once more.
+    #[inline(always)]
     pub(crate) fn parse(message: Message) -> Result<Self, GiopError> {
         let mut input = message.decoder(Limits::default());
+        #[cfg(feature = "details")]
+        let mut has_contexts = false;
         let (request_id, kind) = if message.header.message_type == MessageType::Reply {
-            let header = ReplyHeader::decode(&mut input)?;
-            (header.request_id, ReplyKind::Reply(header.status))
+            let (request_id, status, contexts) = ReplyHeader::skim(&mut input)?;
+            #[cfg(feature = "details")]
+            {
+                has_contexts = contexts != 0;
+            }
+            #[cfg(not(feature = "details"))]
+            let _ = contexts;
+            (request_id, ReplyKind::Reply(status))
         } else {
             let header = LocateReplyHeader::decode(&mut input)?;
             (header.request_id, ReplyKind::Locate(header.status))
         };
         let body = input.position();
-        Ok(Self { kind, request_id, body, wire: input.wire(), message })
+        Ok(Self {
+            kind,
+            request_id,
+            #[cfg(feature = "details")]
+            has_contexts,
+            body,
+            wire: input.wire(),
+            message,
+        })
     }
 }

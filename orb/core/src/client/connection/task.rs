@@ -6,137 +6,73 @@
 //!
 //! Nobody is told while a lock is held: who is told may call again at once.
 
-use std::{collections::VecDeque, fmt, io, time::Duration};
+mod seated;
+mod unsent;
+
+use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
-use spandrel_giop::{CancelRequest, CompletionStatus, SystemException, minor};
-use spandrel_ipc::Interest;
-use spandrel_sync::{
-    Arc, Mutex,
-    atomic::{AtomicU8, Ordering},
-};
+use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
+use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
 
 use super::{
-    CallFailure, ClientConnection, CloseOnPanic, Writer,
+    CallFailure, ClientConnection, CloseOnPanic, Loss,
     mux::{Awaiting, Mux, Waiter, Who},
 };
 use crate::reader::MessageReader;
+pub(crate) use seated::Seat;
+use seated::{PATIENCE, Post};
+pub(crate) use unsent::Kind;
+use unsent::Outbox;
+pub(super) use unsent::Unsent;
 
-/// In `wanted`: replies are to be read.
-const INPUT: u8 = 1;
-/// In `wanted`: requests are to be written.
-const OUTPUT: u8 = 2;
-
-/// How long the reactor waits for a thread that is about to write.
-const PATIENCE: Duration = Duration::from_millis(1);
+/// With more hints than this that wait to be written there are no further ones.
+#[cfg(feature = "server")]
+const MAX_HINTS: usize = 1024;
 
 /// With more requests than this that nobody waits for any more, a connection is given to nobody else.
 const MAX_ABANDONED: usize = 256;
-
-/// A connection's place in a reactor, which calls [`ClientConnection::serve_ready`] and [`ClientConnection::write_ready`].
-pub(crate) trait Seat: Send + Sync + fmt::Debug {
-    /// Calls for this and nothing else from now on.
-    fn wait_for(&self, interest: Interest);
-    /// Calls as if there were something to read: there is, and the handle does not show it.
-    fn look(&self);
-    /// Calls never again.
-    fn leave(&self);
-}
 
 /// What a connection has for calls that no thread waits for.
 #[derive(Debug, Default)]
 pub(super) struct Soon {
     /// What they have still to send.
     outbox: Mutex<Outbox>,
-    /// What the reactor is wanted to wait for: [`INPUT`], [`OUTPUT`].
+    /// What the reactor is wanted to wait for.
     wanted: AtomicU8,
     /// The place in the reactor, once one of them has needed it.
     post: Mutex<Post>,
 }
 
-/// The seat, and what it was told last.
-#[derive(Debug, Default)]
-struct Post {
-    seat: Option<Arc<dyn Seat>>,
-    told: u8,
-}
-
-/// Messages of which nothing was written yet, in order.
-type Outbox = VecDeque<Unsent>;
-
-/// A message that has still to be written.
-#[derive(Debug)]
-pub(super) struct Unsent {
-    request_id: u32,
-    octets: Vec<u8>,
-    /// How many of them the transport has taken.
-    at: usize,
-    kind: Kind,
-}
-
-/// What is written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
-    TwoWay,
-    OneWay,
-    /// A message that nobody waits for and that may as well get lost.
-    Hint,
-}
-
-impl Unsent {
-    fn is_whole(&self) -> bool {
-        self.at == self.octets.len()
-    }
+/// How much may wait on one connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Requests that wait for their replies.
+    pub(crate) requests: usize,
+    /// Octets of what has still to be written, beyond one message.
+    pub(crate) octets: usize,
 }
 
 impl ClientConnection {
-    /// Takes a place in a reactor, unless it has one.
+    /// Sends a request without waiting. `told` learns what becomes of it, unless this fails.
     ///
     /// # Errors
-    /// Those of `register`.
-    pub(crate) fn take_seat(
-        self: &Arc<Self>,
-        register: impl FnOnce(&Arc<Self>) -> io::Result<Arc<dyn Seat>>,
-    ) -> io::Result<()> {
-        let mut post = self.soon.post.lock();
-        if post.seat.is_none() {
-            post.seat = Some(register(self)?);
-        }
-        Ok(())
-    }
-
-    /// What a reactor waits on.
-    pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::Transport> {
-        &self.transport
-    }
-
-    pub(super) fn leave_reactor(&self) {
-        let seat = self.soon.post.lock().seat.take();
-        if let Some(seat) = seat {
-            seat.leave();
-        }
-    }
-
-    /// Sends a request without waiting. `told` learns what becomes of it, unless this fails; at most `limit` requests wait for
-    /// their replies at once.
-    ///
-    /// # Errors
-    /// If it cannot be sent on this connection: the peer has not acted on it. TRANSIENT at the limit.
+    /// If it cannot be sent on this connection: the peer has not acted on it. TRANSIENT at one of the bounds.
     pub(crate) fn send_soon(
         &self,
         request_id: u32,
         request: &Encoder<'_>,
         kind: Kind,
         told: Arc<dyn Awaiting>,
-        limit: usize,
+        bounds: Bounds,
     ) -> Result<(), CallFailure> {
         {
             let mut mux = self.mux.lock();
             if let Some(failure) = &mux.closed {
                 return Err(unsent(failure));
             }
-            if mux.waiters.len() >= limit {
-                return Err(self.too_many(limit));
+            if mux.waiters.len() >= bounds.requests {
+                return Err(self.too_many(bounds.requests));
             }
             mux.waiters.push(Waiter { request_id, reply: None, who: Who::Task { told, is_sent: true } });
             if mux.reader.is_some() {
@@ -144,30 +80,36 @@ impl ClientConnection {
             }
         }
         self.tell_reactor(true);
-        self.write_soon(request_id, request, kind)
+        self.write_soon(request_id, request, kind, bounds.octets)
     }
 
-    /// Writes as much as can be written without waiting, and leaves the rest to the reactor.
-    fn write_soon(&self, request_id: u32, message: &Encoder<'_>, kind: Kind) -> Result<(), CallFailure> {
-        let queued = |at| Unsent { request_id, octets: message.to_vec(), at, kind };
-        let Some(mut writer) = self.writer.try_lock() else {
-            self.queue(queued(0));
-            return Ok(());
+    /// Writes as much as can be written without waiting, and leaves the rest to the reactor, if no more than `limit` octets wait for
+    /// that then.
+    fn write_soon(&self, request_id: u32, message: &Encoder<'_>, kind: Kind, limit: usize) -> Result<(), CallFailure> {
+        let fragments = self.fragments(message);
+        let unsent = |at| Unsent::new(request_id, message, fragments.as_ref(), at, kind);
+        let queue = || {
+            self.queue(unsent(0), limit)
+                .or_else(|octets| self.refuse(request_id, |this| this.is_full_of(octets, limit)))
         };
+        let Some(mut writer) = self.writer.try_lock() else { return queue() };
         if kind == Kind::Hint && writer.is_cut {
             return Ok(());
         }
         if writer.is_cut || self.is_retired() && kind != Kind::Hint {
             drop(writer);
-            return self.refuse(request_id, io::ErrorKind::NotConnected.into());
+            return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
-        if writer.rest.is_some() || !self.soon.outbox.lock().is_empty() {
+        if writer.rest.is_some() || !self.soon.outbox.lock().messages.is_empty() {
             drop(writer);
-            self.queue(queued(0));
-            return Ok(());
+            return queue();
         }
-        match self.transport.try_send_v(&message.parts()) {
-            Ok(sent) if sent == message.position() => {
+        let (sent, len) = match &fragments {
+            None => (self.transport.try_send_v(&message.parts()), message.position()),
+            Some(fragments) => (self.transport.try_send_v(&fragments.slices(message)), fragments.total_len()),
+        };
+        match sent {
+            Ok(sent) if sent == len => {
                 drop(writer);
                 if kind == Kind::OneWay {
                     self.acknowledge(request_id);
@@ -176,15 +118,14 @@ impl ClientConnection {
             }
             Ok(sent) => {
                 self.mark_sent(request_id, false);
-                writer.rest = Some(queued(sent));
+                writer.rest = Some(unsent(sent));
                 drop(writer);
                 self.want_output();
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 drop(writer);
-                self.queue(queued(0));
-                Ok(())
+                queue()
             }
             Err(error) => {
                 writer.is_cut = true;
@@ -196,45 +137,50 @@ impl ClientConnection {
         }
     }
 
+    /// What a message is cut into, if it is.
+    fn fragments(&self, message: &Encoder<'_>) -> Option<Fragments> {
+        if cfg!(feature = "fragments") && message.position() > self.fragment_size {
+            return Fragments::of(message, self.fragment_size);
+        }
+        None
+    }
+
+    /// Writes what may as well get lost, now or when there is room. False if too much waits for that already.
+    #[cfg(feature = "server")]
+    pub(super) fn hint(&self, request_id: u32, message: &Encoder<'_>) -> bool {
+        self.soon.outbox.lock().messages.len() < MAX_HINTS
+            && self.write_soon(request_id, message, Kind::Hint, usize::MAX).is_ok()
+    }
+
     /// The request cannot be written here; the peer need not be asked why.
-    fn refuse(&self, request_id: u32, error: io::Error) -> Result<(), CallFailure> {
+    fn refuse(&self, request_id: u32, why: impl FnOnce(&Self) -> CallFailure) -> Result<(), CallFailure> {
         let mut mux = self.mux.lock();
         let removed = mux.find(request_id).map(|at| mux.waiters.swap_remove(at));
         drop(mux);
         // If it was closed meanwhile, the call has been told.
-        if removed.is_some() { Err(self.write_failed(error)) } else { Ok(()) }
+        if removed.is_some() { Err(why(self)) } else { Ok(()) }
     }
 
     /// Another writes, or there is no room.
-    fn queue(&self, message: Unsent) {
+    ///
+    /// # Errors
+    /// How many octets wait already, if they are too many.
+    pub(super) fn queue(&self, message: Unsent, limit: usize) -> Result<(), usize> {
         // Said before it can be written, lest it is said after.
-        self.mark_sent(message.request_id, false);
-        self.soon.outbox.lock().push_back(message);
-        self.want_output();
-    }
-
-    fn want_output(&self) {
-        self.soon.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
-        self.tell_reactor(true);
-    }
-
-    /// To be said while the reader is seen to be there.
-    pub(super) fn want_input(&self) {
-        self.soon.wanted.fetch_or(INPUT, Ordering::SeqCst);
-    }
-
-    /// Has the reactor wait for what is wanted now. `is_drained`: nothing was read that it has still to look at.
-    pub(super) fn tell_reactor(&self, is_drained: bool) {
-        let mut post = self.soon.post.lock();
-        // Loaded under the lock, so that whoever comes last tells what was wanted last.
-        let wanted = self.soon.wanted.load(Ordering::SeqCst);
-        let Some(seat) = post.seat.clone() else { return };
-        if post.told != wanted {
-            post.told = wanted;
-            seat.wait_for(interest(wanted));
+        self.note_sent(&message, false);
+        let mut outbox = self.soon.outbox.lock();
+        if outbox.octets > 0 && outbox.octets + message.octets.len() > limit && message.kind != Kind::Hint {
+            return Err(outbox.octets);
         }
-        if !is_drained && wanted & INPUT != 0 {
-            seat.look();
+        outbox.push(message);
+        drop(outbox);
+        self.want_output();
+        Ok(())
+    }
+
+    fn note_sent(&self, message: &Unsent, sent: bool) {
+        if message.is_told() {
+            self.mark_sent(message.request_id, sent);
         }
     }
 
@@ -258,101 +204,20 @@ impl ClientConnection {
         }
     }
 
-    /// Reads what is there; called by the reactor. False: nothing more will come.
-    pub(crate) fn serve_ready(&self) -> bool {
-        let mut mux = self.mux.lock();
-        if mux.closed.is_some() {
-            return false;
-        }
-        let Some(mut reader) = mux.reader.take() else {
-            // A thread leads. It says so when somebody else has to read.
-            self.soon.wanted.fetch_and(!INPUT, Ordering::SeqCst);
-            drop(mux);
-            self.tell_reactor(true);
-            return true;
-        };
-        drop(mux);
-        let guard = CloseOnPanic(self);
-        let ended = self.read_ready(&mut reader).map_err(|failure| self.close(failure));
-        drop(guard);
-        self.put_back(reader, None, true);
-        ended.is_ok()
-    }
-
-    fn read_ready(&self, reader: &mut MessageReader) -> Result<(), CallFailure> {
-        loop {
-            match reader.next_ready(&*self.transport) {
-                Ok(Some(message)) => self.deliver(self.sort(message)?),
-                Ok(None) => return Ok(()),
-                Err(error) => return Err(self.read_failed(error)),
-            }
-        }
-    }
-
-    /// Writes what there is room for; called by the reactor.
-    pub(crate) fn write_ready(&self) {
-        // A thread that writes finds no room either, or is done soon.
-        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return };
-        loop {
-            if writer.rest.is_none() {
-                writer.rest = self.next_unsent();
-            }
-            let Writer { rest, is_cut, .. } = &mut *writer;
-            let Some(message) = rest else { return };
-            if *is_cut {
-                drop(writer);
-                return self.fail_unsent();
-            }
-            match self.write_rest(message) {
-                Ok(true) => {
-                    let (request_id, kind) = (message.request_id, message.kind);
-                    *rest = None;
-                    if kind == Kind::OneWay {
-                        drop(writer);
-                        // Called again for the others.
-                        return self.acknowledge(request_id);
-                    }
-                }
-                Ok(false) => return,
-                Err(error) => {
-                    *is_cut = true;
-                    drop(writer);
-                    return self.end_after_last_words(error);
-                }
-            }
-        }
-    }
-
-    /// The next message to be written; without any, the reactor need not call for it.
-    fn next_unsent(&self) -> Option<Unsent> {
-        let next = self.soon.outbox.lock().pop_front();
-        if next.is_some() {
-            return next;
-        }
-        self.soon.wanted.fetch_and(!OUTPUT, Ordering::SeqCst);
-        // Looked at afterwards: who puts something in says so after that.
-        let late = self.soon.outbox.lock().pop_front();
-        if late.is_some() {
-            self.soon.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
-        }
-        self.tell_reactor(true);
-        late
-    }
-
     /// True once the transport has taken it all.
-    fn write_rest(&self, message: &mut Unsent) -> io::Result<bool> {
+    pub(super) fn write_rest(&self, message: &mut Unsent) -> io::Result<bool> {
         while !message.is_whole() {
             // Said before: whoever sees the connection end from now on does not know whether the peer has the whole of it.
-            self.mark_sent(message.request_id, true);
+            self.note_sent(message, true);
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
                 Ok(sent) => message.at += sent,
                 Err(error) => {
-                    self.mark_sent(message.request_id, false);
+                    self.note_sent(message, false);
                     return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
                 }
             }
             if !message.is_whole() {
-                self.mark_sent(message.request_id, false);
+                self.note_sent(message, false);
             }
         }
         Ok(true)
@@ -362,11 +227,11 @@ impl ClientConnection {
     pub(super) fn finish_rest(&self, message: &mut Unsent, arm: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         while !message.is_whole() {
             arm()?;
-            self.mark_sent(message.request_id, true);
+            self.note_sent(message, true);
             let sent = self.transport.send(&message.octets[message.at..]);
             message.at += sent.as_ref().map_or(0, |sent| *sent);
             if !message.is_whole() {
-                self.mark_sent(message.request_id, false);
+                self.note_sent(message, false);
             }
             sent?;
         }
@@ -374,7 +239,7 @@ impl ClientConnection {
     }
 
     /// Nothing can be written any more, for this reason, unless the peer said another before. All calls are told.
-    fn end_after_last_words(&self, error: io::Error) {
+    pub(super) fn end_after_last_words(&self, error: io::Error) {
         self.retire();
         let reader = self.mux.lock().reader.take();
         let Some(mut reader) = reader else {
@@ -386,7 +251,10 @@ impl ClientConnection {
         drop(guard);
         let failure = said.err().unwrap_or_else(|| {
             let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
-            CallFailure::new(exception.with_detail(|| format!("writing to {} failed", self.peer)).with_source(error))
+            CallFailure::of(
+                Loss::InDoubt,
+                exception.with_detail(|| format!("writing to {} failed", self.peer)).with_source(error),
+            )
         });
         self.close(failure);
         self.put_back(reader, None, true);
@@ -401,21 +269,25 @@ impl ClientConnection {
             return;
         }
         let queued = std::mem::take(&mut *self.soon.outbox.lock());
-        let unwritten: Vec<Unsent> = writer.rest.take().into_iter().chain(queued).collect();
+        let unwritten: Vec<Unsent> = writer.rest.take().into_iter().chain(queued.messages).collect();
         drop(writer);
+        #[cfg(feature = "batching")]
+        unwritten.iter().for_each(|message| self.note_lost(message));
         let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == Kind::OneWay);
         taken.for_each(|message| self.acknowledge(message.request_id));
         if unwritten.is_empty() {
             return;
         }
-        let is_unwritten = |id| unwritten.iter().any(|message| message.request_id == id && !message.is_whole());
+        let is_unwritten =
+            |id| unwritten.iter().any(|message| message.is_told() && message.request_id == id && !message.is_whole());
         let mut mux = self.mux.lock();
         let unsent = |waiter: &mut Waiter| is_unwritten(waiter.request_id) && !matches!(waiter.who, Who::Thread(_));
         let tasks: Vec<_> = mux.waiters.extract_if(.., unsent).collect();
+        let loss = if mux.closed.is_none() { Loss::GivenUp } else { Loss::NotWritten };
         drop(mux);
         let exception = SystemException::comm_failure(0, CompletionStatus::No);
         let failure = exception.with_detail(|| format!("writing to {} was cut off", self.peer));
-        self.fail_all(tasks, &CallFailure::stale(failure));
+        self.fail_all(tasks, &CallFailure::of(loss, failure));
     }
 
     pub(super) fn fail_all(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
@@ -431,11 +303,23 @@ impl ClientConnection {
     /// `wire`: as the request was written, if the peer is to be told. `retires`: the connection is given to nobody any more, as it is after time-outs.
     pub(crate) fn abandon(&self, request_id: u32, wire: Option<Wire>, retires: bool) -> bool {
         if retires {
-            self.retire();
+            self.retire_unread();
+        }
+        let wire = wire.filter(|wire| wire.version >= GiopVersion::V1_2);
+        if let Some(wire) = wire
+            && self.cut_short(request_id, wire)
+        {
+            // There will be no reply.
+            let mut mux = self.mux.lock();
+            let removed = mux.find(request_id).map(|at| mux.waiters.swap_remove(at));
+            drop(mux);
+            drop(removed);
+            return false;
         }
         let mut outbox = self.soon.outbox.lock();
-        let unwritten = outbox.iter().position(|message| message.request_id == request_id);
-        let unwritten = unwritten.and_then(|at| outbox.remove(at));
+        let unwritten =
+            outbox.messages.iter().position(|message| message.is_told() && message.request_id == request_id);
+        let unwritten = unwritten.and_then(|at| outbox.take(at));
         drop(outbox);
         let mut mux = self.mux.lock();
         let Some(at) = mux.find(request_id) else { return true };
@@ -453,24 +337,44 @@ impl ClientConnection {
         // What he may do when he is let go is anybody's code.
         drop(was);
         // Also where the transport has taken only a part of it yet: the rest will follow, before what others have to send.
-        let Some(wire) = wire.filter(|wire| wire.version >= GiopVersion::V1_2) else { return true };
+        let Some(wire) = wire else { return true };
         let mut out = Encoder::new(wire);
         if (CancelRequest { request_id }).encode(&mut out).is_ok() {
             // A hint: if it cannot be sent, the server merely works in vain.
-            let _ = self.write_soon(request_id, &out, Kind::Hint);
+            let _ = self.write_soon(request_id, &out, Kind::Hint, usize::MAX);
         }
         true
+    }
+
+    /// Ends a request between two of its fragments, if it is being written in fragments; the server is told (9.4.9).
+    fn cut_short(&self, request_id: u32, wire: Wire) -> bool {
+        let mut out = Encoder::new(wire);
+        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return false };
+        let rest = writer.rest.as_mut().filter(|rest| rest.request_id == request_id);
+        rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.cut_short(&out))
     }
 
     /// The reactor ends, or can wait for this connection no longer.
     pub(crate) fn deserted(&self, why: &str) {
         let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
         let detail = || format!("the replies of {} can no longer be waited for: {why}", self.peer);
-        self.close(CallFailure::new(exception.with_detail(detail)));
+        self.close(CallFailure::of(Loss::InDoubt, exception.with_detail(detail)));
     }
 
     fn too_many(&self, limit: usize) -> CallFailure {
+        self.statistics.refused_pending();
         let detail = || format!("{limit} requests to {} wait for their replies (`-ORBPendingRequests`)", self.peer);
+        CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
+    }
+
+    fn is_full_of(&self, octets: usize, limit: usize) -> CallFailure {
+        self.statistics.refused_memory();
+        let detail = || {
+            format!(
+                "{} does not read: {octets} octets wait to be written, and the limit is {limit} (`-ORBBufferLimit`)",
+                self.peer
+            )
+        };
         CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
     }
 }
@@ -494,15 +398,5 @@ impl Mux {
 
 /// What one learns whose request was not written to its end when the connection ended: the peer cannot have acted on it.
 fn unsent(failure: &CallFailure) -> CallFailure {
-    let exception = failure.exception.clone().with_completed(CompletionStatus::No);
-    CallFailure { exception, stale: !failure.is_explained, is_explained: failure.is_explained }
-}
-
-fn interest(wanted: u8) -> Interest {
-    match wanted & (INPUT | OUTPUT) {
-        0 => Interest::NONE,
-        INPUT => Interest::INPUT,
-        OUTPUT => Interest::OUTPUT,
-        _ => Interest::INPUT | Interest::OUTPUT,
-    }
+    CallFailure::of(failure.loss.unwritten(), failure.exception.clone())
 }

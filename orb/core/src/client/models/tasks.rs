@@ -6,8 +6,8 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
 
 use super::{Outcome, Stage, an_hour, verify};
 use crate::{
-    asynchronous::waiting::Awaited,
-    client::{Awaiting, CallFailure, ClientConnection, Ending, Kind, Limited, Reply, connection::Seat},
+    client::{Awaiting, Bounds, CallFailure, ClientConnection, Ending, Kind, Limited, Reply, connection::Seat},
+    invocation::waiting::Awaited,
     models::{
         check, one_in,
         pipe::{Bell, End},
@@ -17,9 +17,12 @@ use crate::{
     reader::Deadline,
 };
 
+/// So many requests and octets may wait.
+const BOUNDS: Bounds = Bounds { requests: 16, octets: 1 << 20 };
+
 /// A reactor for one connection.
 #[derive(Debug, Default)]
-struct Pretended {
+pub(super) struct Pretended {
     bell: Arc<Bell>,
     wants: Mutex<Wants>,
 }
@@ -45,7 +48,7 @@ enum Event {
 }
 
 impl Pretended {
-    fn start(connection: &Arc<ClientConnection>, near: End) -> thread::JoinHandle<()> {
+    pub(super) fn start(connection: &Arc<ClientConnection>, near: End) -> thread::JoinHandle<()> {
         let reactor = Arc::new(Self::default());
         near.set_bell(&reactor.bell);
         near.set_room_bell(&reactor.bell);
@@ -141,7 +144,7 @@ impl Stage {
         let kind = if question.is_two_way { Kind::TwoWay } else { Kind::OneWay };
         let request = talk::request(question, self.octets);
         let awaiting = Arc::clone(&told) as Arc<dyn Awaiting>;
-        self.connection.send_soon(question.id, &request, kind, awaiting, 16).map(|()| told)
+        self.connection.send_soon(question.id, &request, kind, awaiting, BOUNDS).map(|()| told)
     }
 
     fn finish(&self, question: Question, told: Result<Arc<Told>, CallFailure>) -> bool {
@@ -268,7 +271,16 @@ fn the_table_is_bounded() {
             let told = Arc::<Told>::default();
             let request = talk::request(*question, 4);
             let awaiting = Arc::clone(&told) as Arc<dyn Awaiting>;
-            (told, stage.connection.send_soon(question.id, &request, Kind::TwoWay, awaiting, 1))
+            (
+                told,
+                stage.connection.send_soon(
+                    question.id,
+                    &request,
+                    Kind::TwoWay,
+                    awaiting,
+                    Bounds { requests: 1, ..BOUNDS },
+                ),
+            )
         });
         for (question, (told, sent)) in questions.iter().zip(told.collect::<Vec<_>>()) {
             stage.finish(*question, sent.map(|()| told));
@@ -286,9 +298,9 @@ impl Stage {
         let awaited = ending.map_or_else(|| Awaited::new(None), Arc::clone);
         let request = talk::request(question, self.octets);
         let awaiting = Arc::clone(&awaited) as Arc<dyn Awaiting>;
-        let sent = self.connection.send_soon(question.id, &request, Kind::TwoWay, awaiting, 16);
+        let sent = self.connection.send_soon(question.id, &request, Kind::TwoWay, awaiting, BOUNDS);
         let outcome = sent
-            .and_then(|()| awaited.outcome(&self.connection, question.id, request.wire(), deadline.as_ref()))
+            .and_then(|()| awaited.outcome(&self.connection, question.id, Some(request.wire()), deadline.as_ref()))
             .map(|reply| assert_eq!(talk::token_in(&reply.message, reply.body), token));
         self.note(question, outcome)
     }
@@ -329,7 +341,11 @@ fn threads_that_others_read_for_leave_when_their_time_is_up() {
         for (question, outcome) in stage.outcomes.lock().iter() {
             if let Err(failure) = outcome {
                 let is_timeout = failure.exception.kind() == SystemExceptionKind::Timeout;
-                assert!(question.is_limited && is_timeout || failure.stale, "{question:?}: {}", failure.exception);
+                assert!(
+                    question.is_limited && is_timeout || failure.may_repeat(),
+                    "{question:?}: {}",
+                    failure.exception
+                );
             }
         }
         let (outcomes, record) = close(stage, server, reactor);

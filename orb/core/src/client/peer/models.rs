@@ -4,26 +4,32 @@ use std::{io, ops::Deref, time::Duration};
 
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use super::{Awaiting, CallFailure, ClientConnection, ClientSettings, Lease, Leasing, Peer, PeerName};
+use super::{Awaiting, Cache, CallFailure, ClientConnection, ClientSettings, Lease, Leasing, Peer};
 use crate::{
-    client::Reply,
+    client::{CacheSettings, FragmentSizes, Reply},
     models::{check, one_in, pipe, talk},
-    transport::Transport,
+    statistics::Statistics,
+    transport::{Iiop, Place, SocketSettings, Transport},
 };
 
 const LIMIT: usize = 2;
 
 fn peer() -> Arc<Peer> {
     let settings = ClientSettings {
+        #[cfg(feature = "datagrams")]
+        sends_datagrams: false,
         connections_per_peer: LIMIT,
         max_pending: 16,
+        max_unsent: 1 << 20,
+        cache: CacheSettings::default(),
         connect_timeout: None,
         max_message: 1 << 16,
         max_unfinished: 16,
-        send_queue: None,
-        recv_queue: None,
+        fragment_sizes: FragmentSizes::default(),
+        sockets: SocketSettings::default(),
     };
-    Arc::new(Peer::new("pretend", 1, Arc::new(settings)))
+    let cache = Cache::new(settings.cache);
+    Arc::new(Peer::new(Place::new("pretend", ""), Arc::new(Iiop), Arc::new(settings), cache, Statistics::default()))
 }
 
 /// A connection whose other end is there, or is gone.
@@ -32,7 +38,7 @@ fn connection(is_dead: bool) -> ClientConnection {
     if is_dead {
         far.close();
     }
-    ClientConnection::new(PeerName::new("pretend", 1), Arc::new(near), talk::reader())
+    ClientConnection::new(Arc::new(Place::new("pretend", "")), Arc::new(near), talk::reader(), Statistics::default())
 }
 
 fn verify(peer: &Peer) {
@@ -171,4 +177,51 @@ fn whoever_is_parked_is_told_and_none_is_left_behind() {
         assert!(pool.parked.is_empty());
         assert!(pool.connections.iter().all(|pooled| pooled.users == 0));
     });
+}
+
+#[cfg(feature = "caching")]
+mod caching {
+    use super::*;
+    use crate::client::Purging;
+
+    /// Two peers, and so many connections over both.
+    fn peers(limit: usize, purging: Purging) -> [Arc<Peer>; 2] {
+        let first = peer();
+        let settings = CacheSettings { limit, purging, ..CacheSettings::default() };
+        let cache = Cache::new(settings);
+        ["first", "second"].map(|name| {
+            let (settings, place) = (Arc::clone(&first.settings), Place::new("pretend", name));
+            let peer = Peer::new(place, Arc::new(Iiop), settings, Arc::clone(&cache), Statistics::default());
+            let peer = Arc::new(peer);
+            cache.join(&peer);
+            peer
+        })
+    }
+
+    /// A call on a connection that takes the place of others, or waits for one.
+    fn counted(peer: &Arc<Peer>) {
+        let open = || peer.cache.reserve(&**peer, None).map(|slot| connection(false).with_slot(slot));
+        let lease = peer.lease_or(None, open).unwrap_or_else(|failure| panic!("{}", failure.exception));
+        assert!(!lease.is_retired(), "it is nobody else's to close");
+        call(&lease);
+        assert!(!lease.is_retired());
+    }
+
+    #[test]
+    fn whoever_wants_a_connection_gets_one_and_never_one_that_is_being_closed() {
+        check(3000, || {
+            let purging = if one_in(2) { Purging::LeastRecentlyUsed } else { Purging::LeastFrequentlyUsed };
+            let peers = peers(if one_in(2) { 1 } else { 2 }, purging);
+            let start = |caller: usize| {
+                let peers = peers.clone();
+                thread::spawn(move || {
+                    counted(&peers[caller % 2]);
+                    counted(&peers[(caller + 1) % 2]);
+                })
+            };
+            let threads: Vec<_> = (0..3).map(start).collect();
+            threads.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
+            peers[0].cache.keeper().close();
+        });
+    }
 }

@@ -2,12 +2,18 @@
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
-use spandrel_sync::Arc;
+use spandrel_sync::{Arc, time::Instant};
 
 use super::ServerConnection;
+#[cfg(feature = "diagnostics")]
+use crate::diagnostics::ConnectionMetrics;
 use crate::{
     Orb,
-    server::{cancellation::Cancellation, origin::Origin, prediction::Prediction},
+    cancellation::Trip,
+    server::{
+        origin::{Origin, Which},
+        prediction::Prediction,
+    },
 };
 
 impl Origin for ServerConnection {
@@ -33,6 +39,11 @@ impl Origin for ServerConnection {
         Self::prediction(self)
     }
 
+    #[cfg(feature = "diagnostics")]
+    fn metrics(&self) -> Option<&ConnectionMetrics> {
+        Some(Self::metrics(self))
+    }
+
     fn send(&self, answer: &Encoder<'_>) {
         self.stay_original();
         self.link().send(answer);
@@ -42,14 +53,12 @@ impl Origin for ServerConnection {
         Self::shared(self)
     }
 
-    fn enter_deferred(
-        &self,
-        request_id: u32,
-        is_one_way: bool,
-        octets: usize,
-        cancellation: &Arc<Cancellation>,
-    ) -> Result<u64, SystemException> {
-        Self::enter_deferred(self, request_id, is_one_way, octets, cancellation)
+    fn trip(&self, which: Which, deadline: Option<Instant>) -> Arc<Trip> {
+        Self::trip(self, which, deadline)
+    }
+
+    fn enter_deferred(&self, which: Which, octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException> {
+        Self::enter_deferred(self, which, octets, trip)
     }
 
     fn leave_deferred(&self, key: u64) {

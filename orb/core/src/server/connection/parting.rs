@@ -6,11 +6,16 @@
 
 use std::time::Duration;
 
-use spandrel_giop::MessageType;
+use spandrel_giop::{MessageType, Reaction};
 use spandrel_sync::atomic::Ordering;
 
-use super::{CLOSING, SEATED, ServerConnection, deferred::Cancelled};
-use crate::{reader::Deadline, server::link::LINGER};
+use super::{CLOSING, SEATED, ServerConnection, cancelling::Cancelled};
+use crate::{
+    CancelReason,
+    reader::{Deadline, ReadError},
+    server::link::LINGER,
+    statistics::Event,
+};
 
 /// How long a peer is waited for to take a message that only tells it of the end.
 const COURTESY: Duration = Duration::from_millis(200);
@@ -28,12 +33,66 @@ pub(in crate::server) enum Farewell {
 }
 
 impl ServerConnection {
+    pub(super) fn read_failed(&self, error: &ReadError) {
+        self.count_end(error);
+        match error {
+            ReadError::EndOfFile => tracing::debug!(peer = %self.link.peer(), "closed"),
+            ReadError::Giop(reason) => {
+                tracing::warn!(peer = %self.link.peer(), %reason, "refused a message");
+                if reason.reaction() == Reaction::SendMessageError {
+                    if let Some(version) = reason.answer_version() {
+                        self.link.note_version(version);
+                    }
+                    self.say_bare(MessageType::MessageError);
+                }
+            }
+            ReadError::NotTaken(_) => {
+                tracing::warn!(peer = %self.link.peer(), reason = %error, "refused a message");
+                self.orb.statistics().refused_memory();
+                // Nothing that is unanswered was acted on.
+                self.say_bare(MessageType::CloseConnection);
+            }
+            ReadError::Unexpected(_) => {
+                tracing::warn!(peer = %self.link.peer(), reason = %error, "refused a message");
+                self.say_bare(MessageType::MessageError);
+            }
+            ReadError::Io(reason) if !self.link.transport().is_established() => {
+                tracing::warn!(peer = %self.link.peer(), %reason, "a client was turned away in the handshake");
+            }
+            other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),
+        }
+    }
+
+    fn count_end(&self, error: &ReadError) {
+        let statistics = self.orb.statistics();
+        if matches!(error, ReadError::Giop(_) | ReadError::Unexpected(_)) {
+            statistics.server_protocol_error();
+        }
+        let ended_for = self.ended_for.get().copied();
+        statistics.note(ended_for.unwrap_or_else(|| match error {
+            _ if self.turn() & CLOSING != 0 => Event::ServerClosedForShutdown,
+            _ if !self.link.transport().is_established() => Event::RefusedForSecurity,
+            ReadError::EndOfFile => Event::ServerClosedByPeer,
+            ReadError::TimedOut => Event::ServerClosedForTimeout,
+            _ => Event::ServerClosedForFault,
+        }));
+    }
+
     /// Nobody reads any more. Requests that still run may answer before the connection ends.
     pub(super) fn end_reading(&self) {
         self.is_read_out.store(true, Ordering::SeqCst);
+        self.end_adopted(false);
         // A client that sends nothing more is gone: those who serve it in their own time need not go on.
-        self.cancel_deferred(Cancelled::Awaited);
+        self.cancel(Cancelled::Awaited, self.why_ended());
         self.finish_when_done();
+    }
+
+    /// Why its requests are given up, once nobody reads any more.
+    pub(super) fn why_ended(&self) -> CancelReason {
+        match self.is_cut_off.load(Ordering::SeqCst) {
+            true => CancelReason::ShuttingDown,
+            false => CancelReason::ConnectionLost,
+        }
     }
 
     /// True once nobody reads any more.
@@ -58,7 +117,7 @@ impl ServerConnection {
     /// Whoever comes last of those that read, run and answer finds that the others have ended.
     fn finish_when_done(&self) {
         let is_done = self.is_read_out.load(Ordering::SeqCst) && self.relieved.load(Ordering::SeqCst) == 0;
-        if is_done && self.deferred.lock().is_empty() {
+        if is_done && !self.requests.lock().has_deferred() {
             self.finish();
         }
     }
@@ -99,6 +158,44 @@ impl ServerConnection {
         self.say_goodbye_when_idle();
     }
 
+    /// Accepts no further request, unless one has come since it was this turn's. Nobody asks for anything, and so the goodbye is
+    /// said at once.
+    pub(in crate::server) fn close_idle(&self, turn: u64, why: Event) -> bool {
+        let is_idle = self.is_at_rest()
+            && self.turn.compare_exchange(turn, turn | CLOSING, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        if is_idle {
+            let _ = self.ended_for.set(why);
+            self.say_goodbye_when_idle();
+        }
+        is_idle
+    }
+
+    /// Whether nothing is asked of it, and it has not been told to end.
+    pub(in crate::server) fn is_idle(&self) -> bool {
+        self.turn() & CLOSING == 0 && self.is_at_rest()
+    }
+
+    /// Ends it in favour of another client, if nothing is asked of it.
+    pub(in crate::server) fn make_room(&self) -> bool {
+        let is_idle = self.close_idle(self.turn() & !CLOSING, Event::ServerClosedForLimit);
+        if is_idle {
+            // It is not waited for: there is one too many.
+            self.link.cut();
+        }
+        is_idle
+    }
+
+    /// Ends it without a word.
+    pub(in crate::server) fn cut_for(&self, why: Event) {
+        let _ = self.ended_for.set(why);
+        self.link.cut();
+    }
+
+    /// The client was told that the connection ends.
+    pub(in crate::server) fn has_said_goodbye(&self) -> bool {
+        *self.farewell.lock() >= Farewell::Said
+    }
+
     /// CloseConnection and half-close: the peer sees it, closes, and whoever reads here sees the end.
     pub(super) fn say_goodbye_when_idle(&self) {
         if !self.is_busy() && self.part(Farewell::Said) {
@@ -129,8 +226,10 @@ impl ServerConnection {
             let remaining = deadline.remaining();
             if remaining.is_zero() {
                 drop(farewell);
+                // Cut first: the end of what is cancelled would have the client told that nothing was begun.
+                self.is_cut_off.store(true, Ordering::SeqCst);
                 self.link.cut();
-                self.cancel_deferred(Cancelled::All);
+                self.cancel(Cancelled::All, CancelReason::ShuttingDown);
                 return;
             }
             self.parting.wait_for(&mut farewell, remaining);

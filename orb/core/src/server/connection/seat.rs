@@ -6,7 +6,7 @@
 
 use std::{fmt, io, mem, time::Duration};
 
-use spandrel_giop::{CompletionStatus, SystemException, ids};
+use spandrel_giop::SystemException;
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{CLOSING, Ending, SEATED, Served, ServerConnection};
@@ -28,6 +28,8 @@ pub(in crate::server) trait Seat: Send + Sync + fmt::Debug {
     fn suspend(&self);
     /// Calls again; false if it never will.
     fn resume(&self) -> bool;
+    /// Calls again, also for what the handle does not show; false if it never will.
+    fn resume_marked(&self) -> bool;
     /// Calls again, and leaves by itself after this time; false if it has left before.
     fn linger(&self, time: Duration) -> bool;
     /// Calls never again.
@@ -94,6 +96,7 @@ impl ServerConnection {
             Ok(()) => mem::forget(ending),
             Err(error) => {
                 self.read_failed(&error);
+                self.reader.lock().end();
                 drop(ending);
             }
         }
@@ -107,18 +110,26 @@ impl ServerConnection {
     }
 
     fn serve_read(&self) -> Result<(), ReadError> {
+        if let Some(lane) = &self.lane {
+            return self.read_for_others(lane);
+        }
         let mut next = {
             let mut reader = self.reader.lock();
             reader.wake();
             reader.next_ready(self.link.transport())
         };
-        while let Some(message) = next? {
-            // The turn of the upcall that follows, if one does: nobody else reads, and so nobody else takes turns.
-            let _inside = nesting::enter(|| self.shared(), self.turn() + 1);
-            if self.handle(&message)? == Served::Relieved {
-                return Ok(());
+        loop {
+            match next {
+                Ok(None) => break,
+                Ok(Some(message)) => {
+                    // The turn of the upcall that follows, if one does: nobody else reads, and so nobody else takes turns.
+                    let _inside = nesting::enter(|| self.shared(), self.turn() + 1);
+                    if self.handle(&message)? == Served::Relieved {
+                        return Ok(());
+                    }
+                }
+                Err(error) => self.go_on_after(error)?,
             }
-            drop(message);
             next = self.reader.lock().buffered();
         }
         self.reader.lock().rest();
@@ -183,8 +194,7 @@ impl Reading for ServerConnection {
             if self.turn() != turn {
                 return Ok(());
             }
-            return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
-                .with_detail(|| format!("{running} requests of one connection run already")));
+            return Err(nesting::too_many(running));
         }
         // Counted before it happens, so that nobody takes the connection for idle in between.
         self.relieved.fetch_add(1, Ordering::SeqCst);

@@ -2,15 +2,19 @@
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
-use spandrel_reactor::Registry;
-use spandrel_sync::{Arc, Condition, Mutex, Weak};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
 
 use super::{deliver, read, too_late, unanswered};
 use crate::{
-    Orb,
+    CancelReason, Orb,
+    cancellation::Trip,
     client::CallFailure,
+    orb::WeakOrb,
     reader::Deadline,
-    server::{cancellation::Cancellation, nesting::Nested, origin::Origin},
+    server::{
+        nesting::{Meanwhile, Nested},
+        origin::{Origin, Which},
+    },
 };
 
 /// A caller that waits for an answer from another thread.
@@ -28,10 +32,10 @@ struct Waiting {
     /// How the call ends, once that is known.
     outcome: Option<Result<Message, CallFailure>>,
     /// The servant's side of it: what has been deferred may be so again before it ends.
-    deferred: Vec<(u64, Arc<Cancellation>)>,
+    deferred: Vec<(u64, Arc<Trip>)>,
     next: u64,
-    /// In which whoever waits serves others.
-    registry: Option<Registry>,
+    /// Who has work for whoever waits.
+    others: Option<Arc<dyn Meanwhile>>,
     /// Nobody waits any more.
     is_given_up: bool,
 }
@@ -40,8 +44,8 @@ impl Waiting {
     /// The first outcome counts.
     fn end(&mut self, outcome: Result<Message, CallFailure>) {
         self.outcome.get_or_insert(outcome);
-        if let Some(registry) = &self.registry {
-            registry.wake();
+        if let Some(others) = &self.others {
+            others.wake();
         }
     }
 }
@@ -55,7 +59,7 @@ impl Awaited {
     pub(super) fn wait(&self, deadline: Option<&Deadline>) -> Result<Message, CallFailure> {
         // A thread that others may be waiting for serves them meanwhile; one that may not nest any deeper sleeps.
         if let Some(nested) = Nested::begin().ok().flatten() {
-            self.state.lock().registry = Some(nested.registry().clone());
+            self.state.lock().others = Some(nested.others());
             nested.serve_until(deadline.map(Deadline::remaining), || self.state.lock().outcome.is_some());
         }
         let mut state = self.state.lock();
@@ -81,15 +85,15 @@ impl Awaited {
     pub(super) fn give_up(&self, why: Option<SystemException>) {
         let mut state = self.state.lock();
         state.is_given_up = true;
+        let is_shutdown = why.is_some();
         if let Some(why) = why {
             state.end(Err(CallFailure::new(why)));
         }
         let deferred = std::mem::take(&mut state.deferred);
         self.changed.notify_all();
         drop(state);
-        for (_, cancellation) in deferred {
-            cancellation.cancel();
-        }
+        let reason = if is_shutdown { CancelReason::ShuttingDown } else { CancelReason::ClientCancelled };
+        deferred.iter().for_each(|(_, trip)| trip.trip(reason));
     }
 
     fn end(&self, outcome: Result<Message, CallFailure>) {
@@ -123,21 +127,19 @@ impl Origin for Awaited {
         self.me.upgrade().expect("it is shared from its beginning, and used now")
     }
 
-    fn enter_deferred(
-        &self,
-        _id: u32,
-        _is_one_way: bool,
-        _octets: usize,
-        how: &Arc<Cancellation>,
-    ) -> Result<u64, SystemException> {
+    fn trip(&self, _which: Which, deadline: Option<Instant>) -> Arc<Trip> {
+        Trip::new(WeakOrb::of(&self.orb), deadline)
+    }
+
+    fn enter_deferred(&self, _which: Which, _octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException> {
         let mut state = self.state.lock();
         let key = state.next;
         state.next += 1;
-        state.deferred.push((key, Arc::clone(how)));
+        state.deferred.push((key, Arc::clone(trip)));
         let is_given_up = state.is_given_up;
         drop(state);
         if is_given_up {
-            how.cancel();
+            trip.trip(CancelReason::ClientCancelled);
         }
         Ok(key)
     }

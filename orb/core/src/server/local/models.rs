@@ -44,8 +44,8 @@ impl ObjectAdapter for Desk {
         kept
     }
 
-    fn locate(&self, _: &[u8]) -> Located {
-        Located::Here
+    fn locate(&self, _: &[u8]) -> Result<Located, SystemException> {
+        Ok(Located::Here)
     }
 
     fn close(&self) {}

@@ -106,6 +106,10 @@ impl Seat for Chair {
         goes_on
     }
 
+    fn resume_marked(&self) -> bool {
+        self.0.go_on(|place| place.is_marked = true)
+    }
+
     fn linger(&self, _time: Duration) -> bool {
         self.0.go_on(|place| place.lingers = true)
     }

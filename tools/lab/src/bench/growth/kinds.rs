@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use spandrel::dynamic::{Request, RequestError};
 use spandrel::{SystemException, Typed};
 
-use super::stage::{Stage, block_on};
+use super::stage::Stage;
+use crate::future::block_on;
 use crate::mechanism::generated::growth::growing::RefuseError;
 use crate::workload::named;
 

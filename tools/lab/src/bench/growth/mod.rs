@@ -5,18 +5,16 @@
 //! the first look: buffers, caches and pools have their size then.
 
 mod kinds;
-mod look;
 pub mod report;
 mod stage;
 
 use serde::{Deserialize, Serialize};
 
 pub use kinds::Kind;
-pub use look::Look;
 use stage::Stage;
 
 use crate::LabError;
-use crate::machine::Machine;
+use crate::machine::{Look, Machine};
 use crate::progress::Progress;
 
 /// How often it is looked, between the first look and the last.

@@ -1,5 +1,5 @@
 //! Echo servers over this project's own reactor: as two event handlers, which do what the plain C program does, and by the
-//! Acceptor pattern, as its users would write it.
+//! Acceptor pattern, as its users would write it. The ORB is measured beside them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,6 +10,7 @@ use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet, Strea
 use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{Backend, Context, EventHandler, Options, Peer, Reactor, ServiceHandler, ThreadStrategy};
 
+use super::calls;
 use crate::LabError;
 
 /// An echo server of this project.
@@ -19,13 +20,15 @@ pub enum EchoServer {
     Handlers(Backend),
     /// The Acceptor pattern, with the default of every choice.
     Pattern,
+    /// The ORB: its connections share the reactor's threads, and the message is a call without parameters.
+    Orb,
 }
 
 impl EchoServer {
     /// All that this platform has, whether or not the system lets us use them.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern]).collect()
+        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Orb]).collect()
     }
 
     /// The name that options and tables use.
@@ -34,6 +37,7 @@ impl EchoServer {
         match self {
             Self::Handlers(backend) => backend.name(),
             Self::Pattern => "acceptor",
+            Self::Orb => "orb",
         }
     }
 
@@ -42,11 +46,11 @@ impl EchoServer {
     pub fn is_available(self) -> bool {
         match self {
             Self::Handlers(backend) => Backend::available().contains(&backend),
-            Self::Pattern => true,
+            Self::Pattern | Self::Orb => true,
         }
     }
 
-    /// Prints the port on one line, and serves until the process ends.
+    /// Prints the port on one line, behind it what tells how to call the ORB, and serves until the process ends.
     ///
     /// # Errors
     /// If the back end cannot be used, or nobody can be listened for.
@@ -54,6 +58,7 @@ impl EchoServer {
         let served = match self {
             Self::Handlers(backend) => serve_by_handlers(backend),
             Self::Pattern => serve_by_pattern(),
+            Self::Orb => return calls::serve(),
         };
         served.map_err(LabError::io(format!("serve echoes ({self})")))
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::calls::Exchange;
 use super::results::Echoed;
 use super::settings::Load;
 use crate::raw::{self, Epoll, Socket};
@@ -20,7 +21,7 @@ pub(super) struct Connections {
     _idle: Vec<Socket>,
     active: Vec<Active>,
     epoll: Epoll,
-    message: Vec<u8>,
+    exchange: Exchange,
     reply: Vec<u8>,
     limit: Duration,
 }
@@ -36,7 +37,7 @@ impl Connections {
     ///
     /// # Errors
     /// If a connection cannot be made, or is not answered within the limit.
-    pub(super) fn open(server: SocketAddr, load: Load, octets: usize, limit: Duration) -> io::Result<Self> {
+    pub(super) fn open(server: SocketAddr, load: Load, exchange: &Exchange, limit: Duration) -> io::Result<Self> {
         let connect = || -> io::Result<Socket> {
             let socket = raw::socket(&server)?;
             raw::set_abortive(&socket)?; // no port waits for late segments when thousands are closed at once
@@ -54,10 +55,10 @@ impl Connections {
             epoll.add(&socket, token)?;
             active.push(Active { socket, received: 0, sent_at: now });
         }
-        let message = (0..octets).map(|index| (index % 251) as u8).collect();
         let served: Vec<&Socket> = idle.iter().chain(active.iter().map(|active| &active.socket)).collect();
-        all_are_served(&served)?;
-        Ok(Self { _idle: idle, active, epoll, message, reply: vec![0; octets], limit })
+        all_are_served(&served, exchange)?;
+        let (exchange, reply) = (exchange.clone(), vec![0; exchange.reply_octets]);
+        Ok(Self { _idle: idle, active, epoll, exchange, reply, limit })
     }
 
     /// Keeps the active ones busy for `time`, and then waits for the answers that are still due.
@@ -72,7 +73,7 @@ impl Connections {
         let mut last = start;
         for active in &mut self.active {
             active.sent_at = Instant::now();
-            send_all(&active.socket, &self.message)?;
+            send_all(&active.socket, &self.exchange.message)?;
         }
         let mut due = self.active.len();
         let millis = self.limit.as_millis().clamp(1, 1 << 30) as i32;
@@ -92,7 +93,7 @@ impl Connections {
                 histogram.saturating_record((now - active.sent_at).as_nanos() as u64);
                 last = now;
                 active.sent_at = now;
-                send_all(&active.socket, &self.message)?;
+                send_all(&active.socket, &self.exchange.message)?;
             }
             if nobody && last.max(start).elapsed() >= self.limit {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -120,17 +121,23 @@ impl Active {
     }
 }
 
-/// One octet to everybody, then one octet from everybody.
-fn all_are_served(sockets: &[&Socket]) -> io::Result<()> {
+/// One octet to everybody, then one octet from everybody; or a whole call, where nothing less is answered.
+fn all_are_served(sockets: &[&Socket], exchange: &Exchange) -> io::Result<()> {
+    let (message, octets) =
+        if exchange.is_echo { (&[1][..], 1) } else { (&exchange.message[..], exchange.reply_octets) };
     for socket in sockets {
-        send_all(socket, &[1])?;
+        send_all(socket, message)?;
     }
+    let mut reply = vec![0; octets];
     for socket in sockets {
-        match raw::recv(socket, &mut [0]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(io::ErrorKind::TimedOut.into()),
-            received => received?,
-        };
+        let mut received = 0;
+        while received < octets {
+            received += match raw::recv(socket, &mut reply[received..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(io::ErrorKind::TimedOut.into()),
+                received => received?,
+            };
+        }
     }
     Ok(())
 }
@@ -173,13 +180,13 @@ mod tests {
     }
 
     fn open(addr: SocketAddr, idle: u32, active: u32) -> io::Result<Connections> {
-        Connections::open(addr, Load { idle, active }, 3000, Duration::from_secs(20))
+        Connections::open(addr, Load { idle, active }, &Exchange::echo(3000), Duration::from_secs(20))
     }
 
     #[test]
     fn messages_go_round_on_the_active_connections_until_the_time_is_up() {
         let mut connections = open(server(7, echo), 3, 4).unwrap();
-        let time = Duration::from_millis(50);
+        let time = Duration::from_millis(500);
         for _ in 0..2 {
             let echoed = connections.run(time).unwrap();
             assert!(echoed.events >= 1, "{echoed:?}");
@@ -204,7 +211,8 @@ mod tests {
             while let Ok(1..) = stream.read(&mut [0; 1000]) {}
         };
         let load = Load { idle: 0, active: 1 };
-        let mut connections = Connections::open(server(1, answers_once), load, 64, Duration::from_secs(1)).unwrap();
+        let limit = Duration::from_secs(1);
+        let mut connections = Connections::open(server(1, answers_once), load, &Exchange::echo(64), limit).unwrap();
         let error = connections.run(Duration::from_millis(10)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

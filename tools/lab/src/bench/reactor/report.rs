@@ -34,7 +34,9 @@ pub fn text(results: &Results) -> String {
     }
     _ = writeln!(
         text,
-        "\nCPU: processor time of the server per message. Ratios to c: events above 1 and CPU below 1 are better."
+        "\nCPU: processor time of the server per message. Ratios to c: events above 1 and CPU below 1 are better. \
+         To first: to the events of the same server with the first load. KiB each: the server's memory for each \
+         connection, in the round where that was least."
     );
     if let Some(warning) = results.machine.warning() {
         _ = write!(text, "\n{warning}");
@@ -43,7 +45,8 @@ pub fn text(results: &Results) -> String {
 }
 
 fn table(rows: &[&Row]) -> comfy_table::Table {
-    let header = ["server", "events/s", "ratio to c", "p50 µs", "p99 µs", "CPU µs", "CPU ratio"];
+    let header =
+        ["server", "events/s", "ratio to c", "p50 µs", "p99 µs", "CPU µs", "CPU ratio", "to first", "KiB each"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {
         let mut cells = vec![row.contender.to_string()];
@@ -60,6 +63,9 @@ fn table(rows: &[&Row]) -> comfy_table::Table {
                 row.p99_us.map_or_else(missing, |us| format!("{:.2}", us.median)),
                 row.cpu_us.map_or_else(missing, |us| format!("{:.3}", us.median)),
                 row.cpu_ratio.map_or_else(missing, |ratio| ranged(&ratio)),
+                row.to_first_load.map_or_else(missing, |ratio| ranged(&ratio)),
+                // What an allocator keeps of an earlier load is not this one's.
+                row.each_octets.map_or_else(missing, |octets| format!("{:.2}", octets.low / 1024.0)),
             ]),
         }
         table.add_row(cells);
@@ -88,20 +94,21 @@ pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabErro
 
 fn runs_csv(results: &Results) -> String {
     let mut csv =
-        "placement,idle,active,round,server,events,seconds,events_per_second,p50_us,p99_us,max_us,server_cpu_seconds\n"
+        "placement,idle,active,round,server,events,seconds,events_per_second,p50_us,p99_us,max_us,server_cpu_seconds,octets_per_connection\n"
             .to_owned();
     for run in &results.measured {
         let (load, echoed) = (run.load, run.echoed);
         _ = write!(csv, "{},{},{},{},{},", run.placement, load.idle, load.active, run.round, run.contender);
         _ = write!(csv, "{},{:.6},{:.1},", echoed.events, echoed.seconds, echoed.events_per_second());
         let cpu = run.server_cpu.map_or(String::new(), |cpu| format!("{cpu:.6}"));
-        _ = writeln!(csv, "{:.3},{:.3},{:.3},{cpu}", echoed.p50_us, echoed.p99_us, echoed.max_us);
+        let each = run.each_octets.map_or(String::new(), |octets| format!("{octets:.0}"));
+        _ = writeln!(csv, "{:.3},{:.3},{:.3},{cpu},{each}", echoed.p50_us, echoed.p99_us, echoed.max_us);
     }
     csv
 }
 
 fn summary_csv(results: &Results) -> String {
-    let mut csv = "placement,idle,active,server,present,events_per_second,events_low,events_high,ratio,ratio_low,ratio_high,p50_us,p99_us,cpu_us,cpu_ratio,cpu_ratio_low,cpu_ratio_high\n".to_owned();
+    let mut csv = "placement,idle,active,server,present,events_per_second,events_low,events_high,ratio,ratio_low,ratio_high,p50_us,p99_us,cpu_us,cpu_ratio,cpu_ratio_low,cpu_ratio_high,to_first_load,octets_per_connection\n".to_owned();
     let three = |summary: Option<Summary>| {
         summary.map_or(",,".to_owned(), |s| format!("{:.3},{:.3},{:.3}", s.median, s.low, s.high))
     };
@@ -110,7 +117,8 @@ fn summary_csv(results: &Results) -> String {
         let present = if row.absent.is_some() { "no" } else { "yes" };
         _ = write!(csv, "{},{},{},{},{present},", row.placement, row.load.idle, row.load.active, row.contender);
         _ = write!(csv, "{},{},", three(row.events_per_second), three(row.ratio));
-        _ = writeln!(csv, "{},{},{},{}", one(row.p50_us), one(row.p99_us), one(row.cpu_us), three(row.cpu_ratio));
+        _ = write!(csv, "{},{},{},{},", one(row.p50_us), one(row.p99_us), one(row.cpu_us), three(row.cpu_ratio));
+        _ = writeln!(csv, "{},{}", one(row.to_first_load), one(row.each_octets));
     }
     csv
 }
@@ -143,7 +151,15 @@ mod tests {
                 let echoed = Echoed { events, seconds: 0.5, p50_us: 100.0, p99_us: 150.0, max_us: 900.0 };
                 let placement = Placement::Two;
                 let server_cpu = Some(0.25 / part as f64 * 10.0);
-                measured.push(Measured { placement, load: busy, round: round as u32, contender, echoed, server_cpu });
+                measured.push(Measured {
+                    placement,
+                    load: busy,
+                    round: round as u32,
+                    contender,
+                    echoed,
+                    server_cpu,
+                    each_octets: Some(2560.0),
+                });
             }
         }
         let absent = [

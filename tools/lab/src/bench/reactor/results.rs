@@ -59,6 +59,8 @@ pub struct Measured {
     pub echoed: Echoed,
     /// Processor time of the server's process meanwhile, in seconds; absent if the system does not say.
     pub server_cpu: Option<f64>,
+    /// Octets of the server's memory for each connection, as soon as all were open and had been served once.
+    pub each_octets: Option<f64>,
 }
 
 impl Measured {
@@ -92,6 +94,10 @@ pub struct Row {
     pub events_per_second: Option<Summary>,
     /// The ratio of that to the base's in the same round: above one is better.
     pub ratio: Option<Summary>,
+    /// The ratio of that to the same server's with the first of the loads in the same round.
+    pub to_first_load: Option<Summary>,
+    /// Octets of the server's memory for each connection.
+    pub each_octets: Option<Summary>,
     /// The rounds' median times in microseconds.
     pub p50_us: Option<Summary>,
     /// The rounds' 99th percentiles in microseconds.
@@ -126,8 +132,10 @@ impl Results {
             for load in &settings.loads {
                 let here = |m: &&Measured| m.placement == *placement && m.load == *load;
                 let here: Vec<&Measured> = measured.iter().filter(here).collect();
+                let first = |m: &&Measured| m.placement == *placement && Some(&m.load) == settings.loads.first();
+                let first: Vec<&Measured> = measured.iter().filter(first).collect();
                 for contender in &settings.contenders {
-                    let row = Row::of(*placement, *load, *contender, &here);
+                    let row = Row::of(*placement, *load, *contender, &here, &first);
                     let absence =
                         |a: &&Absent| a.contender == *contender && a.load.is_none_or(|where_| where_ == *load);
                     let why = absent.iter().find(absence).map(|absent| absent.why.clone());
@@ -140,19 +148,23 @@ impl Results {
 }
 
 impl Row {
-    fn of(placement: Placement, load: Load, contender: Contender, measured: &[&Measured]) -> Self {
-        let of = |who: Contender, value: fn(&Measured) -> Option<f64>| {
+    /// `first`: what was measured with the first of the loads.
+    fn of(placement: Placement, load: Load, contender: Contender, measured: &[&Measured], first: &[&Measured]) -> Self {
+        let of = |measured: &[&Measured], who: Contender, value: fn(&Measured) -> Option<f64>| {
             let of = measured.iter().filter(|m| m.contender == who);
             of.filter_map(|m| Some((m.round, value(m)?))).collect::<Vec<_>>()
         };
-        let summary = |value| Summary::of(of(contender, value).into_iter().map(|(_, value)| value));
-        let ratio = |value| Summary::of_ratios(&of(contender, value), &of(Contender::BASE, value));
+        let rate: fn(&Measured) -> Option<f64> = |m| Some(m.echoed.events_per_second());
+        let summary = |value| Summary::of(of(measured, contender, value).into_iter().map(|(_, value)| value));
+        let ratio = |value| Summary::of_ratios(&of(measured, contender, value), &of(measured, Contender::BASE, value));
         Self {
             placement,
             load,
             contender,
-            events_per_second: summary(|m| Some(m.echoed.events_per_second())),
-            ratio: ratio(|m| Some(m.echoed.events_per_second())),
+            events_per_second: summary(rate),
+            ratio: ratio(rate),
+            to_first_load: Summary::of_ratios(&of(measured, contender, rate), &of(first, contender, rate)),
+            each_octets: summary(|m| m.each_octets),
             p50_us: summary(|m| Some(m.echoed.p50_us)),
             p99_us: summary(|m| Some(m.echoed.p99_us)),
             cpu_us: summary(Measured::cpu_us_per_event),

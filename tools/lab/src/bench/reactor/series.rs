@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::calls::Exchange;
 use super::contender::Contender;
 use super::echo::EchoServer;
 use super::load::Connections;
@@ -14,7 +15,7 @@ use super::results::{Absent, Echoed, Measured};
 use super::settings::Load;
 use super::{Results, Settings, peers};
 use crate::LabError;
-use crate::machine::Machine;
+use crate::machine::{Machine, resident_octets};
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores, on_core};
@@ -112,6 +113,9 @@ struct Server {
     contender: Contender,
     process: ChildHandle,
     addr: SocketAddr,
+    exchange: Exchange,
+    /// The least memory that it was seen to have.
+    least_octets: u64,
 }
 
 impl Series<'_> {
@@ -120,8 +124,7 @@ impl Series<'_> {
         let cores = cores();
         let (of_load, of_server) =
             (placement.core(Role::Transmitter, &cores)?, placement.core(Role::Receiver, &cores)?);
-        let limit = self.settings.limit();
-        let start = |present: &Present| Server::start(launch, present, of_server, limit);
+        let start = |present: &Present| Server::start(launch, present, of_server, self.settings);
         let mut servers = self.present.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         on_core(of_load, || self.rounds(&mut servers, placement, number))?
     }
@@ -158,13 +161,14 @@ impl Series<'_> {
         }
         let what = format!("{contender} {load} ({})", placement.description());
         self.progress.at(&what);
-        let connections = Connections::open(server.addr, load, self.settings.octets as usize, self.settings.limit());
-        match connections {
+        let before = server.look();
+        match Connections::open(server.addr, load, &server.exchange, self.settings.limit()) {
             Ok(mut connections) => {
+                let each_octets = server.look().zip(before).map(|(now, _)| server.each(now, load));
                 let (echoed, server_cpu) = server.drive(&mut connections, self.settings.run_time())?;
                 let rate = format!("{} events/s", grouped(echoed.events_per_second()));
                 self.progress.step(&what, &rate);
-                self.measured.push(Measured { placement, load, round, contender, echoed, server_cpu });
+                self.measured.push(Measured { placement, load, round, contender, echoed, server_cpu, each_octets });
             }
             Err(error) => {
                 let why = format!("it does not hold {} connections: {error}", grouped(load.connections() as f64));
@@ -177,7 +181,13 @@ impl Series<'_> {
 }
 
 impl Server {
-    fn start(launch: Launch<'_>, present: &Present, core: Option<usize>, limit: Duration) -> Result<Self, LabError> {
+    fn start(
+        launch: Launch<'_>,
+        present: &Present,
+        core: Option<usize>,
+        settings: &Settings,
+    ) -> Result<Self, LabError> {
+        let (octets, limit) = (settings.octets as usize, settings.limit());
         let command = match &present.program {
             Program::Other(program) => Command::new(program),
             Program::This(server) => launch(&ChildRole { kind: ChildKind::Echo(*server), core: None }),
@@ -185,11 +195,24 @@ impl Server {
         // A child inherits the core of the thread that starts it.
         let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
         let line = process.line(limit)?;
-        let port = line
-            .trim()
-            .parse()
-            .map_err(|_| LabError::Protocol { role: format!("{} server", present.contender), found: line.clone() })?;
-        Ok(Self { contender: present.contender, process, addr: (Ipv4Addr::LOCALHOST, port).into() })
+        let (port, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        let said = port.parse::<u16>().ok().zip(Exchange::read(rest, octets));
+        let (port, exchange) = said
+            .ok_or_else(|| LabError::Protocol { role: format!("{} server", present.contender), found: line.clone() })?;
+        let addr = (Ipv4Addr::LOCALHOST, port).into();
+        Ok(Self { contender: present.contender, process, addr, exchange, least_octets: u64::MAX })
+    }
+
+    /// The memory that it has now, where the system says.
+    fn look(&mut self) -> Option<u64> {
+        let now = resident_octets(self.process.id())?;
+        self.least_octets = self.least_octets.min(now);
+        Some(now)
+    }
+
+    /// What of its memory, which is `now`, each of the connections takes; allocators keep what others took before.
+    fn each(&self, now: u64, load: Load) -> f64 {
+        (now - self.least_octets) as f64 / load.connections() as f64
     }
 
     /// One run, after a short one that does not count, and the processor time that the server used for it.
@@ -208,7 +231,7 @@ impl Server {
     fn settle(&self, limit: Duration) -> Result<(), LabError> {
         let (alone, start) = (Load { idle: 0, active: 1 }, Instant::now());
         loop {
-            match Connections::open(self.addr, alone, 1, limit) {
+            match Connections::open(self.addr, alone, &self.exchange, limit) {
                 Ok(_) => return Ok(()),
                 Err(_) if start.elapsed() < limit => thread::sleep(BETWEEN_ATTEMPTS),
                 Err(error) => return Err(LabError::io(format!("reach the {} server again", self.contender))(error)),

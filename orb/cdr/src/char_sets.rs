@@ -1,0 +1,250 @@
+//! The code sets in which narrow and wide text travel, by their numbers and names.
+//!
+//! Four are always known; the others are those of [`CodeSet`]'s table (feature `code-sets`). How text becomes octets is in
+//! `text` and `wide`.
+
+use std::{fmt, str::FromStr};
+
+use crate::{CdrError, Char, CodeSet};
+
+/// How a code set is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named {
+    /// In the OSF registry.
+    pub(crate) number: u32,
+    /// The first is the one that we say.
+    pub(crate) names: &'static [&'static str],
+}
+
+pub(crate) const LATIN1: Named = Named { number: 0x0001_0001, names: &["ISO 8859-1", "Latin-1"] };
+pub(crate) const ASCII: Named = Named { number: 0x0001_0020, names: &["ISO 646", "ASCII", "US-ASCII"] };
+pub(crate) const UTF8: Named = Named { number: 0x0501_0001, names: &["UTF-8"] };
+const UTF16: Named = Named { number: 0x0001_0109, names: &["UTF-16"] };
+const UNKNOWN: Named = Named { number: 0, names: &["none"] };
+
+impl Named {
+    pub(crate) fn name(self) -> &'static str {
+        self.names[0]
+    }
+
+    /// Whether this is meant, in whatever case and with whatever between letters and digits: `iso8859_5` is ISO 8859-5.
+    pub(crate) fn is(self, name: &str) -> bool {
+        fn letters(name: &str) -> impl Iterator<Item = u8> {
+            name.bytes().filter(u8::is_ascii_alphanumeric).map(|octet| octet.to_ascii_lowercase())
+        }
+        self.names.iter().any(|known| letters(known).eq(letters(name)))
+    }
+}
+
+/// The code set in which `char` and `string` travel: the negotiated TCS-C (CORBA 3.3 Part 2, 7.10.2).
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum CharSet {
+    /// ISO 8859-1, which both ends must assume unless they agreed on something else.
+    #[default]
+    Latin1,
+    /// ISO 646, its international reference version: ASCII.
+    Ascii,
+    /// UTF-8: every character can be said. An IDL `char` is an octet of ISO 8859-1 all the same: so it is between ORBs of our kind;
+    /// see [`CharSet::standard`].
+    Utf8,
+    /// One of the table's.
+    Other(CodeSet),
+}
+
+/// The code set in which `wchar` and `wstring` travel: the negotiated TCS-W (CORBA 3.3 Part 2, 7.10.2).
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum WcharSet {
+    /// UTF-16, what is fallen back upon where the text says that there must be one.
+    #[default]
+    Utf16,
+    /// None was agreed on, and there is no default (7.10.2.7): wide characters can neither be written nor read.
+    Unknown,
+    /// One of the table's.
+    Other(CodeSet),
+}
+
+/// A number or a name that stands for no code set known here.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("`{0}` is no code set that is known here")]
+pub struct UnknownCodeSet(String);
+
+impl CharSet {
+    const BASE: [Self; 3] = [Self::Latin1, Self::Ascii, Self::Utf8];
+
+    /// All that are known, in no particular order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        // Those that are always known are in the table, too: wide characters may be in them.
+        let others = CodeSet::all().filter(|set| set.width().is_none()).map(Self::Other);
+        Self::BASE
+            .into_iter()
+            .chain(others.filter(|other| !Self::BASE.iter().any(|base| base.number() == other.number())))
+    }
+
+    fn named(self) -> Named {
+        match self {
+            Self::Latin1 => LATIN1,
+            Self::Ascii => ASCII,
+            Self::Utf8 => UTF8,
+            Self::Other(set) => set.named(),
+        }
+    }
+
+    /// The code set with this number of the OSF registry, if it is known here and one of octets.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        let base = Self::BASE.into_iter().find(|base| base.number() == number);
+        base.or_else(|| CodeSet::from_number(number).filter(|set| set.width().is_none()).map(Self::Other))
+    }
+
+    /// Its number in the OSF registry.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.named().number
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.named().name()
+    }
+
+    /// As ORBs of others understand it: in UTF-8 a `char` then is an ASCII character, since all others take more than one octet.
+    /// Without the feature `code-sets` nothing is converted, and this is the code set itself.
+    #[must_use]
+    pub fn standard(self) -> Self {
+        match self {
+            Self::Utf8 | Self::Ascii => CodeSet::from_number(self.number()).map_or(self, Self::Other),
+            _ => self,
+        }
+    }
+
+    /// Whether text in it is what Rust has.
+    pub(crate) fn is_utf8(self) -> bool {
+        match self {
+            Self::Utf8 => true,
+            Self::Other(set) => set.is_utf8(),
+            _ => false,
+        }
+    }
+
+    /// Whether the octet of a `char` may be another here than in ISO 8859-1.
+    #[inline]
+    pub(crate) fn converts_chars(self) -> bool {
+        matches!(self, Self::Other(_))
+    }
+
+    /// The octet of a `char` here.
+    #[cold]
+    pub(crate) fn octet_of(self, value: Char) -> Result<u8, CdrError> {
+        let (Self::Other(set), 0x80..) = (self, value.0) else { return Ok(value.0) };
+        let character = char::from(value);
+        match set.encode(character.encode_utf8(&mut [0; 4])).as_deref() {
+            Ok([octet]) => Ok(*octet),
+            _ => Err(CdrError::NotOneOctet { character, code_set: set.named().name() }),
+        }
+    }
+
+    /// The `char` of an octet from here.
+    #[cold]
+    pub(crate) fn char_of(self, octet: u8) -> Result<Char, CdrError> {
+        let (Self::Other(set), 0x80..) = (self, octet) else { return Ok(Char(octet)) };
+        let text = set.decode(&[octet]).ok_or(CdrError::NotText(set.named().name()))?;
+        let character = text.chars().next().expect("an octet is a character");
+        Char::try_from(character).map_err(|_| CdrError::CharBeyondLatin1 { character })
+    }
+}
+
+impl WcharSet {
+    /// All that are known, in no particular order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        std::iter::once(Self::Utf16).chain(CodeSet::all().map(Self::Other))
+    }
+
+    fn named(self) -> Named {
+        match self {
+            Self::Utf16 => UTF16,
+            Self::Unknown => UNKNOWN,
+            Self::Other(set) => set.named(),
+        }
+    }
+
+    /// The code set with this number of the OSF registry, if it is known here; zero stands for none.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Unknown),
+            number if number == UTF16.number => Some(Self::Utf16),
+            number => CodeSet::from_number(number).map(Self::Other),
+        }
+    }
+
+    /// Its number in the OSF registry; zero for none.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.named().number
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.named().name()
+    }
+
+    /// Whether it can be used in GIOP 1.1, whose wide characters have two octets (9.3.1.6).
+    #[must_use]
+    pub fn is_of_two_octets(self) -> bool {
+        match self {
+            Self::Utf16 => true,
+            Self::Unknown => false,
+            Self::Other(set) => set.width() == Some(2),
+        }
+    }
+}
+
+/// The number that this text is: `0x00010001`, or in decimal.
+fn number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+impl FromStr for CharSet {
+    type Err = UnknownCodeSet;
+
+    /// A name, or a number of the OSF registry.
+    fn from_str(text: &str) -> Result<Self, UnknownCodeSet> {
+        let by_name = || {
+            let base = Self::BASE.into_iter().find(|base| base.named().is(text));
+            base.or_else(|| CodeSet::from_name(text).filter(|set| set.width().is_none()).map(Self::Other))
+        };
+        number(text).map_or_else(by_name, Self::from_number).ok_or_else(|| UnknownCodeSet(text.to_owned()))
+    }
+}
+
+impl FromStr for WcharSet {
+    type Err = UnknownCodeSet;
+
+    /// A name, or a number of the OSF registry; `none` for no wide characters.
+    fn from_str(text: &str) -> Result<Self, UnknownCodeSet> {
+        let by_name = || {
+            let base = [Self::Utf16, Self::Unknown].into_iter().find(|base| base.named().is(text));
+            base.or_else(|| CodeSet::from_name(text).map(Self::Other))
+        };
+        number(text).map_or_else(by_name, Self::from_number).ok_or_else(|| UnknownCodeSet(text.to_owned()))
+    }
+}
+
+impl fmt::Display for CharSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for WcharSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

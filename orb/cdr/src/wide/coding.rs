@@ -1,0 +1,237 @@
+//! Wide characters and strings on the wire (CORBA 3.3 Part 2, 9.3.1.6 and 9.3.2.7).
+//!
+//! | GIOP | `wchar` | `wstring` |
+//! | --- | --- | --- |
+//! | 1.0 | none | none |
+//! | 1.1 | one code unit in the message's byte order | length in code units with the NUL, code units, NUL |
+//! | 1.2 | an octet with the length in octets, octets | length in octets, octets without NUL |
+//!
+//! In 1.1 a code unit has two octets, so that there are only UTF-16 and UCS-2. In 1.2, UTF-16 without a byte order mark is
+//! big-endian whatever the message's order is. Of UCS-2 and UCS-4 the standard does not say; JacORB has the first big-endian, omniORB the
+//! second in the message's order. We write as they do: UTF-16 strings in the message's order behind a mark, characters
+//! big-endian without one, the others without a mark. A mark before any of them is understood.
+
+use crate::{ByteOrder, CdrError, CodeSet, Decoder, Encoder, GiopVersion, WcharSet, Wire};
+
+/// The byte order mark.
+const BOM: u32 = 0xfeff;
+
+/// How wide characters look in the version and the code set in force.
+#[derive(Clone, Copy)]
+enum Form {
+    /// Code units of two octets, aligned, in the message's order.
+    Units,
+    /// Counted octets.
+    Counted,
+}
+
+/// What the octets mean.
+#[derive(Clone, Copy)]
+enum Coding {
+    Utf16,
+    /// This many octets per character.
+    Fixed(usize),
+    Octets(CodeSet),
+}
+
+fn form(wire: Wire) -> Result<(Form, Coding), CdrError> {
+    let set = wire.wchar_set;
+    let coding = match set {
+        _ if wire.version < GiopVersion::V1_1 => return Err(CdrError::WideInGiop10),
+        WcharSet::Unknown => return Err(CdrError::NoWcharSet),
+        WcharSet::Utf16 => Coding::Utf16,
+        WcharSet::Other(other) => other.width().map_or(Coding::Octets(other), Coding::Fixed),
+    };
+    match coding {
+        _ if wire.version > GiopVersion::V1_1 => Ok((Form::Counted, coding)),
+        Coding::Utf16 | Coding::Fixed(2) => Ok((Form::Units, coding)),
+        _ => Err(CdrError::WideInGiop11(set.name())),
+    }
+}
+
+fn unsayable(wire: Wire, character: char) -> CdrError {
+    CdrError::NotRepresentable { character, code_set: wire.wchar_set.name() }
+}
+
+pub(crate) fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
+    let wire = out.wire();
+    let (form, coding) = form(wire)?;
+    out.note_code_sets();
+    if value.contains('\0') {
+        return Err(CdrError::NulInString);
+    }
+    match (form, coding) {
+        (Form::Units, _) => {
+            check_units(wire, coding, value)?;
+            out.len(value.encode_utf16().count() + 1)?;
+            value.encode_utf16().chain([0]).for_each(|unit| out.u16(unit));
+        }
+        _ if value.is_empty() => out.len(0)?,
+        (Form::Counted, Coding::Utf16) => {
+            let units = value.encode_utf16().count();
+            out.len((units + 1).checked_mul(2).ok_or(CdrError::TooLong { len: units })?)?;
+            std::iter::once(BOM as u16).chain(value.encode_utf16()).for_each(|unit| out.u16(unit));
+        }
+        (Form::Counted, Coding::Fixed(_)) if value.starts_with(['\u{feff}', '\u{fffe}']) => {
+            // It would be taken for a mark, unless there is one.
+            out.octet_sequence(&octets(wire, coding, &["\u{feff}", value].concat())?)?;
+        }
+        (Form::Counted, _) => out.octet_sequence(&octets(wire, coding, value)?)?,
+    }
+    Ok(())
+}
+
+/// Whether each character is one code unit of UCS-2.
+fn check_units(wire: Wire, coding: Coding, value: &str) -> Result<(), CdrError> {
+    let beyond = match coding {
+        Coding::Fixed(2) => value.chars().find(|value| value.len_utf16() > 1),
+        _ => None,
+    };
+    beyond.map_or(Ok(()), |beyond| Err(unsayable(wire, beyond)))
+}
+
+/// The order in which this many octets per character are without a mark.
+fn fixed_order(wire: Wire, width: usize) -> ByteOrder {
+    if width == 4 { wire.order } else { ByteOrder::Big }
+}
+
+/// Text as counted octets, without a mark.
+fn octets(wire: Wire, coding: Coding, value: &str) -> Result<Vec<u8>, CdrError> {
+    match coding {
+        Coding::Utf16 => Ok(value.encode_utf16().flat_map(u16::to_be_bytes).collect()),
+        Coding::Octets(set) => set.encode(value).map_err(|beyond| unsayable(wire, beyond)),
+        Coding::Fixed(width) => {
+            check_units(wire, coding, value)?;
+            let order = fixed_order(wire, width);
+            let mut octets = Vec::with_capacity(value.len() * width);
+            for value in value.chars().map(u32::from) {
+                match order {
+                    ByteOrder::Big => octets.extend_from_slice(&value.to_be_bytes()[4 - width..]),
+                    ByteOrder::Little => octets.extend_from_slice(&value.to_le_bytes()[..width]),
+                }
+            }
+            Ok(octets)
+        }
+    }
+}
+
+pub(crate) fn encode_char(out: &mut Encoder<'_>, value: char) -> Result<(), CdrError> {
+    let wire = out.wire();
+    let (form, coding) = form(wire)?;
+    out.note_code_sets();
+    let text = &mut [0; 4];
+    let text = value.encode_utf8(text);
+    match form {
+        Form::Units => out.u16(u16::try_from(u32::from(value)).map_err(|_| unsayable(wire, value))?),
+        Form::Counted => {
+            let octets = octets(wire, coding, text)?;
+            out.u8(u8::try_from(octets.len()).expect("a character has a few octets"));
+            out.octets(&octets);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn decode(input: &mut Decoder<'_>) -> Result<String, CdrError> {
+    let wire = input.wire();
+    let (form, coding) = form(wire)?;
+    let text = match form {
+        Form::Units => terminated_units(input)?,
+        Form::Counted => text(wire, coding, input.octet_sequence()?, true)?,
+    };
+    if text.contains('\0') { Err(CdrError::StrayNul) } else { Ok(text) }
+}
+
+/// The text of a GIOP 1.1 string. A length of zero is accepted as the empty string, as for narrow strings.
+fn terminated_units(input: &mut Decoder<'_>) -> Result<String, CdrError> {
+    let len = input.sequence_len(2)?;
+    let order = input.wire().order;
+    if len == 0 {
+        return Ok(String::new());
+    }
+    input.align(2)?;
+    let (units, _) = input.take(len * 2)?.as_chunks();
+    let (last, units) = units.split_last().expect("the length is not zero");
+    if *last != [0, 0] {
+        return Err(CdrError::UnterminatedString);
+    }
+    join(units, order)
+}
+
+pub(crate) fn decode_char(input: &mut Decoder<'_>) -> Result<char, CdrError> {
+    let wire = input.wire();
+    let (form, coding) = form(wire)?;
+    if let Form::Units = form {
+        return char::from_u32(u32::from(input.u16()?)).ok_or(CdrError::NotText(wire.wchar_set.name()));
+    }
+    let len = usize::from(input.u8()?);
+    let octets = input.take(len)?;
+    // A mark alone is the character U+FEFF: there is nothing that it could mark.
+    let is_marked = match coding {
+        Coding::Utf16 => len > 2,
+        Coding::Fixed(width) => len > width,
+        Coding::Octets(_) => false,
+    };
+    let text = text(wire, coding, octets, is_marked)?;
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (Some(value), None) => Ok(value),
+        (None, _) => Err(CdrError::Malformed("a wide character has no octets")),
+        _ => Err(CdrError::Malformed("a wide character has the octets of more than one")),
+    }
+}
+
+/// What counted octets mean; a mark may stand before them.
+fn text(wire: Wire, coding: Coding, octets: &[u8], is_marked: bool) -> Result<String, CdrError> {
+    let not_text = || CdrError::NotText(wire.wchar_set.name());
+    match coding {
+        Coding::Octets(set) => set.decode(octets).ok_or_else(not_text),
+        Coding::Utf16 | Coding::Fixed(2) => {
+            let (units, []) = octets.as_chunks() else {
+                return Err(CdrError::Malformed("wide text of two octets each has an odd number of them"));
+            };
+            let (units, order) = split_mark(units, two, is_marked).unwrap_or((units, ByteOrder::Big));
+            match coding {
+                Coding::Utf16 => join(units, order),
+                _ => units.iter().map(|unit| char::from_u32(two(*unit, order)).ok_or_else(not_text)).collect(),
+            }
+        }
+        Coding::Fixed(_) => {
+            let (units, []) = octets.as_chunks() else {
+                return Err(CdrError::Malformed("the octets of wide text of four each are no multiple of four"));
+            };
+            let (units, order) = split_mark(units, four, is_marked).unwrap_or((units, fixed_order(wire, 4)));
+            units.iter().map(|unit| char::from_u32(four(*unit, order)).ok_or_else(not_text)).collect()
+        }
+    }
+}
+
+fn two(octets: [u8; 2], order: ByteOrder) -> u32 {
+    u32::from(match order {
+        ByteOrder::Big => u16::from_be_bytes(octets),
+        ByteOrder::Little => u16::from_le_bytes(octets),
+    })
+}
+
+fn four(octets: [u8; 4], order: ByteOrder) -> u32 {
+    match order {
+        ByteOrder::Big => u32::from_be_bytes(octets),
+        ByteOrder::Little => u32::from_le_bytes(octets),
+    }
+}
+
+/// What follows the byte order mark, and the order that it says, if there is one.
+fn split_mark<const N: usize>(
+    units: &[[u8; N]],
+    number: fn([u8; N], ByteOrder) -> u32,
+    is_marked: bool,
+) -> Option<(&[[u8; N]], ByteOrder)> {
+    let (first, rest) = units.split_first().filter(|_| is_marked)?;
+    let order = [ByteOrder::Big, ByteOrder::Little].into_iter().find(|order| number(*first, *order) == BOM)?;
+    Some((rest, order))
+}
+
+fn join(units: &[[u8; 2]], order: ByteOrder) -> Result<String, CdrError> {
+    let units = units.iter().map(|octets| two(*octets, order) as u16);
+    char::decode_utf16(units).collect::<Result<_, _>>().map_err(|_| CdrError::NotText("UTF-16"))
+}

@@ -1,0 +1,65 @@
+//! Which listen points are believed: requests that are meant for others must not go to whoever claims an address.
+
+use std::net::IpAddr;
+
+use crate::transport::{Place, is_nowhere};
+
+/// Why a host that a client at this place announces is not believed; nothing if it is.
+///
+/// Believed is the address that the client's connection comes from; any address of this machine, if it comes from this machine; and names
+/// that can lead nowhere else. Other names are not looked up: whoever reads would wait for that.
+pub(super) fn doubt(host: &str, from: &Place) -> Option<&'static str> {
+    let is_credible = is_nowhere(host)
+        || match (address(host), origin(from)) {
+            (None, _) => return Some("names are not believed (-ORBTrustListenPoints)"),
+            (Some(announced), None) => is_local(announced),
+            (Some(announced), Some(origin)) => announced == origin || is_local(announced) && is_local(origin),
+        };
+    (!is_credible).then_some("it is another host's (-ORBTrustListenPoints)")
+}
+
+fn address(host: &str) -> Option<IpAddr> {
+    match host {
+        "localhost" => Some(std::net::Ipv4Addr::LOCALHOST.into()),
+        host => host.parse().ok().map(|address: IpAddr| address.to_canonical()),
+    }
+}
+
+/// The address of the connection; nothing if it is one inside of this machine.
+fn origin(from: &Place) -> Option<IpAddr> {
+    from.host_and_port().and_then(|(host, _)| address(host))
+}
+
+fn is_local(address: IpAddr) -> bool {
+    let interfaces = || if_addrs::get_if_addrs().unwrap_or_default();
+    address.is_loopback() || interfaces().iter().any(|interface| interface.ip() == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_believed_what_leads_to_its_own_host() {
+        let remote = Place::at_port("iiop", "192.0.2.7", 40_000);
+        assert_eq!(doubt("192.0.2.7", &remote), None);
+        assert_eq!(doubt("::ffff:192.0.2.7", &remote), None);
+        assert_eq!(doubt("spandrel-1.bidir.invalid", &remote), None);
+        for others in ["192.0.2.8", "127.0.0.1", "localhost", "bank.example", "", "2001:db8::1"] {
+            assert!(doubt(others, &remote).is_some(), "{others}");
+        }
+    }
+
+    #[test]
+    fn this_machine_may_name_any_of_its_addresses() {
+        let own = if_addrs::get_if_addrs().unwrap();
+        for from in [Place::at_port("iiop", "127.0.0.1", 40_000), Place::new("uds", "/run/x"), Place::new("uds", "")] {
+            assert_eq!(doubt("localhost", &from), None);
+            assert_eq!(doubt("::1", &from), None);
+            for interface in &own {
+                assert_eq!(doubt(&interface.ip().to_string(), &from), None);
+            }
+            assert!(doubt("192.0.2.8", &from).is_some());
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Models of what trips: those who trip it, those who wait, and those who leave.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use spandrel_sync::{Arc, Condition, Mutex, thread};
+
+use super::{CancelReason, CancellationToken, Trip};
+use crate::{
+    Orb,
+    models::{check, one_in},
+    orb::WeakOrb,
+};
+
+/// Years: no wait of a model runs out before.
+const NEVER: Duration = Duration::from_secs(1000 * 24 * 60 * 60);
+
+#[derive(Default)]
+struct Bell {
+    has_rung: Mutex<bool>,
+    rung: Condition,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.has_rung.lock() = true;
+        self.rung.notify_all();
+    }
+}
+
+/// Polls until it is cancelled, and then only when it is woken; or leaves after the first time.
+fn poll(token: &CancellationToken, leaves: bool) -> Option<CancelReason> {
+    let mut cancelled = token.cancelled();
+    loop {
+        let bell = Arc::<Bell>::default();
+        let waker = Waker::from(Arc::clone(&bell));
+        match Pin::new(&mut cancelled).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(reason) => return Some(reason),
+            Poll::Pending if leaves => return None,
+            Poll::Pending => {
+                let mut has_rung = bell.has_rung.lock();
+                bell.rung.wait_while(&mut has_rung, |has_rung| !*has_rung);
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_is_woken_and_all_hear_the_same_reason() {
+    check(6000, || {
+        let orb = Orb::builder().build();
+        let trip = Trip::new(WeakOrb::of(&orb), None);
+        let token = CancellationToken::new(Arc::clone(&trip));
+        let heard = (0..3).map(|waiter| {
+            let token = token.clone();
+            thread::spawn(move || match waiter {
+                0 => {
+                    assert!(token.wait_timeout(NEVER));
+                    token.reason()
+                }
+                1 => poll(&token, false),
+                _ => poll(&token, one_in(2)),
+            })
+        });
+        let heard: Vec<_> = heard.collect();
+        let tripping = [CancelReason::ClientCancelled, CancelReason::ConnectionLost].map(|reason| {
+            let trip = Arc::clone(&trip);
+            thread::spawn(move || trip.trip(reason))
+        });
+        tripping.into_iter().for_each(|thread| thread.join().expect("it trips"));
+        let reason = token.reason();
+        assert!(reason.is_some());
+        for (waiter, thread) in heard.into_iter().enumerate() {
+            let heard = thread.join().expect("it has waited");
+            assert!(heard == reason || waiter == 2 && heard.is_none(), "{heard:?} and not {reason:?}");
+        }
+    });
+}
+
+#[test]
+fn an_answer_and_a_cancellation_leave_one_outcome() {
+    check(3000, || {
+        let orb = Orb::builder().build();
+        let trip = Trip::new(WeakOrb::of(&orb), None);
+        let (answered, cancelled) = (Arc::clone(&trip), Arc::clone(&trip));
+        let answering = thread::spawn(move || answered.settle());
+        let cancelling = thread::spawn(move || {
+            cancelled.trip(CancelReason::ClientCancelled);
+            cancelled.reason()
+        });
+        answering.join().expect("it is answered");
+        let seen = cancelling.join().expect("it is cancelled");
+        assert_eq!(seen, trip.reason(), "what was seen once stays so");
+    });
+}

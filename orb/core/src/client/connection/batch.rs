@@ -1,0 +1,429 @@
+//! One-ways that go together: those with the sync scope NONE (design decision 10).
+//!
+//! The first one after a pause is written at once, and those that follow join a buffer. It is what of the connection's messages comes
+//! next ([`Writer::rest`](super::Writer)), so that whoever writes writes it before: a two-way takes it along in its own write. Beside
+//! that it is written when it is full, when somebody flushes, and when its time has come, for which the [`Keeper`] looks.
+//!
+//! Nothing here waits for the peer, but a one-way that finds the buffer at its limit: the peer does not read.
+
+use std::{io, time::Duration};
+
+use spandrel_cdr::Encoder;
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::{Arc, Weak, time::Instant};
+
+use super::{CallFailure, ClientConnection, Writer, task::Kind, task::Unsent};
+use crate::{
+    client::keeper::{Keeper, Visited},
+    reader::Deadline,
+    statistics::{Level, Statistics},
+    transport::is_timeout,
+};
+
+/// A connection that was quiet for this long is written to at once.
+const QUIET: Duration = Duration::from_micros(200);
+
+/// The shortest and the longest time after which a peer that did not read is tried again.
+const PATIENCE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+
+/// How long what is buffered may take to be written when its connection is let go.
+const AT_THE_END: Duration = Duration::from_secs(1);
+
+/// A buffer that is larger than this is not kept when it has been written.
+const KEPT: usize = 128 * 1024;
+
+/// When one-ways that were buffered are written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Buffering {
+    /// At the latest so long after the first of them.
+    pub(crate) timeout: Duration,
+    /// As soon as there are so many.
+    pub(crate) messages: u32,
+    /// As soon as they have so many octets.
+    pub(crate) octets: usize,
+    /// At once, if the connection was quiet.
+    pub(crate) is_prompt: bool,
+}
+
+impl Default for Buffering {
+    fn default() -> Self {
+        Self { timeout: QUIET, messages: u32::MAX, octets: 64 * 1024, is_prompt: true }
+    }
+}
+
+/// What a connection knows of its buffered one-ways.
+#[derive(Debug, Default)]
+pub(super) struct Batching {
+    /// When one was written last.
+    last: Option<Instant>,
+    /// When those that are there are to be written.
+    due: Option<Instant>,
+    /// The keeper will look.
+    is_expected: bool,
+    /// How long it waits for a peer that does not read.
+    patience: Duration,
+    /// The buffer that was used last.
+    spare: Vec<u8>,
+}
+
+/// Why a one-way was not taken.
+enum Refusal {
+    /// So many octets wait already, and its time is up.
+    Full(usize),
+    Broken(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Unsent {
+    pub(super) fn is_batch(&self) -> bool {
+        self.kind == Kind::Batch
+    }
+
+    fn pending(&self) -> usize {
+        self.octets.len() - self.at
+    }
+
+    /// Takes one more message in.
+    fn append(&mut self, message: &Encoder<'_>, statistics: &Statistics) {
+        statistics.one_way_batched();
+        statistics.change(Level::OneWaysUnsent, 1);
+        if self.at > self.octets.len() / 2 {
+            self.octets.drain(..self.at);
+            self.at = 0;
+        }
+        for part in &message.parts() {
+            self.octets.extend_from_slice(part);
+        }
+        self.messages += 1;
+    }
+}
+
+impl Batching {
+    /// A buffer with this message, of which so much was written.
+    fn begin(&mut self, message: &Encoder<'_>, at: usize, statistics: &Statistics) -> Unsent {
+        let mut octets = std::mem::take(&mut self.spare);
+        octets.clear();
+        let mut batch = Unsent { request_id: 0, octets, at: 0, kind: Kind::Batch, boundaries: Vec::new(), messages: 0 };
+        batch.append(message, statistics);
+        batch.at = at;
+        batch
+    }
+
+    /// It was written.
+    fn end(&mut self, batch: &mut Option<Unsent>, keeps: bool, statistics: &Statistics) {
+        let written = batch.take();
+        if let Some(batch) = &written {
+            statistics.batch_written();
+            statistics.change(Level::OneWaysUnsent, -i64::from(batch.messages));
+        }
+        if let Some(Unsent { octets, .. }) = written.filter(|batch| keeps && batch.octets.capacity() <= KEPT) {
+            self.spare = octets;
+        }
+    }
+}
+
+impl Writer {
+    /// What was buffered has been written.
+    pub(super) fn end_batch(&mut self, statistics: &Statistics) {
+        self.batching.end(&mut self.rest, false, statistics);
+    }
+}
+
+impl ClientConnection {
+    /// Takes a request that nobody waits for: it is sent soon. At most `limit` octets wait, one message at least; beyond, this waits.
+    pub(crate) fn one_way_soon(
+        self: &Arc<Self>,
+        request: &Encoder<'_>,
+        buffering: &Buffering,
+        limit: usize,
+        keeper: &Arc<Keeper>,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), CallFailure> {
+        if request.position() > self.fragment_size {
+            // Too long to be copied, and to be in one piece.
+            return self.one_way(request, deadline);
+        }
+        self.check_open()?;
+        let mut writer = self.lock_writer(deadline).map_err(|error| self.write_failed(error))?;
+        if self.is_retired() || writer.is_cut {
+            drop(writer);
+            return Err(self.write_failed(io::ErrorKind::NotConnected.into()));
+        }
+        let taken = self.take_in(&mut writer, request, (buffering, limit), deadline);
+        let Writer { rest, batching, .. } = &mut *writer;
+        let begins = rest.is_some() && !std::mem::replace(&mut batching.is_expected, rest.is_some());
+        drop(writer);
+        if begins && !keeper.expect(Arc::downgrade(self) as Weak<dyn Visited>, buffering.timeout) {
+            // Nobody can look after it.
+            self.flush(deadline)?;
+        }
+        match taken {
+            Ok(()) => Ok(()),
+            Err(Refusal::Full(octets)) => Err(self.is_full(octets, limit)),
+            Err(Refusal::Broken(error)) => Err(self.write_failed(error)),
+        }
+    }
+
+    /// Puts it where it belongs.
+    fn take_in(
+        &self,
+        writer: &mut Writer,
+        request: &Encoder<'_>,
+        (buffering, limit): (&Buffering, usize),
+        deadline: Option<&Deadline>,
+    ) -> Result<(), Refusal> {
+        let len = request.position();
+        let Writer { rest, batching, .. } = writer;
+        match rest {
+            None => self.take_first(writer, request, buffering),
+            Some(batch) if batch.is_batch() => {
+                if batch.pending() + len <= buffering.octets && batch.messages + 1 < buffering.messages {
+                    batch.append(request, &self.statistics);
+                    return Ok(());
+                }
+                let mut parts = request.parts();
+                parts.insert(0, io::IoSlice::new(&batch.octets[batch.at..]));
+                let sent = self.transport.try_send_v(&parts).or_else(none_if_blocked);
+                drop(parts);
+                let before = batch.pending();
+                let sent = sent.inspect_err(|_| writer.is_cut = true)?;
+                if sent < before {
+                    batch.at += sent;
+                    return self.take_last(writer, request, limit, deadline);
+                }
+                batching.last = Some(Instant::now());
+                batching.end(rest, true, &self.statistics);
+                if sent < before + len {
+                    *rest = Some(batching.begin(request, sent - before, &self.statistics));
+                }
+                Ok(())
+            }
+            // An asynchronous call's, which its reactor writes. Behind it, and behind those that wait with it.
+            Some(_) => {
+                let mut message = batching.begin(request, 0, &self.statistics);
+                message.request_id = self.request_id();
+                self.queue(message, limit).map_err(Refusal::Full)
+            }
+        }
+    }
+
+    /// The first, or one after a pause.
+    fn take_first(&self, writer: &mut Writer, request: &Encoder<'_>, buffering: &Buffering) -> Result<(), Refusal> {
+        let Writer { rest, batching, is_cut, .. } = writer;
+        let now = Instant::now();
+        let is_quiet = || batching.last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET);
+        let len = request.position();
+        let is_due = buffering.is_prompt && is_quiet() || len >= buffering.octets || buffering.messages <= 1;
+        let sent = if is_due {
+            batching.last = Some(now);
+            let sent = self.transport.try_send_v(&request.parts()).or_else(none_if_blocked);
+            sent.inspect_err(|_| *is_cut = true)?
+        } else {
+            0
+        };
+        if sent < len {
+            batching.due = now.checked_add(buffering.timeout);
+            batching.patience = Duration::ZERO;
+            *rest = Some(batching.begin(request, sent, &self.statistics));
+        }
+        Ok(())
+    }
+
+    /// One for which there may be no room: the peer does not read.
+    fn take_last(
+        &self,
+        writer: &mut Writer,
+        request: &Encoder<'_>,
+        limit: usize,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), Refusal> {
+        let Some(batch) = &mut writer.rest else { return Ok(()) };
+        if batch.pending() + request.position() > limit {
+            self.write_batch(writer, deadline)?;
+            let Writer { rest, batching, .. } = writer;
+            *rest = Some(batching.begin(request, 0, &self.statistics));
+            return Ok(());
+        }
+        batch.append(request, &self.statistics);
+        Ok(())
+    }
+
+    /// Waits until the transport has taken what is buffered.
+    fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
+        let Writer { timeout, rest, batching, is_cut, .. } = writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
+        let mut arm = || self.arm(timeout, deadline);
+        match self.finish_rest(batch, &mut arm) {
+            Ok(()) => {
+                batching.last = Some(Instant::now());
+                batching.end(rest, true, &self.statistics);
+                Ok(())
+            }
+            Err(error) if is_timeout(&error) => Err(Refusal::Full(batch.pending())),
+            Err(error) => {
+                *is_cut = true;
+                Err(Refusal::Broken(error))
+            }
+        }
+    }
+
+    /// Writes what is buffered, and then this message: all at once if the transport takes it.
+    pub(super) fn send_behind_batch(
+        &self,
+        (rest, batching): (&mut Option<Unsent>, &mut Batching),
+        message: &Encoder<'_>,
+        arm: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(batch) = rest else { return Ok(()) };
+        let before = batch.octets.len();
+        let mut at = batch.at;
+        let mut parts = message.parts();
+        parts.insert(0, io::IoSlice::new(&batch.octets[at..]));
+        let end = before + message.position();
+        let mut slices = &mut parts[..];
+        let mut failure = None;
+        while at < end {
+            let sent = arm().and_then(|()| match self.transport.send_v(slices)? {
+                0 => Err(io::ErrorKind::WriteZero.into()),
+                sent => Ok(sent),
+            });
+            match sent {
+                Ok(sent) => {
+                    at += sent;
+                    io::IoSlice::advance_slices(&mut slices, sent);
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        drop(parts);
+        batch.at = at.min(before);
+        if batch.is_whole() {
+            batching.end(rest, true, &self.statistics);
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Has everything written that is buffered.
+    pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
+        let mut writer = self.lock_writer(deadline).map_err(|error| self.not_flushed(error))?;
+        if writer.is_cut {
+            return Ok(());
+        }
+        let written = self.write_batch(&mut writer, deadline);
+        drop(writer);
+        match written {
+            Ok(()) => Ok(()),
+            Err(Refusal::Full(_)) => Err(self.not_flushed(io::ErrorKind::TimedOut.into())),
+            Err(Refusal::Broken(error)) => Err(self.write_failed(error)),
+        }
+    }
+
+    /// Writes what is buffered, as far as the peer reads.
+    pub(crate) fn write_buffered(&self) {
+        // Whoever writes takes it along.
+        let Some(mut writer) = self.writer.try_lock() else { return };
+        let Writer { rest, batching, is_cut, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else { return };
+        match self.write_rest(batch) {
+            Ok(true) => batching.end(rest, true, &self.statistics),
+            Ok(false) => {}
+            Err(error) => {
+                *is_cut = true;
+                drop(writer);
+                self.end_after_last_words(error);
+            }
+        }
+    }
+
+    /// The connection is let go.
+    pub(super) fn flush_at_the_end(&self) {
+        let Some(mut writer) = self.writer.try_lock() else { return };
+        if writer.rest.is_none() || writer.is_cut {
+            return;
+        }
+        // What the transport takes of it is sent, whatever becomes of this end.
+        let _ = self.write_batch(&mut writer, Some(&Deadline::after(AT_THE_END)));
+        if let Some(batch) = &writer.rest {
+            self.note_lost(batch);
+        }
+    }
+
+    /// One-ways whose calls have returned, and that nobody will get.
+    pub(super) fn note_lost(&self, batch: &Unsent) {
+        if batch.is_batch() && !batch.is_whole() {
+            let messages = batch.messages;
+            (0..messages).for_each(|_| self.statistics.one_way_dropped());
+            self.statistics.change(Level::OneWaysUnsent, -i64::from(messages));
+            tracing::warn!(peer = %self.peer, messages, "one-ways that were buffered (SYNC_NONE) are lost, at most so many");
+        }
+    }
+
+    fn is_full(&self, octets: usize, limit: usize) -> CallFailure {
+        let detail = || {
+            format!(
+                "{} does not read: {octets} octets of one-ways wait to be written, and the limit is {limit} (`-ORBBufferLimit`)",
+                self.peer
+            )
+        };
+        CallFailure::new(SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No).with_detail(detail))
+    }
+
+    fn not_flushed(&self, error: io::Error) -> CallFailure {
+        let detail = || format!("what is buffered could not be written to {} within the time-out", self.peer);
+        CallFailure::new(
+            SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
+                .with_detail(detail)
+                .with_source(error),
+        )
+    }
+}
+
+/// What is buffered is written in time.
+impl Visited for ClientConnection {
+    fn look_after(&self, now: Instant) -> Option<Duration> {
+        // Whoever writes takes it along.
+        let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
+        let Writer { rest, batching, is_cut, .. } = &mut *writer;
+        let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch() && !*is_cut) else {
+            batching.is_expected = false;
+            return None;
+        };
+        let left = batching.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
+        if !left.is_zero() {
+            return Some(left);
+        }
+        match self.write_rest(batch) {
+            Ok(true) => {
+                batching.last = Some(now);
+                batching.end(rest, false, &self.statistics);
+                batching.is_expected = false;
+                None
+            }
+            Ok(false) => {
+                let [shortest, longest] = PATIENCE;
+                batching.patience = (batching.patience * 2).clamp(shortest, longest);
+                Some(batching.patience)
+            }
+            Err(error) => {
+                *is_cut = true;
+                batching.is_expected = false;
+                drop(writer);
+                self.end_after_last_words(error);
+                None
+            }
+        }
+    }
+}
+
+/// A transport that takes nothing now has taken nothing.
+fn none_if_blocked(error: io::Error) -> io::Result<usize> {
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(error) }
+}

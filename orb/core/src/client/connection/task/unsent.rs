@@ -1,0 +1,101 @@
+//! Messages that have still to be written, because the transport does not take them at once.
+
+use std::collections::VecDeque;
+
+use spandrel_cdr::Encoder;
+use spandrel_giop::Fragments;
+
+/// Messages of which nothing was written yet, in order.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    pub(super) messages: VecDeque<Unsent>,
+    pub(super) octets: usize,
+}
+
+impl Outbox {
+    pub(super) fn push(&mut self, message: Unsent) {
+        self.octets += message.octets.len();
+        self.messages.push_back(message);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Unsent> {
+        self.take(0)
+    }
+
+    pub(super) fn take(&mut self, at: usize) -> Option<Unsent> {
+        let message = self.messages.remove(at)?;
+        self.octets -= message.octets.len();
+        Some(message)
+    }
+}
+
+/// A message that has still to be written.
+#[derive(Debug)]
+pub(in crate::client::connection) struct Unsent {
+    pub(in crate::client::connection) request_id: u32,
+    pub(in crate::client::connection) octets: Vec<u8>,
+    /// How many of them the transport has taken.
+    pub(in crate::client::connection) at: usize,
+    pub(in crate::client::connection) kind: Kind,
+    /// Where fragments end, but for the last one.
+    pub(in crate::client::connection) boundaries: Vec<usize>,
+    /// How many it holds.
+    #[cfg(feature = "batching")]
+    pub(in crate::client::connection) messages: u32,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    TwoWay,
+    OneWay,
+    /// A message that nobody waits for and that may as well get lost.
+    Hint,
+    /// One-ways whose calls have returned.
+    #[cfg(feature = "batching")]
+    Batch,
+}
+
+impl Unsent {
+    pub(super) fn new(
+        request_id: u32,
+        message: &Encoder<'_>,
+        fragments: Option<&Fragments>,
+        at: usize,
+        kind: Kind,
+    ) -> Self {
+        let whole = |octets, boundaries| Self {
+            request_id,
+            octets,
+            at,
+            kind,
+            boundaries,
+            #[cfg(feature = "batching")]
+            messages: 1,
+        };
+        let Some(fragments) = fragments else { return whole(message.to_vec(), Vec::new()) };
+        let mut boundaries: Vec<_> = fragments.boundaries().collect();
+        boundaries.pop();
+        whole(fragments.to_vec(message), boundaries)
+    }
+
+    /// Has it end with the fragment that is being written, and `cancel`, which tells the server to forget it; false if it is not in
+    /// fragments, or the last one is being written.
+    pub(super) fn cut_short(&mut self, cancel: &Encoder<'_>) -> bool {
+        let end = self.boundaries.iter().find(|end| **end >= self.at).copied();
+        let Some(end) = end else { return false };
+        self.octets.truncate(end);
+        self.octets.extend_from_slice(&cancel.to_vec());
+        (self.kind, self.boundaries) = (Kind::Hint, Vec::new());
+        true
+    }
+
+    pub(in crate::client::connection) fn is_whole(&self) -> bool {
+        self.at == self.octets.len()
+    }
+
+    /// Whether there is a call that is told of it.
+    pub(super) fn is_told(&self) -> bool {
+        matches!(self.kind, Kind::TwoWay | Kind::OneWay)
+    }
+}

@@ -1,0 +1,83 @@
+//! Models of one-ways that are buffered, on a connection by which others call.
+
+use spandrel_sync::Arc;
+
+use super::{Stage, verify};
+use crate::{
+    client::{Buffering, Keeper},
+    models::{
+        check, one_in,
+        pretend::{Manners, Record},
+        talk::{self, Question},
+    },
+};
+
+impl Stage {
+    /// Buffered until there are three, or somebody takes them along.
+    fn buffered(&self, keeper: &Arc<Keeper>, token: u32) -> bool {
+        let id = self.connection.request_id();
+        let question = Question { id, token, is_two_way: false, is_limited: false };
+        let request = talk::request(question, self.octets);
+        let buffering = Buffering { messages: 3, is_prompt: one_in(2), ..Buffering::default() };
+        let outcome = self.connection.one_way_soon(&request, &buffering, 256, keeper, None);
+        self.note(question, outcome)
+    }
+}
+
+/// What each caller sent came in its order; the tokens of the `caller`th begin with ten times that.
+fn assert_in_order(record: &Record, callers: u32) {
+    for caller in 0..callers {
+        let own: Vec<_> = record.read.iter().filter(|token| **token / 10 == caller).collect();
+        assert!(own.is_sorted(), "{:?}", record.read);
+    }
+}
+
+#[test]
+fn what_is_buffered_is_written_once_in_order_and_before_what_follows() {
+    check(4000, || {
+        let capacity = if one_in(2) { 4096 } else { 96 };
+        let (stage, server) = Stage::new(capacity, 4, Manners { octets: 4, ..Manners::default() });
+        let keeper = Arc::<Keeper>::default();
+        let callers = (0..2u32).map(|caller| {
+            let (stage, keeper) = (Arc::clone(&stage), Arc::clone(&keeper));
+            spandrel_sync::thread::spawn(move || {
+                assert!(stage.buffered(&keeper, caller * 10));
+                assert!(stage.buffered(&keeper, caller * 10 + 1));
+                let last = caller * 10 + 2;
+                let sent = if one_in(2) { stage.two_way(last, None) } else { stage.buffered(&keeper, last) };
+                assert!(sent);
+            })
+        });
+        let callers: Vec<_> = callers.collect();
+        callers.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
+        stage.connection.flush(None).unwrap_or_else(|failure| panic!("{}", failure.exception));
+        keeper.close();
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+        assert_in_order(&record, 2);
+        assert_eq!(record.read.len(), 6, "none is lost, and none comes twice");
+    });
+}
+
+#[test]
+fn a_connection_that_ends_keeps_nobody_waiting() {
+    check(3000, || {
+        let (stage, server) = Stage::new(96, 4, Manners { octets: 4, ends: true, ..Manners::default() });
+        let keeper = Arc::<Keeper>::default();
+        let callers = (0..2u32).map(|caller| {
+            let (stage, keeper) = (Arc::clone(&stage), Arc::clone(&keeper));
+            spandrel_sync::thread::spawn(move || {
+                let _ = stage.buffered(&keeper, caller * 10)
+                    && stage.two_way(caller * 10 + 1, None)
+                    && stage.buffered(&keeper, caller * 10 + 2)
+                    && stage.connection.flush(None).is_ok();
+            })
+        });
+        let callers: Vec<_> = callers.collect();
+        callers.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
+        keeper.close();
+        let (outcomes, record) = stage.close(server);
+        verify(&outcomes, &record);
+        assert_in_order(&record, 2);
+    });
+}

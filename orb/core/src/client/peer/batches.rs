@@ -1,0 +1,80 @@
+//! One-ways that are buffered: on which connection, and how they get out of there.
+
+use std::time::Duration;
+
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::{CallFailure, ClientConnection, Lease, Peer, Pool, is_free};
+use crate::client::Keeper;
+use crate::{client::ConnectionSharing, reader::Deadline};
+
+/// What a peer has for them.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    /// There were some.
+    is_used: AtomicBool,
+}
+
+impl Peer {
+    /// The connection for one-ways that are buffered: always the first, so that they stay in order and together.
+    pub(crate) fn lease_first(&self, timeout: Option<Duration>) -> Result<Lease<&Self>, CallFailure> {
+        self.batches.is_used.store(true, Ordering::Relaxed);
+        let first =
+            if self.cache.settings().sharing == ConnectionSharing::Exclusive { None } else { self.pool.lock().first() };
+        match first {
+            Some(connection) => Ok(Lease { peer: self, connection, fresh: false }),
+            None => self.lease(timeout),
+        }
+    }
+
+    /// Who looks after what is buffered.
+    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
+        self.cache.keeper()
+    }
+
+    /// Has everything written that is buffered for this peer.
+    pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
+        if !self.batches.is_used.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let connections = self.pool.lock().besides(None);
+        all(connections.iter().map(|connection| connection.flush(deadline)))
+    }
+
+    /// Somebody is about to write to this connection: what is buffered on others was sent before.
+    #[inline]
+    pub(super) fn write_before(&self, connection: &Arc<ClientConnection>) {
+        if self.batches.is_used.load(Ordering::Relaxed) {
+            self.write_others(connection);
+        }
+    }
+
+    #[cold]
+    fn write_others(&self, connection: &Arc<ClientConnection>) {
+        let others = self.pool.lock().besides(Some(connection));
+        others.iter().for_each(|other| other.write_buffered());
+    }
+}
+
+impl Pool {
+    fn first(&mut self) -> Option<Arc<ClientConnection>> {
+        let suits = |connection: &ClientConnection| !connection.is_retired() && is_free(connection);
+        let pooled = self.connections.iter_mut().find(|pooled| suits(&pooled.connection))?;
+        pooled.users += 1;
+        Some(Arc::clone(&pooled.connection))
+    }
+
+    /// All connections but this one.
+    fn besides(&self, connection: Option<&Arc<ClientConnection>>) -> Vec<Arc<ClientConnection>> {
+        let all = self.connections.iter().map(|pooled| &pooled.connection);
+        all.filter(|other| connection.is_none_or(|connection| !Arc::ptr_eq(other, connection))).cloned().collect()
+    }
+}
+
+/// Does them all; the first failure, if there was one.
+pub(crate) fn all(flushed: impl Iterator<Item = Result<(), CallFailure>>) -> Result<(), CallFailure> {
+    flushed.filter_map(Result::err).reduce(|first, _| first).map_or(Ok(()), Err)
+}

@@ -1,0 +1,96 @@
+//! The connections that are open to one peer, and who waits for them.
+
+use spandrel_sync::Arc;
+#[cfg(feature = "caching")]
+use spandrel_sync::time::Instant;
+
+use crate::client::{CallFailure, ClientConnection, Told, cache::Marks};
+
+/// Guarded by its peer's lock.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    pub(super) connections: Vec<Pooled>,
+    /// Connections that are being opened right now.
+    pub(super) opening: usize,
+    /// How often none could be opened, and why the last time.
+    pub(super) refused: Option<(u64, CallFailure)>,
+    /// Asynchronous calls that wait for one that is being opened.
+    pub(super) parked: Vec<Told>,
+    /// There was a connection before.
+    pub(super) was_open: bool,
+    /// A peer that refused is left alone until then, and how long that was.
+    #[cfg(feature = "caching")]
+    pub(super) backoff: Option<(Instant, std::time::Duration)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Pooled {
+    pub(super) connection: Arc<ClientConnection>,
+    pub(super) users: usize,
+    pub(super) marks: Marks,
+}
+
+/// Whether a thread may wait for a reply there: not if it reads there itself, for it would wait for itself.
+pub(super) fn is_free(connection: &ClientConnection) -> bool {
+    !connection.is_read_here()
+}
+
+impl Pool {
+    /// One that nobody uses.
+    pub(super) fn idle(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
+        loop {
+            let at = self.connections.iter().position(|pooled| pooled.users == 0 && suits(&pooled.connection))?;
+            let pooled = &mut self.connections[at];
+            if !pooled.connection.is_retired() {
+                pooled.users = 1;
+                return Some(Arc::clone(&pooled.connection));
+            }
+            // The reactor has seen it end while nobody used it.
+            self.connections.swap_remove(at);
+        }
+    }
+
+    /// How many may be given to further callers.
+    pub(super) fn open(&self) -> usize {
+        self.connections.iter().filter(|pooled| !pooled.connection.is_retired()).count()
+    }
+
+    /// Whether there is one that this thread may share.
+    #[cfg(feature = "caching")]
+    pub(super) fn has_free(&self) -> bool {
+        self.connections.iter().any(|pooled| !pooled.connection.is_retired() && is_free(&pooled.connection))
+    }
+
+    pub(super) fn refusals(&self) -> u64 {
+        self.refused.as_ref().map_or(0, |(count, _)| *count)
+    }
+
+    pub(super) fn least_used(&mut self, suits: impl Fn(&ClientConnection) -> bool) -> Option<Arc<ClientConnection>> {
+        let suits = |pooled: &&mut Pooled| !pooled.connection.is_retired() && suits(&pooled.connection);
+        let open = self.connections.iter_mut().filter(suits);
+        let pooled = open.min_by_key(|pooled| pooled.users)?;
+        pooled.users += 1;
+        Some(Arc::clone(&pooled.connection))
+    }
+
+    /// One user less; a connection that must not be used again leaves the pool.
+    pub(super) fn release(&mut self, connection: &Arc<ClientConnection>) {
+        let Some(at) = self.connections.iter().position(|pooled| Arc::ptr_eq(&pooled.connection, connection)) else {
+            return;
+        };
+        let pooled = &mut self.connections[at];
+        pooled.users -= 1;
+        pooled.marks.note_use();
+        if connection.is_retired() {
+            self.connections.swap_remove(at);
+        }
+    }
+}
+
+#[cfg(feature = "caching")]
+impl Pooled {
+    /// Whether it could be closed, and no call would notice.
+    pub(super) fn is_spare(&self) -> bool {
+        self.users == 0 && self.connection.may_be_closed()
+    }
+}

@@ -1,0 +1,141 @@
+//! All peers of an ORB's client side: whoever names the same place gets the same peer.
+
+#[cfg(feature = "server")]
+use std::time::Duration;
+
+use spandrel_giop::TransmissionCodeSets;
+use spandrel_sync::{Arc, Mutex};
+
+#[cfg(feature = "server")]
+use super::ClientConnection;
+use super::{Cache, ClientSettings, Peer};
+#[cfg(feature = "batching")]
+use super::{CallFailure, all};
+#[cfg(any(feature = "batching", feature = "server"))]
+use crate::reader::Deadline;
+use crate::{
+    statistics::Statistics,
+    transport::{Place, Protocol, Protocols},
+};
+
+/// Where it is, and what was chosen from the code sets that a reference names: a connection has one agreement all its life.
+type PeerKey = (Place, Option<TransmissionCodeSets>);
+
+/// All peers that references of one ORB name, in the order of their keys: a table that is seldom added to, and small in every sense.
+#[derive(Debug)]
+pub(crate) struct PeerTable {
+    settings: Arc<ClientSettings>,
+    protocols: Protocols,
+    statistics: Statistics,
+    peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
+    cache: Arc<Cache>,
+    #[cfg(feature = "datagrams")]
+    datagrams: crate::datagrams::DatagramPeers,
+}
+
+impl PeerTable {
+    pub(crate) fn new(settings: ClientSettings, protocols: Protocols, statistics: Statistics) -> Self {
+        let cache = Cache::new(settings.cache);
+        Self {
+            settings: Arc::new(settings),
+            protocols,
+            statistics,
+            peers: Mutex::default(),
+            cache,
+            #[cfg(feature = "datagrams")]
+            datagrams: crate::datagrams::DatagramPeers::default(),
+        }
+    }
+
+    /// Where requests that nobody answers may go by datagram, if that is wanted.
+    #[cfg(feature = "datagrams")]
+    pub(crate) fn datagrams(
+        &self,
+        profile: &spandrel_giop::IiopProfile,
+    ) -> Option<Arc<crate::datagrams::DatagramPeer>> {
+        let address = self.settings.sends_datagrams.then(|| self.protocols.datagrams(profile))??;
+        Some(self.datagrams.of(address))
+    }
+
+    /// The ways there are to reach peers.
+    pub(crate) fn protocols(&self) -> &Protocols {
+        &self.protocols
+    }
+
+    /// The peer at this place and with this agreement, the same for everybody who names it so.
+    pub(crate) fn peer(
+        &self,
+        place: Place,
+        protocol: &Arc<dyn Protocol>,
+        code_sets: Option<TransmissionCodeSets>,
+    ) -> Arc<Peer> {
+        let key = (place, code_sets);
+        let mut peers = self.peers.lock();
+        if let Ok(at) = peers.binary_search_by(|(known, _)| known.cmp(&key)) {
+            return Arc::clone(&peers[at].1);
+        }
+        // Peers that no reference names any more are forgotten here, so that the table is bounded by what is in use.
+        let forgotten: Vec<_> =
+            peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.may_call()).collect();
+        let (protocol, settings, cache) = (Arc::clone(protocol), Arc::clone(&self.settings), Arc::clone(&self.cache));
+        let peer = Arc::new(Peer::new(key.0.clone(), protocol, settings, cache, self.statistics.clone()));
+        let at = peers.partition_point(|(known, _)| *known < key);
+        peers.insert(at, (key, Arc::clone(&peer)));
+        drop(peers);
+        // Their connections end outside of the lock.
+        drop(forgotten);
+        self.cache.join(&peer);
+        peer
+    }
+
+    /// How many asynchronous calls wait for connections.
+    #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+    pub(crate) fn parked(&self) -> usize {
+        self.peers.lock().iter().map(|(_, peer)| peer.parked()).sum()
+    }
+
+    /// Forgets all peers; connections close when their last call ends.
+    pub(crate) fn clear(&self) {
+        #[cfg(feature = "caching")]
+        self.cache.keeper().close();
+        let peers = std::mem::take(&mut *self.peers.lock());
+        // Their connections end outside of the lock.
+        peers.iter().for_each(|(_, peer)| peer.let_go());
+    }
+
+    /// Tells those that may call this side that they may no longer, and gives them so long to hear it.
+    #[cfg(feature = "server")]
+    pub(crate) fn say_goodbye(&self, patience: Duration) {
+        let mut told = self.connections();
+        told.retain(|connection| connection.say_goodbye());
+        let deadline = Deadline::after(patience);
+        told.iter().for_each(|connection| connection.await_end(&deadline));
+    }
+
+    /// There is something to say on all connections that there was not before.
+    #[cfg(feature = "server")]
+    pub(crate) fn introduce_again(&self) {
+        self.connections().iter().for_each(|connection| connection.forget_points_said());
+    }
+
+    #[cfg(feature = "server")]
+    fn connections(&self) -> Vec<Arc<ClientConnection>> {
+        self.peers.lock().iter().flat_map(|(_, peer)| peer.connections()).collect()
+    }
+}
+
+#[cfg(feature = "caching")]
+impl Drop for PeerTable {
+    fn drop(&mut self) {
+        self.cache.keeper().close();
+    }
+}
+
+#[cfg(feature = "batching")]
+impl PeerTable {
+    /// Has everything written that is buffered.
+    pub(crate) fn flush(&self, deadline: Option<&Deadline>) -> Result<(), CallFailure> {
+        let peers: Vec<_> = self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect();
+        all(peers.iter().map(|peer| peer.flush(deadline)))
+    }
+}

@@ -1,0 +1,107 @@
+//! A time that calls wait for which no thread waits for.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use spandrel_giop::SystemException;
+use spandrel_sync::{Arc, Mutex, time::Instant};
+
+use crate::{
+    Orb,
+    client::{Ending, Limited, Ticket},
+    reader::Deadline,
+};
+
+/// Ready when the time has come: true; or the ORB ends: false.
+pub(crate) struct Delay {
+    orb: Orb,
+    at: Instant,
+    alarm: Arc<Alarm>,
+    ticket: Option<Ticket>,
+    /// It is one of others, and no call of this ORB.
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "there are no others"))]
+    of_request: bool,
+}
+
+#[derive(Default)]
+struct Alarm(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    rung: Option<Ending>,
+    waker: Option<Waker>,
+}
+
+impl Delay {
+    pub(crate) fn until(orb: &Orb, at: Instant) -> Self {
+        Self { orb: orb.clone(), at, alarm: Arc::default(), ticket: None, of_request: false }
+    }
+
+    /// For a request of others.
+    #[cfg(feature = "server")]
+    pub(crate) fn of_request(orb: &Orb, at: Instant) -> Self {
+        let mut delay = Self::until(orb, at);
+        delay.of_request = true;
+        delay
+    }
+
+    fn enter(&self) -> Result<Ticket, SystemException> {
+        let alarm: Arc<dyn Limited> = Arc::clone(&self.alarm) as _;
+        let (alarm, left) =
+            (Arc::downgrade(&alarm), Deadline::after(self.at.saturating_duration_since(Instant::now())));
+        #[cfg(feature = "server")]
+        if self.of_request {
+            return self.orb.station().watch(alarm, &left);
+        }
+        self.orb.station().enter(alarm, Some(&left))
+    }
+}
+
+impl Limited for Alarm {
+    fn end(self: Arc<Self>, why: Ending) {
+        let mut state = self.0.lock();
+        state.rung = Some(why);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Delay {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let waker = cx.waker().clone();
+        let mut state = self.alarm.0.lock();
+        let rung = state.rung;
+        let old = state.waker.replace(waker);
+        drop(state);
+        drop(old);
+        if let Some(why) = rung {
+            return Poll::Ready(why == Ending::TimeUp);
+        }
+        if self.ticket.is_none() {
+            match self.enter() {
+                Ok(ticket) => self.ticket = Some(ticket),
+                Err(error) => {
+                    tracing::debug!(%error, "nobody knows the time for a call that waits for it");
+                    return Poll::Ready(false);
+                }
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Delay {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.orb.station().leave(ticket);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A call that is watched, from its beginning to its end.
+
+use std::fmt;
+
+use spandrel_giop::{ReplyStatus, ServiceContext, SystemException};
+use spandrel_sync::{Arc, time::Instant};
+use tracing::{Span, field};
+
+use super::{
+    Diagnostics, Key, Outcome, TraceContext, TracePropagation,
+    metrics::{ConnectionMetrics, Metrics, Side},
+};
+
+/// What is known of a call for those who watch it.
+pub(crate) struct WatchedCall {
+    metrics: Option<Arc<Metrics>>,
+    started: Instant,
+    span: Span,
+    context: Option<ServiceContext>,
+}
+
+impl WatchedCall {
+    /// A call of an operation of this interface.
+    pub(crate) fn begin(diagnostics: &Diagnostics, interface: &str, operation: &str) -> Self {
+        let span = tracing::debug_span!(
+            target: "spandrel::call",
+            "call",
+            operation,
+            interface,
+            connection = field::Empty,
+            request_id = field::Empty,
+            object = field::Empty,
+            trace_id = field::Empty,
+            outcome = field::Empty,
+        );
+        let context = span.in_scope(|| carried(diagnostics, operation)).map(|context| {
+            span.record("trace_id", field::display(&context));
+            context.to_context()
+        });
+        let metrics = diagnostics.metrics().cloned();
+        metrics.iter().for_each(|metrics| metrics.begun(Side::Client));
+        Self { metrics, started: Instant::now(), span, context }
+    }
+
+    /// What goes with the request.
+    pub(crate) fn contexts(&self) -> &[ServiceContext] {
+        self.context.as_slice()
+    }
+
+    /// Does something for the call.
+    pub(crate) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
+        self.span.in_scope(act)
+    }
+
+    /// Its request goes over a connection, or, without one, stays in this ORB.
+    pub(crate) fn sent(
+        &self,
+        connection: Option<(&ConnectionMetrics, &dyn fmt::Display)>,
+        key: &[u8],
+        request_id: u32,
+        octets: usize,
+    ) {
+        self.span.record("request_id", request_id).record("object", field::display(Key(key)));
+        match connection {
+            Some((metered, peer)) => {
+                self.span.record("connection", field::display(peer));
+                if let Some(metrics) = &self.metrics {
+                    metrics.on_connection(metered, Side::Client, || peer.to_string(), octets);
+                }
+            }
+            None => drop(self.span.record("connection", "this ORB")),
+        }
+    }
+
+    /// It has ended, with a reply of this status, or none.
+    pub(crate) fn end(&self, interface: &str, operation: &str, outcome: Result<Option<ReplyStatus>, &SystemException>) {
+        let outcome = match outcome {
+            Ok(Some(ReplyStatus::UserException)) => Outcome::UserException,
+            Ok(_) => Outcome::Ok,
+            Err(exception) => {
+                self.span.in_scope(|| tracing::debug!(target: "spandrel::call", %exception, "failed"));
+                Outcome::System(exception.kind())
+            }
+        };
+        self.end_in(interface, operation, outcome);
+    }
+
+    /// Nobody waits for it any more.
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn abandon(&self, interface: &str, operation: &str) {
+        self.end_in(interface, operation, Outcome::Abandoned);
+    }
+
+    fn end_in(&self, interface: &str, operation: &str, outcome: Outcome) {
+        let time = self.started.elapsed();
+        self.span.record("outcome", outcome.name());
+        self.span.in_scope(|| tracing::debug!(target: "spandrel::call", ?time, "ended"));
+        if let Some(metrics) = &self.metrics {
+            metrics.ended(Side::Client, (interface, operation), outcome, time);
+        }
+    }
+}
+
+/// The trace context that a call from here carries.
+fn carried(diagnostics: &Diagnostics, operation: &str) -> Option<TraceContext> {
+    if diagnostics.trace == TracePropagation::No {
+        return None;
+    }
+    let current = TraceContext::current();
+    let given = diagnostics.source().and_then(|source| source.0.outgoing(operation, current.as_ref()));
+    given.or_else(|| match current {
+        Some(current) => Some(current.child()),
+        None => (diagnostics.trace == TracePropagation::Yes).then(|| TraceContext::root(true)),
+    })
+}
+
+impl fmt::Debug for WatchedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchedCall").field("span", &self.span.id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,155 @@
+//! A place where Prometheus, and whoever asks whether the process is well, are answered over HTTP: `/metrics` and `/healthz`.
+//!
+//! It has a thread and a reactor of its own, so that it answers while the ORB is busy. It is no web server: a request without a body, one
+//! answer, and the connection ends. Who may ask is for the address to say, which is a loopback one unless somebody says otherwise.
+
+mod http;
+
+use std::{fmt, io, net::SocketAddr, time::Duration};
+
+use spandrel_ipc::inet::{self, Inet};
+use spandrel_reactor::{
+    Acceptor, Expired, Options, Peer, Reactor, ServiceHandler,
+    strategy::{AtMost, Reactive},
+};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use crate::statistics::CONTENT_TYPE;
+use http::{Answer, Question};
+
+/// Connections at a time; further ones are closed at once.
+const MOST: usize = 16;
+/// How long a connection may take, all in all.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest request.
+const LONGEST: usize = 4096;
+
+/// Makes the text of all metrics.
+pub(crate) type Render = Box<dyn Fn() -> String + Send + Sync>;
+
+/// What is told.
+struct Told {
+    render: Render,
+    /// The ORB is shutting down.
+    is_closing: AtomicBool,
+}
+
+/// A place that answers, until it is dropped.
+pub(super) struct Endpoint {
+    reactor: Reactor,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
+    told: Arc<Told>,
+    addr: SocketAddr,
+}
+
+impl Endpoint {
+    /// Listens, in a thread of its own.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn open(addr: SocketAddr, render: Render) -> io::Result<Self> {
+        let told = Arc::new(Told { render, is_closing: AtomicBool::new(false) });
+        let reactor = Reactor::with(&Options::new().max_handlers(MOST + 2))?;
+        let answers = Arc::clone(&told);
+        let made = Acceptor::new(Inet::default(), move || Asking { told: Arc::clone(&answers), read: Vec::new() });
+        let server =
+            made.acceptance(AtMost(MOST)).concurrency(Reactive).open(reactor.registry(), &inet::Addr::from(addr))?;
+        let addr = SocketAddr::from(*server.addr());
+        let running = reactor.clone();
+        let run = move || {
+            if let Err(error) = running.run() {
+                tracing::error!(%error, "metrics are told no longer");
+            }
+        };
+        let thread = thread::Builder::new().name("spandrel-metrics".into()).spawn(run)?;
+        tracing::info!(%addr, "telling metrics");
+        Ok(Self { reactor, thread: Mutex::new(Some(thread)), told, addr })
+    }
+
+    pub(super) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The ORB begins to shut down.
+    pub(super) fn begin_close(&self) {
+        self.told.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Answers nobody any more.
+    pub(super) fn close(&self) {
+        self.reactor.close();
+        let thread = self.thread.lock().take();
+        // This thread's own, if it was the last to need the ORB.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+            // It says itself what it ended with.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
+/// One connection.
+struct Asking {
+    told: Arc<Told>,
+    /// What has come of the request; nothing once it was answered.
+    read: Vec<u8>,
+}
+
+impl Asking {
+    fn answer(&self, question: &Question<'_>) -> Answer {
+        match question {
+            Question::Read("/metrics") => Answer::new("200 OK", CONTENT_TYPE, (self.told.render)()),
+            Question::Read("/healthz") if self.told.is_closing.load(Ordering::Relaxed) => {
+                Answer::plain("503 Service Unavailable", "shutting down\n")
+            }
+            Question::Read("/healthz") => Answer::plain("200 OK", "ok\n"),
+            Question::Read(_) => Answer::plain("404 Not Found", "there are /metrics and /healthz\n"),
+            Question::Write => Answer::plain("405 Method Not Allowed", "there is nothing to change here\n"),
+            Question::Malformed => Answer::plain("400 Bad Request", "this is no HTTP request\n"),
+            Question::TooLong => Answer::plain("431 Request Header Fields Too Large", "the request is too long\n"),
+        }
+    }
+}
+
+impl ServiceHandler<Inet> for Asking {
+    fn open(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
+        peer.schedule(PATIENCE, None, 0).map(drop)
+    }
+
+    fn handle_input(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
+        let mut room = [0; 1024];
+        let count = peer.recv(&mut room)?;
+        if count == 0 {
+            peer.close();
+            return Ok(());
+        }
+        self.read.extend_from_slice(&room[..count]);
+        let Some((question, wants_body)) = http::read(&self.read, LONGEST) else { return Ok(()) };
+        let answer = self.answer(&question).to_octets(wants_body);
+        peer.limit_waiting(answer.len());
+        peer.put(&answer)?;
+        peer.close();
+        Ok(())
+    }
+
+    /// It has taken too long.
+    fn handle_timeout(&mut self, peer: &mut Peer<'_, Inet>, _timer: Expired) -> io::Result<()> {
+        let _ = peer;
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}

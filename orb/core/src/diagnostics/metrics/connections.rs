@@ -1,0 +1,83 @@
+//! What went over each connection that is open.
+
+use std::sync::OnceLock;
+
+use spandrel_sync::{
+    Arc, Mutex, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// How many connections are told of one by one; what goes over the others is not.
+const MOST: usize = 1024;
+
+/// Which side of a connection this is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Side {
+    Client,
+    #[cfg(feature = "server")]
+    Server,
+}
+
+impl Side {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            #[cfg(feature = "server")]
+            Self::Server => "server",
+        }
+    }
+}
+
+/// The numbers of one connection; it has none until a request is counted.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionMetrics(OnceLock<Option<Arc<Numbers>>>);
+
+#[derive(Debug)]
+struct Numbers {
+    side: Side,
+    peer: String,
+    requests: AtomicU64,
+    octets: AtomicU64,
+}
+
+/// All connections that have numbers.
+#[derive(Debug, Default)]
+pub(super) struct Connections(Mutex<Vec<Weak<Numbers>>>);
+
+impl Connections {
+    /// One more request of so many octets.
+    pub(super) fn count(&self, of: &ConnectionMetrics, side: Side, peer: impl FnOnce() -> String, octets: usize) {
+        let Some(numbers) = of.0.get_or_init(|| self.enter(side, peer())) else { return };
+        numbers.requests.fetch_add(1, Ordering::Relaxed);
+        numbers.octets.fetch_add(octets as u64, Ordering::Relaxed);
+    }
+
+    fn enter(&self, side: Side, peer: String) -> Option<Arc<Numbers>> {
+        let mut known = self.0.lock();
+        known.retain(|numbers| numbers.strong_count() > 0);
+        if known.len() >= MOST {
+            return None;
+        }
+        let numbers = Arc::new(Numbers { side, peer, requests: AtomicU64::new(0), octets: AtomicU64::new(0) });
+        known.push(Arc::downgrade(&numbers));
+        Some(numbers)
+    }
+
+    /// Side, peer, requests and octets of each that is open.
+    pub(super) fn seen(&self) -> Vec<(Side, String, u64, u64)> {
+        let seen = |numbers: Arc<Numbers>| {
+            let (requests, octets) = (numbers.requests.load(Ordering::Relaxed), numbers.octets.load(Ordering::Relaxed));
+            (numbers.side, numbers.peer.clone(), requests, octets)
+        };
+        let open: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).map(seen).collect();
+        // Several connections to one peer are one series.
+        let mut joined: Vec<(Side, String, u64, u64)> = Vec::new();
+        for (side, peer, requests, octets) in open {
+            match joined.iter_mut().find(|known| known.0 == side && known.1 == peer) {
+                Some(known) => (known.2, known.3) = (known.2 + requests, known.3 + octets),
+                None => joined.push((side, peer, requests, octets)),
+            }
+        }
+        joined
+    }
+}

@@ -1,0 +1,107 @@
+//! The text of metrics for Prometheus, as [`Statistics`](crate::Statistics)' is.
+
+use std::fmt::Write;
+
+use spandrel_sync::atomic::Ordering;
+
+use super::{
+    Metrics, Side,
+    histogram::{Histogram, bounds},
+};
+use crate::statistics::render::{header, sample};
+
+#[cfg(feature = "server")]
+const SIDES: &[Side] = &[Side::Client, Side::Server];
+#[cfg(not(feature = "server"))]
+const SIDES: &[Side] = &[Side::Client];
+
+impl Metrics {
+    /// Appends all that was counted.
+    pub(crate) fn render(&self, text: &mut String) {
+        header(text, "spandrel_requests_running", "Calls (client) and requests (server) that have not ended.", "gauge");
+        for side in SIDES {
+            let running = self.side(*side).running.load(Ordering::Relaxed);
+            sample(text, "spandrel_requests_running", &format!(r#"side="{}""#, side.name()), running);
+        }
+        for side in SIDES {
+            self.render_times(text, *side);
+        }
+        #[cfg(feature = "server")]
+        {
+            let name = "spandrel_queue_wait_seconds";
+            header(text, name, "Time that requests waited for a thread of the pool.", "histogram");
+            render_histogram(text, name, r#"queue="pool""#, &self.waits);
+        }
+        let seen = self.connections.seen();
+        let mut per_connection = |name: &str, help: &str, number: fn(&(Side, String, u64, u64)) -> u64| {
+            header(text, name, help, "counter");
+            for connection in &seen {
+                let labels = format!(r#"side="{}",peer="{}""#, connection.0.name(), label_value(&connection.1));
+                sample(text, name, &labels, number(connection));
+            }
+        };
+        per_connection("spandrel_connection_requests_total", "Requests over each open connection.", |seen| seen.2);
+        per_connection("spandrel_connection_request_octets_total", "Octets of these requests.", |seen| seen.3);
+    }
+
+    fn render_times(&self, text: &mut String, side: Side) {
+        let (name, help) = match side {
+            Side::Client => ("spandrel_call_seconds", "Time of calls, from the caller's point of view."),
+            #[cfg(feature = "server")]
+            Side::Server => {
+                ("spandrel_request_seconds", "Time of requests, from when a thread has them to their being answered.")
+            }
+        };
+        header(text, name, help, "histogram");
+        self.side(side).series.visit(|interface, operation, outcome, histogram| {
+            let labels = format!(
+                r#"interface="{}",operation="{}",outcome="{}""#,
+                label_value(interface),
+                label_value(operation),
+                outcome.name()
+            );
+            render_histogram(text, name, &labels, histogram);
+        });
+    }
+}
+
+/// One histogram, unless there is nothing in it.
+fn render_histogram(text: &mut String, name: &str, labels: &str, histogram: &Histogram) {
+    let seen = histogram.seen();
+    if seen.count == 0 {
+        return;
+    }
+    for (bound, count) in bounds().zip(&seen.counts) {
+        sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="{bound}""#), count);
+    }
+    sample(text, &format!("{name}_bucket"), &format!(r#"{labels},le="+Inf""#), seen.count);
+    sample(text, &format!("{name}_sum"), labels, seen.seconds);
+    sample(text, &format!("{name}_count"), labels, seen.count);
+}
+
+/// In a label's value a backslash, a quotation mark and the end of a line are escaped; what else could disturb a reader is, too.
+fn label_value(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => escaped.push_str(r"\\"),
+            '"' => escaped.push_str("\\\""),
+            '\n' => escaped.push_str(r"\n"),
+            c if c.is_control() => drop(write!(escaped, "\\\\u{{{:x}}}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_values_are_escaped() {
+        assert_eq!(label_value("IDL:a/B:1.0"), "IDL:a/B:1.0");
+        assert_eq!(label_value("a\"b\\c\nd"), r#"a\"b\\c\nd"#);
+        assert_eq!(label_value("\r\u{1}"), r"\\u{d}\\u{1}");
+    }
+}

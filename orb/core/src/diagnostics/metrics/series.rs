@@ -1,0 +1,148 @@
+//! Histograms by interface, operation and outcome: as many as there may be, and one set for all others.
+
+use std::{collections::HashMap, time::Duration};
+
+use spandrel_sync::{
+    Arc, Mutex, RwLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use super::histogram::Histogram;
+use crate::diagnostics::Outcome;
+
+/// What operations count as that there is no more room for, and requests that no operation was found for.
+pub(super) const OTHER: &str = "other";
+/// The longest name that is kept.
+const LONGEST: usize = 256;
+
+/// By interface, then by operation.
+type Interfaces = HashMap<Box<str>, HashMap<Box<str>, Arc<Series>>>;
+
+/// The series of one side.
+#[derive(Debug)]
+pub(super) struct SeriesTable {
+    interfaces: RwLock<Interfaces>,
+    other: Arc<Series>,
+    /// Histograms, one for each outcome that an operation has had.
+    histograms: AtomicUsize,
+    limit: usize,
+}
+
+/// The histograms of one operation. It ends mostly in the same way, so that the list is short.
+#[derive(Debug, Default)]
+struct Series {
+    ok: Histogram,
+    others: Mutex<Vec<(Outcome, Arc<Histogram>)>>,
+}
+
+impl SeriesTable {
+    /// At most so many histograms, besides those of everything else.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { interfaces: RwLock::default(), other: Arc::default(), histograms: AtomicUsize::new(0), limit }
+    }
+
+    pub(super) fn add(&self, interface: &str, operation: &str, outcome: Outcome, time: Duration) {
+        match self.series(interface, operation) {
+            Some(series) => self.count(&series, outcome, time),
+            None => self.count(&Arc::clone(&self.other), outcome, time),
+        }
+    }
+
+    fn count(&self, series: &Series, outcome: Outcome, time: Duration) {
+        if outcome == Outcome::Ok {
+            return series.ok.add(time);
+        }
+        let mut others = series.others.lock();
+        if let Some((_, histogram)) = others.iter().find(|(known, _)| *known == outcome) {
+            return histogram.add(time);
+        }
+        // What an operation may end in is bounded by the kinds of exceptions; `other` has them all.
+        if std::ptr::eq(series, &*self.other) || self.takes_one_more() {
+            let histogram = Arc::<Histogram>::default();
+            histogram.add(time);
+            others.push((outcome, histogram));
+            return;
+        }
+        drop(others);
+        self.count(&self.other, outcome, time);
+    }
+
+    fn series(&self, interface: &str, operation: &str) -> Option<Arc<Series>> {
+        if operation.is_empty() || interface.len() > LONGEST || operation.len() > LONGEST {
+            return None;
+        }
+        let known = |interfaces: &Interfaces| interfaces.get(interface)?.get(operation).cloned();
+        if let Some(series) = known(&self.interfaces.read()) {
+            return Some(series);
+        }
+        let mut interfaces = self.interfaces.write();
+        if let Some(series) = known(&interfaces) {
+            return Some(series);
+        }
+        if !self.takes_one_more() {
+            return None;
+        }
+        let series = Arc::<Series>::default();
+        interfaces.entry(interface.into()).or_default().insert(operation.into(), Arc::clone(&series));
+        Some(series)
+    }
+
+    fn takes_one_more(&self) -> bool {
+        let more = |count| (count < self.limit).then(|| count + 1);
+        self.histograms.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Each histogram with its interface, operation and outcome, in the order of these names.
+    pub(super) fn visit(&self, mut visit: impl FnMut(&str, &str, Outcome, &Histogram)) {
+        let mut all: Vec<(String, String, Arc<Series>)> = Vec::new();
+        for (interface, operations) in &*self.interfaces.read() {
+            let series =
+                operations.iter().map(|(name, series)| (interface.to_string(), name.to_string(), Arc::clone(series)));
+            all.extend(series);
+        }
+        all.sort_unstable_by(|(a, b, _), (c, d, _)| (a, b).cmp(&(c, d)));
+        all.push((OTHER.to_owned(), OTHER.to_owned(), Arc::clone(&self.other)));
+        for (interface, operation, series) in &all {
+            visit(interface, operation, Outcome::Ok, &series.ok);
+            let others = series.others.lock().clone();
+            for (outcome, histogram) in others {
+                visit(interface, operation, outcome, &histogram);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(table: &SeriesTable) -> Vec<(String, Outcome, u64)> {
+        let mut names = Vec::new();
+        table.visit(|_, operation, outcome, histogram| {
+            names.push((operation.to_owned(), outcome, histogram.seen().count));
+        });
+        names
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted_together() {
+        let table = SeriesTable::new(3);
+        let time = Duration::from_millis(1);
+        for operation in ["a", "b", "a", "c", "d", "e", ""] {
+            table.add("I", operation, Outcome::Ok, time);
+        }
+        table.add("I", "a", Outcome::UserException, time);
+        table.add("I", &"x".repeat(LONGEST + 1), Outcome::UserException, time);
+        let named = |name: &str, outcome, count| (name.to_owned(), outcome, count);
+        assert_eq!(
+            names(&table),
+            [
+                named("a", Outcome::Ok, 2),
+                named("b", Outcome::Ok, 1),
+                named("c", Outcome::Ok, 1),
+                named(OTHER, Outcome::Ok, 3),
+                named(OTHER, Outcome::UserException, 2),
+            ]
+        );
+    }
+}

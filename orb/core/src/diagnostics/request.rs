@@ -1,0 +1,158 @@
+//! A request that is watched, from its being read to its last word, wherever it is served meanwhile.
+
+use std::{fmt, sync::OnceLock, time::Duration};
+
+use spandrel_giop::{ReplyStatus, RequestHeader, SystemException, SystemExceptionKind, ids::CONTEXT_TRACE};
+use spandrel_sync::{Arc, Mutex, time::Instant};
+use tracing::{Span, field};
+
+use super::{
+    Diagnostics, Key, Outcome, TraceContext, TracePropagation, TraceScope,
+    metrics::{ConnectionMetrics, Metrics, Side},
+};
+
+/// Operations that every object has, whatever its table says.
+const IMPLICIT: &[&str] =
+    &["_is_a", "_non_existent", "_not_existent", "_repository_id", "_interface", "_domain_managers", "_component"];
+
+impl Diagnostics {
+    /// Whether a request is watched: somebody wants that of all, or of those that belong to a trace, and this one does; or it is served by
+    /// a thread that works for a trace, which this one may not belong to.
+    #[inline]
+    pub(crate) fn is_request_watched(&self, header: &RequestHeader<'_>) -> bool {
+        self.is_watched() || !header.service_contexts.is_empty() && self.is_of_trace(header)
+    }
+
+    #[cold]
+    fn is_of_trace(&self, header: &RequestHeader<'_>) -> bool {
+        self.trace != TracePropagation::No && header.service_contexts.find(CONTEXT_TRACE).is_some()
+    }
+}
+
+/// What is known of a request for those who watch it. Shared by all that serve it; with the last of them it has ended.
+pub(crate) struct WatchedRequest {
+    metrics: Option<Arc<Metrics>>,
+    started: Instant,
+    span: Span,
+    /// What its servant works for.
+    trace: Option<TraceContext>,
+    /// The interface of its servant, and the operation if it has that.
+    found: OnceLock<(String, String)>,
+    ending: Mutex<Ending>,
+}
+
+#[derive(Debug, Default)]
+struct Ending {
+    /// The kind of the exception that is about to be answered.
+    raised: Option<SystemExceptionKind>,
+    ended: Option<(Outcome, Duration)>,
+}
+
+impl WatchedRequest {
+    pub(crate) fn begin(
+        diagnostics: &Diagnostics,
+        peer: &str,
+        connection: Option<&ConnectionMetrics>,
+        header: &RequestHeader<'_>,
+        octets: usize,
+    ) -> Arc<Self> {
+        let span = tracing::debug_span!(
+            target: "spandrel::request",
+            "request",
+            operation = &*header.operation,
+            interface = field::Empty,
+            connection = peer,
+            request_id = header.request_id,
+            object = field::Empty,
+            trace_id = field::Empty,
+            parent_id = field::Empty,
+            outcome = field::Empty,
+        );
+        if let (Some(key), false) = (header.target.object_key(), span.is_disabled()) {
+            span.record("object", field::display(Key(&key)));
+        }
+        let trace = span.in_scope(|| received(diagnostics, header, &span));
+        let metrics = diagnostics.metrics().cloned();
+        if let Some(metrics) = &metrics {
+            metrics.begun(Side::Server);
+            if let Some(connection) = connection {
+                metrics.on_connection(connection, Side::Server, || peer.to_owned(), octets);
+            }
+        }
+        let (found, ending) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { metrics, started: Instant::now(), span, trace, found, ending })
+    }
+
+    /// Does something for the request, in this thread.
+    pub(crate) fn in_scope<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _trace = TraceScope::of(self.trace.clone());
+        self.span.in_scope(act)
+    }
+
+    /// Its servant has been found. `has_operation`: also the operation, in the servant's table.
+    pub(crate) fn found(&self, interface: &str, operation: &str, has_operation: bool) {
+        self.span.record("interface", interface);
+        let is_known = has_operation || IMPLICIT.contains(&operation);
+        if self.metrics.is_some() {
+            let operation = if is_known { operation } else { "" };
+            // A request that waited is found once more.
+            let _ = self.found.set((interface.to_owned(), operation.to_owned()));
+        }
+    }
+
+    /// It ends in this exception, as soon as that is sent.
+    pub(crate) fn raised(&self, exception: &SystemException) {
+        self.span.in_scope(|| tracing::debug!(target: "spandrel::request", %exception, "failed"));
+        self.ending.lock().raised = Some(exception.kind());
+    }
+
+    /// It has been answered, or, for one-ways, carried out.
+    pub(crate) fn answered(&self, status: ReplyStatus) {
+        let mut ending = self.ending.lock();
+        let outcome = match (Outcome::of_reply(status), ending.raised) {
+            (Outcome::System(_), Some(kind)) => Outcome::System(kind),
+            (outcome, _) => outcome,
+        };
+        ending.ended.get_or_insert_with(|| (outcome, self.started.elapsed()));
+    }
+}
+
+impl Drop for WatchedRequest {
+    fn drop(&mut self) {
+        let ended = self.ending.lock().ended.take();
+        let (outcome, time) = ended.unwrap_or_else(|| (Outcome::Abandoned, self.started.elapsed()));
+        self.span.record("outcome", outcome.name());
+        self.span.in_scope(|| tracing::debug!(target: "spandrel::request", ?time, "ended"));
+        if let Some(metrics) = &self.metrics {
+            let (interface, operation) = self.found.get().map_or(("", ""), |(interface, name)| (interface, name));
+            // A servant that learns its operations at run time has said that this is none.
+            let is_none = outcome == Outcome::System(SystemExceptionKind::BadOperation);
+            metrics.ended(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);
+        }
+    }
+}
+
+/// What a request belongs to, one step further: the step that its servant is.
+fn received(diagnostics: &Diagnostics, header: &RequestHeader<'_>, span: &Span) -> Option<TraceContext> {
+    if diagnostics.trace == TracePropagation::No || header.service_contexts.is_empty() {
+        return None;
+    }
+    let Some(sent) = TraceContext::of_context(header.service_contexts.find(CONTEXT_TRACE)?) else {
+        tracing::debug!(target: "spandrel::request", "a trace context that cannot be read is left out");
+        return None;
+    };
+    let own = sent.child();
+    if !span.is_disabled() {
+        span.record("trace_id", field::display(&own)).record("parent_id", field::display(&sent));
+    }
+    if let Some(source) = diagnostics.source() {
+        source.0.incoming(&header.operation, &sent);
+    }
+    Some(own)
+}
+
+impl fmt::Debug for WatchedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchedRequest").field("span", &self.span.id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,262 @@
+//! Trace contexts as values: what `traceparent` and `tracestate` say (<https://www.w3.org/TR/trace-context/>, sections 3.2 and 3.3).
+//!
+//! Reading is strict, since what cannot be understood must not be passed on (3.2.2.3, 3.3.1.4): a parent that is malformed makes the
+//! whole context void, a state that is malformed is only left out.
+
+use std::{fmt, str::FromStr};
+
+use super::ids;
+
+/// The longest `tracestate` that is kept: what every system has to pass on (3.3.1.5).
+pub const MAX_STATE: usize = 512;
+/// Members of a `tracestate` at most (3.3.1.1).
+const MAX_MEMBERS: usize = 32;
+/// Length of a `traceparent` of the version that we write.
+const PARENT_LEN: usize = 55;
+/// The flags that we know: the caller records this trace; the trace's id is random.
+const KNOWN_FLAGS: u8 = SAMPLED | RANDOM;
+const SAMPLED: u8 = 1;
+const RANDOM: u8 = 2;
+
+/// Where a request belongs in a trace that goes through many systems.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TraceContext {
+    trace_id: [u8; 16],
+    span_id: [u8; 8],
+    flags: u8,
+    state: String,
+}
+
+/// Why something is no `traceparent`.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "`{0}` is no traceparent: expected `00-`, 32 and 16 hexadecimal digits that are not all zero, and two for flags"
+)]
+pub struct TraceContextError(String);
+
+impl TraceContext {
+    /// The beginning of a new trace; `is_sampled`: it is recorded.
+    #[must_use]
+    pub fn root(is_sampled: bool) -> Self {
+        let flags = RANDOM | if is_sampled { SAMPLED } else { 0 };
+        Self { trace_id: ids::trace_id(), span_id: ids::span_id(), flags, state: String::new() }
+    }
+
+    /// A context of these parts; nothing if an id is all zero.
+    #[must_use]
+    pub fn new(trace_id: [u8; 16], span_id: [u8; 8], is_sampled: bool) -> Option<Self> {
+        let is_known = trace_id != [0; 16] && span_id != [0; 8];
+        is_known.then(|| Self { trace_id, span_id, flags: u8::from(is_sampled), state: String::new() })
+    }
+
+    /// Reads `traceparent` and `tracestate`; the latter is left out where it is malformed or too long.
+    ///
+    /// # Errors
+    /// If the former is malformed.
+    pub fn parse(traceparent: &str, tracestate: &str) -> Result<Self, TraceContextError> {
+        let mut context = Self::from_str(traceparent)?;
+        if is_state(tracestate) {
+            context.state = tracestate.to_owned();
+        }
+        Ok(context)
+    }
+
+    /// The same with this `tracestate`, unless it is malformed or too long.
+    #[must_use]
+    pub fn with_state(self, tracestate: &str) -> Self {
+        let state = if is_state(tracestate) { tracestate.to_owned() } else { self.state };
+        Self { state, ..self }
+    }
+
+    /// The same trace, one step further: a new id for what is done now.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { span_id: ids::span_id(), ..self.clone() }
+    }
+
+    /// What all steps of the trace have in common.
+    #[must_use]
+    pub fn trace_id(&self) -> [u8; 16] {
+        self.trace_id
+    }
+
+    /// The step that this is about: the sender's, in a context that was received.
+    #[must_use]
+    pub fn span_id(&self) -> [u8; 8] {
+        self.span_id
+    }
+
+    /// Whether whoever sent it records the trace.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// What `tracestate` says; empty if there is none.
+    #[must_use]
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+}
+
+/// As `traceparent`, in version 00.
+impl fmt::Display for TraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("00-")?;
+        self.trace_id.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+        f.write_str("-")?;
+        self.span_id.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+        write!(f, "-{:02x}", self.flags)
+    }
+}
+
+/// Reads a `traceparent`. Of versions that are not known yet, what version 00 knows is read (3.2.4).
+impl FromStr for TraceContext {
+    type Err = TraceContextError;
+
+    fn from_str(text: &str) -> Result<Self, TraceContextError> {
+        read_parent(text.as_bytes()).ok_or_else(|| TraceContextError(text.chars().take(2 * PARENT_LEN).collect()))
+    }
+}
+
+fn read_parent(text: &[u8]) -> Option<TraceContext> {
+    let (known, further) = text.split_at_checked(PARENT_LEN)?;
+    let [version]: [u8; 1] = octets(&known[..2])?;
+    let goes_on = match version {
+        0xff => false,
+        0 => further.is_empty(),
+        _ => further.is_empty() || further[0] == b'-',
+    };
+    if !goes_on || [known[2], known[35], known[52]] != *b"---" {
+        return None;
+    }
+    let (trace_id, span_id) = (octets(&known[3..35])?, octets(&known[36..52])?);
+    let [flags]: [u8; 1] = octets(&known[53..55])?;
+    let context = TraceContext { trace_id, span_id, flags: flags & KNOWN_FLAGS, state: String::new() };
+    (trace_id != [0; 16] && span_id != [0; 8]).then_some(context)
+}
+
+/// Pairs of hexadecimal digits, in lower case only.
+fn octets<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    let digit = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut octets = [0; N];
+    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
+        *octet = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(octets)
+}
+
+/// Whether it is a list of members, each a key that stands there once and a value (3.3.1).
+fn is_state(text: &str) -> bool {
+    if text.len() > MAX_STATE {
+        return false;
+    }
+    let mut keys = Vec::new();
+    for member in text.split(',').map(|member| member.trim_matches([' ', '\t'])) {
+        if member.is_empty() {
+            continue;
+        }
+        let Some((key, value)) = member.split_once('=') else { return false };
+        if !is_key(key) || !is_value(value) || keys.contains(&key) || keys.len() == MAX_MEMBERS {
+            return false;
+        }
+        keys.push(key);
+    }
+    true
+}
+
+/// `simple-key`, or `tenant@system` (3.3.1.3.1).
+fn is_key(key: &str) -> bool {
+    let is_part = |part: &str, longest: usize, may_begin_with_digit: bool| {
+        let begins = part
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_lowercase() || may_begin_with_digit && first.is_ascii_digit());
+        let is_allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"_-*/".contains(&c);
+        begins && part.len() <= longest && part.bytes().all(is_allowed)
+    };
+    match key.split_once('@') {
+        None => is_part(key, 256, false),
+        Some((tenant, system)) => is_part(tenant, 241, true) && is_part(system, 14, false),
+    }
+}
+
+/// Printable ASCII without comma and equals sign, which does not end with a space (3.3.1.3.2).
+fn is_value(value: &str) -> bool {
+    let is_allowed = |c: u8| (0x20..=0x7e).contains(&c) && c != b',' && c != b'=';
+    (1..=256).contains(&value.len()) && value.bytes().all(is_allowed) && !value.ends_with(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn the_example_of_the_specification_is_read_and_written() {
+        let context: TraceContext = PARENT.parse().unwrap();
+        assert_eq!(context.trace_id()[..2], [0x4b, 0xf9]);
+        assert_eq!(context.span_id()[..2], [0x00, 0xf0]);
+        assert!(context.is_sampled());
+        assert_eq!(context.to_string(), PARENT);
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused() {
+        let flip = |at: usize, to: &str| format!("{}{to}{}", &PARENT[..at], &PARENT[at + to.len()..]);
+        for (why, text) in [
+            ("empty", String::new()),
+            ("cut", PARENT[..54].to_owned()),
+            ("longer than version 00 is", format!("{PARENT}-00")),
+            ("upper case", flip(3, "4BF9")),
+            ("no hexadecimal digit", flip(10, "g")),
+            ("a sign for a digit", flip(53, "+1")),
+            ("version ff", flip(0, "ff")),
+            ("another separator", flip(35, "_")),
+            ("no trace", flip(3, &"0".repeat(32))),
+            ("no span", flip(36, &"0".repeat(16))),
+            ("text that is longer in UTF-8", flip(3, "ää")),
+        ] {
+            assert!(text.parse::<TraceContext>().is_err(), "{why}: {text}");
+        }
+    }
+
+    #[test]
+    fn later_versions_are_read_as_far_as_they_are_known() {
+        let later = |rest: &str| format!("cc{}{rest}", &PARENT[2..]).parse::<TraceContext>();
+        assert_eq!(later("").unwrap().to_string(), PARENT, "and written as our own");
+        assert!(later("-what-the-future-will-be-like").is_ok());
+        assert!(later(".what").is_err());
+        let flags = format!("{}ff", &PARENT[..53]).parse::<TraceContext>().unwrap();
+        assert_eq!(flags.to_string()[53..], *"03", "flags that are not known are zero");
+    }
+
+    #[test]
+    fn a_state_is_kept_or_left_out() {
+        let state = |text: &str| TraceContext::parse(PARENT, text).unwrap().state().to_owned();
+        for good in ["", "rojo=00f067aa0ba902b7", "congo=t61rcWkgMzE, rojo=00", "a=1,,b=2", "0t@sys=x", "a=b c"] {
+            assert_eq!(state(good), good);
+        }
+        let many: String = (0..33).map(|key| format!("k{key}=v,")).collect();
+        let long = format!("a={}", "x".repeat(257));
+        let longer = format!("a={0},b={0}", "x".repeat(256));
+        for bad in ["a", "=1", "A=1", "a=", "a=1,a=2", "1a=1", "a@=1", "a=b=c", "a=é", "a=\n", &many, &long, &longer] {
+            assert_eq!(state(bad), "", "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_child_is_of_the_same_trace_and_another_span() {
+        let root = TraceContext::root(true).with_state("a=b");
+        let child = root.child();
+        assert_eq!((child.trace_id(), child.state(), child.is_sampled()), (root.trace_id(), "a=b", true));
+        assert_ne!(child.span_id(), root.span_id());
+        assert_ne!(TraceContext::root(false).trace_id(), root.trace_id());
+        assert_eq!(root.to_string().parse::<TraceContext>().unwrap().trace_id(), root.trace_id());
+    }
+}

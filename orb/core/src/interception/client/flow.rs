@@ -1,0 +1,183 @@
+//! One try of a call among its interceptors: in what order they are called, and with what.
+
+use spandrel_cdr::Limits;
+use spandrel_giop::{ReplyHeader, ResponseFlags, ServiceContext};
+use spandrel_sync::Arc;
+
+use super::{ClientRequestInfo, ClientRequestInterceptor, Point};
+use crate::{
+    ObjectRef,
+    client::Reply,
+    interception::{
+        DynamicRequest, Ending, Interruption, RaisedException, Slots,
+        dynamic::{self, Returned},
+        exception::Source,
+        flow::{self, Stack},
+    },
+    object::Effective,
+};
+
+/// What the client waits for, and whether its request is a one-way.
+pub(crate) type Wanted = (ResponseFlags, bool);
+
+/// What a request has with it besides its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Departure {
+    pub(super) request_id: u32,
+    pub(super) contexts: Vec<ServiceContext>,
+    pub(super) slots: Slots,
+    /// What it knows of itself if it was put together at run time.
+    pub(super) described: Option<Arc<DynamicRequest>>,
+}
+
+impl Departure {
+    /// Of a request that the calling thread makes, with a copy of its slots (16.4.4.1).
+    pub(crate) fn of_thread(object: &ObjectRef) -> Self {
+        let interception = object.orb().interception();
+        let (request_id, slots) = (interception.request_id(), interception.thread_slots());
+        Self { request_id, contexts: Vec::new(), slots, described: dynamic::take() }
+    }
+
+    /// Of the same request once it is sent again: another one, with the same slots (16.3.6.5).
+    pub(crate) fn again(&self, object: &ObjectRef) -> Self {
+        let interception = object.orb().interception();
+        let (slots, described) = (self.slots.clone(), self.described.clone());
+        Self { request_id: interception.request_id(), contexts: Vec::new(), slots, described }
+    }
+
+    /// What interceptors add to the request.
+    pub(crate) fn contexts(&self) -> &[ServiceContext] {
+        &self.contexts
+    }
+}
+
+/// A request among its interceptors.
+#[derive(Debug)]
+pub(crate) struct ClientFlow<'r> {
+    info: ClientRequestInfo<'r>,
+    /// How many are on the flow stack.
+    height: usize,
+}
+
+impl<'r> ClientFlow<'r> {
+    /// A request to the object, which may be `effective`ly elsewhere, by the profile of this number.
+    pub(crate) fn new(
+        target: &'r ObjectRef,
+        operation: &'r str,
+        wanted: Wanted,
+        departure: Departure,
+        (effective, profile): (Effective, usize),
+    ) -> Self {
+        let (ending, reply_contexts) = (Ending::Reply, Vec::new());
+        let point = Point::SendRequest;
+        let info = ClientRequestInfo {
+            point,
+            operation,
+            wanted,
+            target,
+            effective,
+            profile,
+            departure,
+            reply_contexts,
+            returned: None,
+            ending,
+        };
+        Self { info, height: 0 }
+    }
+
+    /// Calls the starting points of a request that is to be sent.
+    ///
+    /// # Errors
+    /// What it has come to instead. Who was called knows that already.
+    pub(crate) fn send_request(&mut self) -> Result<(), Ending> {
+        self.start(Point::SendRequest, |interceptor, info| interceptor.send_request(info))
+    }
+
+    /// Calls the starting points of a poll.
+    ///
+    /// # Errors
+    /// As [`send_request`](Self::send_request).
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn send_poll(&mut self) -> Result<(), Ending> {
+        self.start(Point::SendPoll, |interceptor, info| Ok(interceptor.send_poll(info)?))
+    }
+
+    fn start(
+        &mut self,
+        point: Point,
+        call: impl Fn(&dyn ClientRequestInterceptor, &mut ClientRequestInfo<'_>) -> Result<(), Interruption>,
+    ) -> Result<(), Ending> {
+        self.info.point = point;
+        for interceptor in self.info.target.orb().interception().client() {
+            if let Err(interruption) = flow::contained(|| call(&**interceptor, &mut self.info)) {
+                self.info.ending = flow::interrupted_at_start(interruption);
+                flow::unwind(self);
+                return Err(self.info.ending.clone());
+            }
+            self.height += 1;
+        }
+        Ok(())
+    }
+
+    /// What interceptors add to the request.
+    pub(crate) fn departure(&self) -> &Departure {
+        &self.info.departure
+    }
+
+    /// Calls the ending points of whoever was told of the start.
+    ///
+    /// # Errors
+    /// What the request has come to instead, if an interceptor has raised something.
+    pub(crate) fn end(mut self, ending: Ending, reply: Option<&Reply>) -> Result<(), Ending> {
+        if let Some(reply) = reply {
+            self.info.reply_contexts = contexts_of(reply);
+            self.info.returned = self.info.departure.described.is_some().then(|| Returned::of(reply));
+        }
+        self.info.ending = ending;
+        if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }
+    }
+}
+
+impl Stack for ClientFlow<'_> {
+    fn height(&mut self) -> &mut usize {
+        &mut self.height
+    }
+
+    fn ending(&mut self) -> &mut Ending {
+        &mut self.info.ending
+    }
+
+    fn call(&mut self, index: usize) -> Result<(), Interruption> {
+        let info = &mut self.info;
+        let interceptor = &info.target.orb().interception().client()[index];
+        match &info.ending {
+            Ending::Reply => {
+                info.point = Point::ReceiveReply;
+                Ok(interceptor.receive_reply(info)?)
+            }
+            Ending::Exception(_) => {
+                info.point = Point::ReceiveException;
+                interceptor.receive_exception(info)
+            }
+            Ending::Other(..) => {
+                info.point = Point::ReceiveOther;
+                interceptor.receive_other(info)
+            }
+        }
+    }
+}
+
+/// The contexts of a reply, whose header was read before.
+fn contexts_of(reply: &Reply) -> Vec<ServiceContext> {
+    let header = ReplyHeader::decode(&mut reply.message.decoder(Limits::default()));
+    let contexts = header.iter().flat_map(|header| &header.service_contexts);
+    contexts.map(|context| ServiceContext { id: context.id, data: context.data.to_vec() }).collect()
+}
+
+impl Ending {
+    /// The exception of the operation's that a reply has.
+    pub(crate) fn user(reply: &Reply, object: &ObjectRef) -> Self {
+        let source = Source::Received(reply.message.clone());
+        Self::Exception(RaisedException::user_exception(source, reply.body, reply.wire, object.orb()))
+    }
+}

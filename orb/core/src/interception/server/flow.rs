@@ -1,0 +1,165 @@
+//! One request among the interceptors of its server: in what order they are called, and with what.
+
+use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext};
+use spandrel_sync::{Arc, Mutex};
+
+use super::{Found, Kept, Point, ServerRequestInfo};
+use crate::{
+    Orb, Servant, Target,
+    interception::{
+        Ending, Interruption, Slots,
+        flow::{self, Stack},
+    },
+};
+
+/// A request as interceptors are told of it now.
+pub(crate) struct Seen<'r> {
+    pub(crate) header: &'r RequestHeader<'r>,
+    pub(crate) target: Option<&'r dyn Target>,
+}
+
+/// A request among its interceptors, from its arrival to its answer.
+#[derive(Debug)]
+pub(crate) struct ServerFlow {
+    orb: Orb,
+    /// Taken out while interceptors run.
+    kept: Mutex<Kept>,
+}
+
+impl ServerFlow {
+    pub(crate) fn new(orb: &Orb) -> Arc<Self> {
+        let interception = orb.interception();
+        let (request_id, slots) = (interception.request_id(), interception.no_slots());
+        Arc::new(Self { orb: orb.clone(), kept: Mutex::new(Kept { request_id, slots, ..Kept::default() }) })
+    }
+
+    /// Calls the starting points.
+    ///
+    /// # Errors
+    /// What an interceptor has raised. Those before it are on the flow stack, and to be told of the answer.
+    pub(crate) fn receive_request_service_contexts(&self, seen: &Seen<'_>) -> Result<(), Interruption> {
+        let mut info = self.info(Point::ReceiveServiceContexts, seen, None);
+        let mut outcome = Ok(());
+        for interceptor in self.orb.interception().server() {
+            outcome = flow::contained(|| interceptor.receive_request_service_contexts(&mut info));
+            if outcome.is_err() {
+                break;
+            }
+            info.kept.height += 1;
+        }
+        self.keep(info);
+        outcome.map_err(Interruption::at_start)
+    }
+
+    /// Calls the intermediate points: the servant is there.
+    ///
+    /// # Errors
+    /// What an interceptor has raised.
+    pub(crate) fn receive_request(&self, seen: &Seen<'_>, servant: &dyn Servant) -> Result<(), Interruption> {
+        let mut info = self.info(Point::ReceiveRequest, seen, Some(servant));
+        info.kept.found = seen.target.map(|target| Found {
+            object_id: target.object_id().to_vec(),
+            adapter_id: target.adapter_id().to_vec(),
+            adapter_name: target.adapter_name(),
+        });
+        let interceptors = self.orb.interception().server();
+        let on_stack = interceptors.iter().take(info.kept.height);
+        let outcome =
+            on_stack.into_iter().try_for_each(|interceptor| flow::contained(|| interceptor.receive_request(&mut info)));
+        self.keep(info);
+        outcome.map_err(Interruption::at_start)
+    }
+
+    /// Calls the ending points; what goes with the answer.
+    ///
+    /// # Errors
+    /// What the request has come to instead, if an interceptor has raised something.
+    pub(crate) fn end(&self, seen: &Seen<'_>, ending: Ending) -> (Result<(), Ending>, Vec<ServiceContext>) {
+        let mut info = self.info(Point::SendReply, seen, None);
+        if info.kept.is_lent {
+            // What the servant has made of them (16.4.4.2).
+            info.kept.slots = self.orb.interception().thread_slots();
+        }
+        info.ending = ending;
+        let is_changed = flow::unwind(&mut info);
+        let outcome = if is_changed { Err(info.ending.clone()) } else { Ok(()) };
+        let contexts = std::mem::take(&mut info.kept.reply_contexts);
+        self.keep(info);
+        (outcome, contexts)
+    }
+
+    /// Gives the calling thread the request's slots, as long as what is returned exists.
+    pub(crate) fn lend_slots(&self) -> LentSlots<'_> {
+        let mut kept = self.kept.lock();
+        kept.is_lent = true;
+        let slots = kept.slots.clone();
+        drop(kept);
+        LentSlots { before: self.orb.interception().exchange_thread_slots(slots), flow: self }
+    }
+
+    fn info<'r>(&'r self, point: Point, seen: &Seen<'r>, servant: Option<&'r dyn Servant>) -> ServerRequestInfo<'r> {
+        let kept = std::mem::take(&mut *self.kept.lock());
+        let Seen { header, target } = *seen;
+        ServerRequestInfo { point, orb: &self.orb, header, target, servant, kept, ending: Ending::Reply }
+    }
+
+    fn keep(&self, info: ServerRequestInfo<'_>) {
+        *self.kept.lock() = info.kept;
+    }
+}
+
+/// The time in which a thread has a request's slots.
+pub(crate) struct LentSlots<'f> {
+    before: Slots,
+    flow: &'f ServerFlow,
+}
+
+impl Drop for LentSlots<'_> {
+    fn drop(&mut self) {
+        let slots = self.flow.orb.interception().exchange_thread_slots(std::mem::take(&mut self.before));
+        let mut kept = self.flow.kept.lock();
+        kept.is_lent = false;
+        let before = std::mem::replace(&mut kept.slots, slots);
+        drop(kept);
+        // Values in them are anybody's.
+        drop(before);
+    }
+}
+
+impl Interruption {
+    /// What is raised before the servant has run has COMPLETED_NO (16.3.9.1, 16.3.9.2).
+    fn at_start(self) -> Self {
+        match self {
+            Self::System(exception) => Self::System(exception.with_completed(CompletionStatus::No)),
+            forward => forward,
+        }
+    }
+}
+
+impl Stack for ServerRequestInfo<'_> {
+    fn height(&mut self) -> &mut usize {
+        &mut self.kept.height
+    }
+
+    fn ending(&mut self) -> &mut Ending {
+        &mut self.ending
+    }
+
+    fn call(&mut self, index: usize) -> Result<(), Interruption> {
+        let interceptor = &self.orb.interception().server()[index];
+        match &self.ending {
+            Ending::Reply => {
+                self.point = Point::SendReply;
+                Ok(interceptor.send_reply(self)?)
+            }
+            Ending::Exception(_) => {
+                self.point = Point::SendException;
+                interceptor.send_exception(self)
+            }
+            Ending::Other(..) => {
+                self.point = Point::SendOther;
+                interceptor.send_other(self)
+            }
+        }
+    }
+}

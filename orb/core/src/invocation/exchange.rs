@@ -1,0 +1,192 @@
+//! One request on one connection, or to an object of this ORB: what is asked, how it is written, and whether the reply answers it.
+
+use std::borrow::Cow;
+
+use spandrel_cdr::{CdrError, Encoder};
+use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
+use spandrel_sync::Arc;
+
+#[cfg(feature = "asynchronous")]
+use super::waiting;
+#[cfg(feature = "batching")]
+use crate::client::Buffering;
+#[cfg(feature = "server")]
+use crate::server::local;
+use crate::{
+    Orb,
+    client::{CallFailure, ClientConnection, Reply, ReplyKind},
+    destination::Destination,
+    diagnostics::WatchedCall,
+    introduction::Introduction,
+    reader::Deadline,
+    scratch,
+};
+
+/// Writes the arguments; called again for each attempt.
+pub(super) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>;
+
+/// What is being asked of the object.
+#[derive(Clone, Copy)]
+pub(super) enum Question<'f, 'a> {
+    Request {
+        operation: &'f str,
+        response: ResponseFlags,
+        #[cfg(feature = "interceptors")]
+        is_one_way: bool,
+        marshal: Marshal<'f, 'a>,
+        /// What goes with it besides what its connection needs.
+        contexts: &'f [ServiceContext],
+        /// How it is buffered, if nobody waits until it is written.
+        #[cfg(feature = "batching")]
+        buffering: Option<Buffering>,
+        /// What those have of it who watch it.
+        watched: Option<&'f WatchedCall>,
+    },
+    Locate,
+}
+
+/// One request on one connection.
+pub(super) fn exchange(
+    orb: &Orb,
+    connection: &Arc<ClientConnection>,
+    destination: &Destination,
+    question: &Question<'_, '_>,
+    deadline: Option<&Deadline>,
+) -> Result<Option<Reply>, CallFailure> {
+    let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
+    let request_id = connection.request_id();
+    let two_way = |out: &Encoder<'_>| {
+        #[cfg(feature = "asynchronous")]
+        if waiting::is_due(orb) {
+            return waiting::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
+        }
+        #[cfg(not(feature = "asynchronous"))]
+        let _ = orb;
+        connection.two_way(request_id, out, deadline)
+    };
+    let introduction = (!connection.is_introduced()).then(|| Introduction::new(orb, connection, destination));
+    let said = introduction.as_ref().map_or(&[][..], |introduction| &introduction.contexts);
+    let written = question.write(&mut out, destination, request_id, said, deadline);
+    if let Question::Request { watched: Some(call), .. } = question {
+        call.sent(Some((connection.metrics(), connection.peer())), &destination.object_key, request_id, out.position());
+    }
+    let mut sent = written.and_then(|()| match question {
+        #[cfg(feature = "batching")]
+        Question::Request { buffering: Some(buffering), .. } => {
+            let (limit, keeper) = (destination.peer.bounds().octets, destination.peer.keeper());
+            connection.one_way_soon(&out, buffering, limit, keeper, deadline).map(|()| None)
+        }
+        Question::Request { response, .. } if !response.is_expected() => {
+            connection.one_way(&out, deadline).map(|()| None)
+        }
+        _ => two_way(&out).map(Some),
+    });
+    if let Some(introduction) = introduction
+        && sent.is_ok()
+        && matches!(question, Question::Request { .. })
+    {
+        introduction.note_said(connection);
+    }
+    scratch::give(out.into_scratch());
+    match &mut sent {
+        Ok(Some(reply)) if reply.kind.answers(question) => reply.wire = destination.template.wire(),
+        Ok(Some(_)) => return Err(mistaken(connection)),
+        Err(failure) if destination.is_ours => {
+            connection.cancel(request_id, destination.template.wire(), failure);
+        }
+        Ok(None) | Err(_) => {}
+    }
+    sent
+}
+
+/// One request to an object of this ORB, run by this thread.
+#[cfg(feature = "server")]
+pub(super) fn exchange_here(
+    orb: &Orb,
+    destination: &Destination,
+    question: &Question<'_, '_>,
+    deadline: Option<&Deadline>,
+) -> Result<Reply, CallFailure> {
+    let wire = destination.template.wire();
+    let mut out = Encoder::reusing(scratch::take(), wire);
+    // Both sides know already how text is coded.
+    let request_id = orb.locals().request_id();
+    let written = question.write(&mut out, destination, request_id, &[], None);
+    if let Question::Request { watched: Some(call), .. } = question {
+        call.sent(None, &destination.object_key, request_id, out.position());
+    }
+    let message = written.and_then(|()| local::deliver(&out));
+    // The servant may need it.
+    scratch::give(out.into_scratch());
+    let mut reply = local::ask(orb, &message?, wire, deadline)?;
+    reply.wire = wire;
+    Ok(reply)
+}
+
+impl<'a> Question<'_, 'a> {
+    /// Whether somebody waits until the servant has done its work.
+    #[cfg(feature = "server")]
+    pub(super) fn waits(&self) -> bool {
+        match self {
+            Self::Request { response, .. } => *response == ResponseFlags::TWO_WAY,
+            Self::Locate => true,
+        }
+    }
+
+    /// Whether it has been sent by datagram, since nobody answers it and that is wanted.
+    #[cfg(feature = "datagrams")]
+    #[inline]
+    pub(super) fn goes_by_datagram(
+        &self,
+        orb: &Orb,
+        destination: &Destination,
+        deadline: Option<&Deadline>,
+    ) -> Result<bool, CallFailure> {
+        let Self::Request { response: ResponseFlags::NONE, .. } = self else { return Ok(false) };
+        let sent = destination.goes_by_datagram(|out, said| self.write(out, destination, 0, said, deadline))?;
+        if sent {
+            orb.statistics().note(crate::statistics::Event::DatagramSent);
+        }
+        Ok(sent)
+    }
+
+    /// Writes the whole message. `said`: what is said of the connection.
+    #[inline(always)]
+    fn write(
+        &self,
+        out: &mut Encoder<'a>,
+        destination: &Destination,
+        request_id: u32,
+        said: &[ServiceContext],
+        deadline: Option<&Deadline>,
+    ) -> Result<(), CallFailure> {
+        match self {
+            Self::Request { operation, response, marshal, contexts: added, .. } => {
+                let contexts = joined(said, added);
+                let body = destination.begin(out, request_id, *response, operation, &contexts, deadline);
+                let written = marshal(out).and_then(|()| body.end(out));
+                written.map_err(|error| CallFailure::new(destination.unsayable(error)))
+            }
+            Self::Locate => destination.locate(out, request_id).map_err(|error| CallFailure::new(error.into())),
+        }
+    }
+}
+
+impl ReplyKind {
+    fn answers(self, question: &Question<'_, '_>) -> bool {
+        matches!(self, Self::Locate(_)) == matches!(question, Question::Locate)
+    }
+}
+
+/// Contexts of both kinds, of which there is most often neither.
+#[inline]
+pub(crate) fn joined<'c>(said: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
+    if added.is_empty() { Cow::Borrowed(said) } else { Cow::Owned([said, added].concat()) }
+}
+
+/// COMM_FAILURE for a reply to a question that nobody asked.
+pub(crate) fn mistaken(connection: &ClientConnection) -> CallFailure {
+    connection.retire();
+    let exception = SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe);
+    CallFailure::new(exception.with_detail("the server answered another kind of question"))
+}

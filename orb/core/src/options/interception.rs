@@ -1,0 +1,61 @@
+//! Interceptors, and services that take part in the making of an ORB.
+
+use spandrel_sync::Arc;
+
+#[cfg(feature = "server")]
+use crate::interception::{IorInterceptor, ServerRequestInterceptor};
+use crate::{
+    OrbBuilder,
+    interception::{ClientRequestInterceptor, DuplicateName, OrbInitializer, SlotId},
+};
+
+impl OrbBuilder {
+    /// Has an interceptor called for every request that is sent, after those that were registered before (16.7.2.8).
+    ///
+    /// # Errors
+    /// Another one has its name.
+    pub fn client_request_interceptor(
+        mut self,
+        interceptor: impl ClientRequestInterceptor + 'static,
+    ) -> Result<Self, DuplicateName> {
+        self.interceptors.add_client(Arc::new(interceptor))?;
+        Ok(self)
+    }
+
+    /// Has an interceptor called for every request to a servant, after those that were registered before (16.7.2.9).
+    ///
+    /// # Errors
+    /// Another one has its name.
+    #[cfg(feature = "server")]
+    pub fn server_request_interceptor(
+        mut self,
+        interceptor: impl ServerRequestInterceptor + 'static,
+    ) -> Result<Self, DuplicateName> {
+        self.interceptors.add_server(Arc::new(interceptor))?;
+        Ok(self)
+    }
+
+    /// Has an interceptor called for every adapter that is made, after those that were registered before (16.7.2.10).
+    ///
+    /// # Errors
+    /// Another one has its name.
+    #[cfg(feature = "server")]
+    pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
+        self.interceptors.add_ior(Arc::new(interceptor))?;
+        Ok(self)
+    }
+
+    /// Allocates a slot of [`Orb::pi_current`](crate::Orb::pi_current) (16.7.2.11).
+    #[must_use]
+    pub fn allocate_slot(mut self) -> (Self, SlotId) {
+        let id = self.interceptors.allocate_slot();
+        (self, id)
+    }
+
+    /// Has a service take part in the making of the ORB, after those that were given before (`register_orb_initializer`, 16.7.3).
+    #[must_use]
+    pub fn initializer(mut self, initializer: impl OrbInitializer + 'static) -> Self {
+        self.interceptors.initializers.push(Arc::new(initializer));
+        self
+    }
+}

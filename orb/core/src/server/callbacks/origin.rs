@@ -1,0 +1,75 @@
+//! The other side of a connection as what requests come from and answers go to.
+
+use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{Message, SystemException};
+use spandrel_sync::{Arc, time::Instant};
+
+use super::Callbacks;
+use crate::{
+    CancelReason, Orb,
+    cancellation::Trip,
+    client::ClientConnection,
+    server::origin::{Origin, Which},
+};
+
+/// Whoever sends requests over a connection of this side. It keeps the connection open until it is answered.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) orb: Orb,
+    pub(super) connection: Arc<ClientConnection>,
+    pub(super) callbacks: Arc<Callbacks>,
+    /// What may cancel the request.
+    pub(super) trip: Arc<Trip>,
+}
+
+impl Origin for Caller {
+    fn orb(&self) -> &Orb {
+        &self.orb
+    }
+
+    fn name(&self) -> &str {
+        &self.callbacks.name
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        self.callbacks.wire(version)
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        let code_sets = self.callbacks.code_sets();
+        self.callbacks.bare_decoder(&self.orb, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
+    }
+
+    fn send(&self, answer: &Encoder<'_>) {
+        if self.orb.is_copied() {
+            std::process::abort();
+        }
+        if let Err(error) = self.connection.answer(answer, self.callbacks.settings.send_timeout) {
+            tracing::debug!(peer = %self.name(), %error, "a reply could not be written");
+            self.connection.cut();
+        }
+    }
+
+    fn shared(&self) -> Arc<dyn Origin> {
+        Arc::new(self.clone())
+    }
+
+    /// There is one for each request.
+    fn trip(&self, _which: Which, _deadline: Option<Instant>) -> Arc<Trip> {
+        Arc::clone(&self.trip)
+    }
+
+    fn enter_deferred(&self, which: Which, _octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException> {
+        let key = self.callbacks.queue.lock().defer(which, trip).map_err(super::too_many_deferred)?;
+        // Looked at afterwards: who ends the connection trips what it finds there after that.
+        if !which.is_one_way && self.connection.is_closed() {
+            trip.trip(CancelReason::ConnectionLost);
+        }
+        Ok(key)
+    }
+
+    fn leave_deferred(&self, key: u64) {
+        let left = self.callbacks.queue.lock().leave(key);
+        drop(left);
+    }
+}

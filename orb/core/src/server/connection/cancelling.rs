@@ -1,0 +1,158 @@
+//! Which requests of a connection may be cancelled, and by what.
+//!
+//! Of those that will be answered later all are known here; of those whose upcalls run only those whose servants have asked for a token. A CancelRequest
+//! that was read before its servant asks is kept until it does, for the last few of them.
+
+use std::collections::{HashMap, VecDeque};
+
+use spandrel_sync::{Arc, MutexGuard, atomic::Ordering, time::Instant};
+
+use super::{COUNT, ServerConnection};
+use crate::{CancelReason, cancellation::Trip, orb::WeakOrb, reader::MessageReader, server::origin::Which};
+
+/// CancelRequests that are kept for servants that have not asked yet; as many requests as run at once by default.
+const MAX_KEPT: usize = 64;
+
+/// The requests of one connection, as far as they are known one by one.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// Those whose upcalls have ended, and that will be answered later.
+    pub(super) deferred: HashMap<u64, Entry>,
+    pub(super) next: u64,
+    /// Those that run and whose servants want to know.
+    running: Vec<Entry>,
+    /// CancelRequests that were read while upcalls ran: for which request, and the first turn that they were not meant for.
+    kept: VecDeque<(u32, u64)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) which: Which,
+    pub(super) octets: usize,
+    pub(super) trip: Arc<Trip>,
+}
+
+/// Which requests are given up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::server) enum Cancelled {
+    Request(u32),
+    /// Whoever waits for answers is gone.
+    Awaited,
+    All,
+}
+
+impl Cancelled {
+    /// Nobody ever waits for the answer to a one-way: that its client left says nothing.
+    fn means(self, which: Which) -> bool {
+        match self {
+            Self::Request(request_id) => !which.is_one_way && which.request_id == request_id,
+            Self::Awaited => !which.is_one_way,
+            Self::All => true,
+        }
+    }
+}
+
+impl Requests {
+    pub(in crate::server) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    fn is_cancelled(&self, which: Which) -> bool {
+        !which.is_one_way && self.kept.iter().any(|(id, before)| *id == which.request_id && which.turn < *before)
+    }
+
+    fn keep(&mut self, request_id: u32, before: u64) {
+        if self.kept.len() >= MAX_KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back((request_id, before));
+    }
+}
+
+impl ServerConnection {
+    /// What may cancel a request that runs; its servant wants to know.
+    pub(in crate::server) fn trip(&self, which: Which, deadline: Option<Instant>) -> Arc<Trip> {
+        let mut requests = self.requests.lock();
+        if let Some(known) = requests.running.iter().find(|entry| entry.which.turn == which.turn) {
+            return Arc::clone(&known.trip);
+        }
+        let trip = Trip::over(self.link.shared_transport(), WeakOrb::of(&self.orb), deadline);
+        requests.running.push(Entry { which, octets: 0, trip: Arc::clone(&trip) });
+        self.awaited_trips.fetch_add(1, Ordering::SeqCst);
+        let is_cancelled = requests.is_cancelled(which);
+        drop(requests);
+        if is_cancelled {
+            trip.trip(CancelReason::ClientCancelled);
+        } else if !which.is_one_way && self.is_read_out() {
+            // Looked at afterwards: who reads to the end cancels what it finds there after that.
+            trip.trip(self.why_ended());
+        }
+        trip
+    }
+
+    /// The upcall of `turn` has ended, whose servant may have asked.
+    #[inline]
+    pub(super) fn settle(&self, turn: u64) {
+        // Only its own thread asks on its behalf.
+        if self.awaited_trips.load(Ordering::Relaxed) != 0 {
+            self.settle_asked(turn);
+        }
+    }
+
+    #[cold]
+    fn settle_asked(&self, turn: u64) {
+        let left = self.forget_running(&mut self.requests.lock(), turn & COUNT);
+        if let Some(entry) = left {
+            entry.trip.settle();
+        }
+    }
+
+    pub(super) fn forget_running(&self, requests: &mut MutexGuard<'_, Requests>, turn: u64) -> Option<Entry> {
+        let at = requests.running.iter().position(|entry| entry.which.turn == turn)?;
+        self.awaited_trips.fetch_sub(1, Ordering::SeqCst);
+        Some(requests.running.swap_remove(at))
+    }
+
+    /// Nobody waits any longer for these answers.
+    pub(in crate::server) fn cancel(&self, which: Cancelled, reason: CancelReason) {
+        let mut requests = self.requests.lock();
+        let known = requests.deferred.values().chain(&requests.running);
+        let cancelled: Vec<Arc<Trip>> =
+            known.filter(|entry| which.means(entry.which)).map(|entry| Arc::clone(&entry.trip)).collect();
+        let turn = self.turn();
+        if let Cancelled::Request(request_id) = which
+            && (turn % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0)
+        {
+            // Upcalls that begin from now on are of other requests.
+            requests.keep(request_id, (turn & COUNT) + 1);
+        }
+        drop(requests);
+        // To be told outside of the lock.
+        cancelled.iter().for_each(|trip| trip.trip(reason));
+    }
+
+    /// The upcall of `turn` lasts, and keeps its connection's reading to itself: looks whether it is cancelled or its client is gone.
+    pub(in crate::server) fn listen(&self, turn: u64) {
+        if self.awaited_trips.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let Some(mut reader) = self.reader.try_lock() else { return };
+        // With the reader in hand: who goes back to reading waits for it.
+        if self.turn() & COUNT == turn & COUNT {
+            self.look_ahead(&mut reader);
+        }
+    }
+
+    fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader>) {
+        while let Some(message) = reader.look_ahead(self.link.transport()) {
+            // One that cannot be read means nobody.
+            if let Ok(cancelled) = self.cancelled_by(&message) {
+                reader.cancel(cancelled);
+                self.cancel(Cancelled::Request(cancelled), CancelReason::ClientCancelled);
+            }
+        }
+        if reader.has_ended() {
+            self.cancel(Cancelled::Awaited, self.why_ended());
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! A connection whose requests are read by a reactor's thread and run by the workers of a [`Queue`].
+//!
+//! Its requests run side by side, but nothing overtakes a one-way: while one runs, `turn` is odd, and what comes after it waits *behind* it,
+//! as it would wait in a connection that is read by the thread which runs its requests. The watcher has a one-way overtaken that lasts.
+//!
+//! Requests that were accepted and have not been run to their end are counted as `relieved`: nobody reads in the thread that runs them. The connection is read
+//! no further while there are as many as may be, or while the queue is full.
+
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use spandrel_giop::{
+    CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
+};
+use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::Ordering};
+
+use super::{CLOSING, COUNT, ServerConnection, is_one_way, refusing::no_memory};
+use crate::{
+    deadlines::Due,
+    diagnostics::Arrival,
+    reader::ReadError,
+    server::{
+        answering::answer_exception,
+        asked::{Asked, Noted},
+        concurrency::QueueOverflow,
+        queue::{Queue, Request, Source},
+        upcall,
+    },
+    statistics::Level,
+};
+
+/// The queue between whoever reads such connections and those who run their requests.
+pub(in crate::server) type Requests = Queue<Accepted>;
+
+/// What such a connection has besides.
+#[derive(Debug)]
+pub(super) struct Lane {
+    queue: Arc<Requests>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What waits behind a one-way.
+    behind: VecDeque<Read>,
+    /// Nothing is read until one of the requests has ended.
+    is_stopped: bool,
+}
+
+/// A request that was read.
+#[derive(Debug)]
+struct Read {
+    message: Message,
+    is_one_way: bool,
+    /// Until when it is worth anything, counted from when it was read.
+    due: Option<Due>,
+    /// Since when it waits.
+    arrival: Arrival,
+}
+
+/// A request that is to be run.
+#[derive(Debug)]
+pub(in crate::server) struct Accepted {
+    connection: Arc<ServerConnection>,
+    read: Read,
+    /// Which of the connection's it is. Nothing overtakes that of a one-way.
+    turn: u64,
+    /// Nobody has begun to run it.
+    waits: bool,
+}
+
+impl Accepted {
+    /// It waits no longer.
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.connection.orb.statistics().change(Level::RequestsQueued, -1);
+        }
+    }
+}
+
+impl Request for Accepted {
+    fn run(mut self) {
+        self.begin();
+        let run = catch_unwind(AssertUnwindSafe(|| self.connection.run_accepted(&self.read, self.turn)));
+        self.connection.stay_original();
+        self.connection.settle(self.turn);
+        if run.is_err() {
+            tracing::error!(peer = %self.connection.link.peer(), "a request could not be answered: its thread panicked");
+        }
+    }
+}
+
+impl Drop for Accepted {
+    fn drop(&mut self) {
+        self.begin();
+        self.connection.intake.release(self.read.message.header.total_len());
+        self.connection.end_accepted(self.read.is_one_way.then_some(self.turn));
+    }
+}
+
+impl Lane {
+    pub(super) fn new(queue: Arc<Requests>) -> Self {
+        Self { queue, state: Mutex::default() }
+    }
+}
+
+impl Source for ServerConnection {
+    fn read_on(&self) {
+        if let Some(seat) = self.seat() {
+            seat.resume_marked();
+        }
+    }
+}
+
+impl ServerConnection {
+    /// Reads what is there now, and has it run.
+    pub(super) fn read_for_others(&self, lane: &Lane) -> Result<(), ReadError> {
+        let mut is_first = true;
+        while self.may_read_on(lane) {
+            let mut reader = self.reader.lock();
+            let next = if std::mem::take(&mut is_first) {
+                reader.wake();
+                reader.next_ready(self.link.transport())
+            } else {
+                reader.buffered()
+            };
+            drop(reader);
+            let next = match next {
+                Ok(next) => next,
+                Err(error) => {
+                    self.go_on_after(error)?;
+                    continue;
+                }
+            };
+            let Some(message) = next else { break };
+            match message.header.message_type {
+                MessageType::Request | MessageType::LocateRequest => self.accept(lane, message)?,
+                _ => {
+                    self.handle(&message)?;
+                }
+            }
+        }
+        self.reader.lock().rest();
+        Ok(())
+    }
+
+    /// False if too many of its requests run, or there is no room for more: somebody will [read on](Self::read_on).
+    fn may_read_on(&self, lane: &Lane) -> bool {
+        if self.is_bidirectional() {
+            // Replies may come that the requests in the queue wait for.
+            return true;
+        }
+        let waits_for_room = self.settings.queue_overflow == QueueOverflow::Wait;
+        if self.relieved.load(Ordering::SeqCst) < self.settings.max_in_flight
+            && (!waits_for_room || lane.queue.has_room())
+        {
+            return true;
+        }
+        let Some(seat) = self.seat() else { return true };
+        // Nobody is to blame the client for what is not read.
+        self.reader.lock().stop();
+        // Before anybody is asked to say when it is over.
+        seat.suspend();
+        let mut state = lane.state.lock();
+        // Looked at under the lock that whoever ends a request takes after that.
+        state.is_stopped = self.relieved.load(Ordering::SeqCst) >= self.settings.max_in_flight;
+        let is_stopped = state.is_stopped;
+        drop(state);
+        if is_stopped || waits_for_room && lane.queue.tell_of_room(self.shared()) {
+            return false;
+        }
+        seat.resume_marked()
+    }
+
+    /// Has a request run, unless no further one is accepted.
+    fn accept(&self, lane: &Lane, message: Message) -> Result<(), ReadError> {
+        self.link.note_version(message.header.version);
+        let (is_one_way, due) = self.look_at(&message)?;
+        let is_full = self.is_bidirectional() && self.relieved.load(Ordering::SeqCst) >= self.settings.max_in_flight;
+        let refuses = self.is_bidirectional() || self.settings.queue_overflow == QueueOverflow::Refuse;
+        if is_full || refuses && !lane.queue.has_room() {
+            let capacity = lane.queue.capacity();
+            let full = || {
+                format!("{capacity} requests wait already, as many as -ORBConcurrency thread-pool:THREADS:QUEUE allows")
+            };
+            self.orb.statistics().refused_queue_full();
+            let discarded = SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No);
+            self.refuse(&message, &discarded.with_detail(full));
+            return Ok(());
+        }
+        if let Err(no_room) = self.intake.charge(message.header.total_len()) {
+            self.orb.statistics().refused_memory();
+            self.refuse(&message, &no_memory(&no_room));
+            return Ok(());
+        }
+        // Counted before it is looked whether there may be more: who closes looks for it after saying so.
+        self.relieved.fetch_add(1, Ordering::SeqCst);
+        if self.turn() & CLOSING != 0 {
+            // Not acted on: the CloseConnection that was or will be sent says so.
+            self.intake.release(message.header.total_len());
+            self.one_less_relieved();
+            self.say_goodbye_when_idle();
+            return Ok(());
+        }
+        self.orb.statistics().change(Level::RequestsQueued, 1);
+        // The memory that it was read into is for what is read next.
+        let read = Read { message: message.kept(), is_one_way, due, arrival: Arrival::now(self.orb.diagnostics()) };
+        let mut state = lane.state.lock();
+        if self.turn() % 2 == 1 || !state.behind.is_empty() {
+            lane.queue.note_behind();
+            state.behind.push_back(read);
+            return Ok(());
+        }
+        let accepted = self.begin(&mut state, read);
+        drop(state);
+        lane.queue.push(accepted, false);
+        Ok(())
+    }
+
+    /// What has to be known of a request, or done, in the order of reading: whether it is a one-way, and until when it is worth anything.
+    fn look_at(&self, message: &Message) -> Result<(bool, Option<Due>), ReadError> {
+        let mut input = self.decoder(message);
+        if message.header.message_type == MessageType::LocateRequest {
+            LocateRequestHeader::decode(&mut input)?;
+            return Ok((false, None));
+        }
+        let request = RequestHeader::decode(&mut input)?;
+        // Whether it can be understood says who runs it.
+        let noted = self.note_contexts(&request, message);
+        Ok((is_one_way(&request), noted.and_then(|noted| noted.due)))
+    }
+
+    /// Nothing is in the way of this request any more.
+    fn begin(&self, _state: &mut MutexGuard<'_, State>, read: Read) -> Accepted {
+        let turn = if read.is_one_way {
+            self.is_one_way.store(true, Ordering::Relaxed);
+            let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
+            self.orb.watcher().note_upcall();
+            turn
+        } else {
+            // It shows that the connection is in use.
+            self.turn.fetch_add(2, Ordering::SeqCst) + 2
+        };
+        Accepted { connection: self.shared(), read, turn, waits: true }
+    }
+
+    fn run_accepted(&self, Read { message, due, arrival, .. }: &Read, turn: u64) {
+        arrival.ends(self.orb.diagnostics());
+        let run = || -> Result<(), ReadError> {
+            let mut arguments = self.decoder(message);
+            if message.header.message_type == MessageType::LocateRequest {
+                let request = LocateRequestHeader::decode(&mut arguments)?;
+                upcall::say_where(self, &request, message.header.version);
+                return Ok(());
+            }
+            let request = RequestHeader::decode(&mut arguments)?;
+            let noted = self.note_contexts(&request, message).map(|noted| Noted { due: *due, ..noted });
+            self.upcall(message, &request, noted.as_ref(), turn & COUNT, &mut arguments);
+            Ok(())
+        };
+        if let Err(error) = run() {
+            // It was readable when it was accepted.
+            tracing::error!(peer = %self.link.peer(), %error, "an accepted request cannot be read");
+        }
+    }
+
+    fn end_accepted(&self, turn: Option<u64>) {
+        let Some(lane) = &self.lane else { return };
+        if let Some(turn) = turn {
+            self.overtake(lane, turn);
+        }
+        self.one_less_relieved();
+        let is_stopped = std::mem::take(&mut lane.state.lock().is_stopped);
+        if is_stopped {
+            self.read_on();
+        }
+        if self.turn() & CLOSING != 0 {
+            self.say_goodbye_when_idle();
+        }
+    }
+
+    /// The one-way of `turn` is in nobody's way any more, because it has ended or lasts.
+    pub(super) fn overtake(&self, lane: &Lane, turn: u64) {
+        let mut state = lane.state.lock();
+        let is_in_the_way = |now: u64| (now & !CLOSING == turn & !CLOSING).then(|| now + 1);
+        if self.turn.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_in_the_way).is_err() {
+            return;
+        }
+        let mut next = Vec::new();
+        while let Some(read) = state.behind.pop_front() {
+            let is_one_way = read.is_one_way;
+            next.push(self.begin(&mut state, read));
+            if is_one_way {
+                break;
+            }
+        }
+        drop(state);
+        for accepted in next {
+            lane.queue.push(accepted, true);
+        }
+    }
+
+    /// A request is answered instead of being run.
+    fn refuse(&self, message: &Message, exception: &SystemException) {
+        let mut input = self.decoder(message);
+        let Ok(header) = RequestHeader::decode(&mut input) else { return };
+        tracing::warn!(peer = %self.link.peer(), %exception, "refused a request");
+        let is_answered = false.into();
+        answer_exception(&Asked::new(self, message, &header, &is_answered), exception);
+    }
+}

@@ -1,0 +1,142 @@
+//! Whose turn it is to read: the thread that runs an upcall reads on after it, unless another has been given the reading meanwhile.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use spandrel_sync::{Arc, atomic::Ordering};
+
+use super::{super::threads, ServerConnection};
+
+/// The bit of `turn` that says that no further request is accepted.
+pub(super) const CLOSING: u64 = 1 << 63;
+/// The bit of `turn` that says that the reactor's threads read, and not one that took over from them.
+///
+/// In the same word as the upcall, so that one compare-and-swap takes an upcall's reading and the seat with it.
+pub(super) const SEATED: u64 = 1 << 62;
+/// The bits of `turn` that count.
+pub(super) const COUNT: u64 = !(CLOSING | SEATED);
+
+/// What became of the thread that served.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Served {
+    /// There is more to read.
+    Continue,
+    /// Another thread reads now.
+    Relieved,
+}
+
+impl ServerConnection {
+    /// Answers, unless no further request is accepted.
+    #[inline]
+    pub(super) fn take_turn(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> Served {
+        self.is_one_way.store(is_one_way, Ordering::Relaxed);
+        // Sequentially consistent because of the watcher; see there.
+        let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
+        if turn & CLOSING != 0 {
+            // Not acted on: the CloseConnection that was or will be sent says so.
+            self.turn.fetch_add(1, Ordering::SeqCst);
+            self.let_go();
+            self.say_goodbye_when_idle();
+            return Served::Continue;
+        }
+        self.orb.watcher().note_upcall();
+        let answered = catch_unwind(AssertUnwindSafe(|| answer(turn & COUNT)));
+        self.stay_original();
+        self.settle(turn);
+        let served = self.end_upcall(turn);
+        match answered {
+            Ok(()) => served,
+            // It ends what it reads from, and nothing but that.
+            Err(panic) if served == Served::Continue => resume_unwind(panic),
+            Err(_) => {
+                tracing::error!(peer = %self.link.peer(), "a request could not be answered: its thread panicked");
+                served
+            }
+        }
+    }
+
+    /// Goes back to reading, unless another thread does that already.
+    fn end_upcall(&self, turn: u64) -> Served {
+        let ended = self
+            .turn
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |now| (now & !CLOSING == turn).then_some(now + 1));
+        if turn & SEATED != 0 {
+            self.let_go();
+        }
+        match ended {
+            Ok(now) => {
+                if now & CLOSING != 0 {
+                    self.say_goodbye_when_idle();
+                }
+                Served::Continue
+            }
+            Err(_) => {
+                self.one_less_relieved();
+                // Looked at again: whoever has begun to close meanwhile took this upcall for a running one.
+                if self.turn() & CLOSING != 0 {
+                    self.say_goodbye_when_idle();
+                }
+                Served::Relieved
+            }
+        }
+    }
+
+    /// Odd while an upcall keeps the reading thread.
+    pub(in crate::server) fn turn(&self) -> u64 {
+        self.turn.load(Ordering::SeqCst)
+    }
+
+    /// The upcall of `turn` lasts. `keeps_reading`: not long enough to lose the reading.
+    pub(in crate::server) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool) {
+        if let Some(lane) = &self.lane {
+            if !keeps_reading {
+                self.overtake(lane, turn);
+            }
+            return;
+        }
+        if turn & SEATED != 0 {
+            if self.orb.server().pool().is_fixed() {
+                return self.listen(turn);
+            }
+            self.hold_up(turn);
+        }
+        if !keeps_reading {
+            self.relieve(turn);
+        }
+    }
+
+    /// Starts a thread that takes the reading from the one whose upcall is still that of `turn`.
+    fn relieve(self: &Arc<Self>, turn: u64) {
+        let running = self.relieved.load(Ordering::Relaxed) + 1;
+        // At the end there are no requests to be read any more, but replies.
+        if turn & CLOSING != 0 && !self.is_bidirectional() || running >= self.settings.max_in_flight {
+            return self.listen(turn);
+        }
+        if self.is_relief_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let connection = Arc::clone(self);
+        if let Err(error) = threads::spawn("spandrel-relief", move || connection.take_over(turn)) {
+            // The next tick tries again; meanwhile requests behind the slow one wait.
+            self.is_relief_due.store(false, Ordering::Release);
+            tracing::error!(%error, peer = %self.link.peer(), "no thread to read on while a servant is busy");
+        }
+    }
+
+    /// Reads on, if the upcall has not ended meanwhile.
+    pub(in crate::server) fn take_over(self: &Arc<Self>, turn: u64) {
+        // Counted before it happens, so that nobody takes the connection for idle in between.
+        self.relieved.fetch_add(1, Ordering::SeqCst);
+        let taken = self.turn.compare_exchange(turn, (turn + 1) & !SEATED, Ordering::SeqCst, Ordering::Relaxed);
+        self.is_relief_due.store(false, Ordering::Release);
+        if taken.is_ok() {
+            if turn & SEATED != 0 {
+                self.leave_reactor();
+            }
+            return self.serve();
+        }
+        self.one_less_relieved();
+        if self.turn() & CLOSING != 0 {
+            self.say_goodbye_when_idle();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What the server side of an ORB is configured with.
+
+use std::time::Duration;
+
+use spandrel_cdr::{ByteOrder, Limits};
+use spandrel_giop::ContextLimits;
+
+use super::concurrency::{Concurrency, QueueOverflow};
+use crate::transport::SocketSettings;
+
+/// The longest time between two rounds.
+const LONGEST: Duration = Duration::from_secs(15);
+/// The shortest.
+const SHORTEST: Duration = Duration::from_millis(5);
+
+/// What the server side of an ORB is configured with.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerSettings {
+    /// Order of the octets of what is sent.
+    pub(crate) order: ByteOrder,
+    pub(crate) limits: Limits,
+    pub(crate) max_message: usize,
+    pub(crate) max_unfinished: usize,
+    /// What one connection may take of memory, and all of them.
+    pub(crate) max_connection_memory: usize,
+    pub(crate) max_server_memory: usize,
+    /// Requests of one connection that are answered later.
+    pub(crate) max_deferred: usize,
+    /// Octets from which on messages are sent in fragments.
+    pub(crate) fragment_size: usize,
+    pub(crate) context_limits: ContextLimits,
+    /// Requests of one connection that may run at once.
+    pub(crate) max_in_flight: u32,
+    pub(crate) max_connections: usize,
+    /// From one host.
+    pub(crate) max_per_client: Option<usize>,
+    /// New ones in a second.
+    pub(crate) max_connection_rate: Option<usize>,
+    /// Where there are too many, one that asks for nothing has to go.
+    pub(crate) evicts_idle: bool,
+    /// Which threads read, and which run what they read.
+    pub(crate) concurrency: Concurrency,
+    /// What happens to requests that find its queue full.
+    pub(crate) queue_overflow: QueueOverflow,
+    /// Requests are looked up first where the last one of their connection was found.
+    pub(crate) is_adaptive: bool,
+    /// How long a client may take nothing of what it is sent.
+    pub(crate) send_timeout: Option<Duration>,
+    /// How long it may ask for nothing.
+    pub(crate) idle_timeout: Option<Duration>,
+    /// How long it may take for the next MiB of a message, or its end.
+    pub(crate) message_timeout: Option<Duration>,
+    /// The reactor's threads serve others while they wait for replies.
+    pub(crate) nests: bool,
+    pub(crate) sockets: SocketSettings,
+    /// Who may connect, from where.
+    #[cfg(feature = "transport-rules")]
+    pub(crate) rules: crate::transport::Rules,
+}
+
+impl ServerSettings {
+    /// How long clients are waited for.
+    pub(super) fn patience(&self) -> Patience {
+        Patience { idle: self.idle_timeout, message: self.message_timeout }
+    }
+}
+
+/// How long clients are waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Patience {
+    /// For a request.
+    pub(super) idle: Option<Duration>,
+    /// For the next MiB of a message that has begun, or its end.
+    pub(super) message: Option<Duration>,
+}
+
+impl Patience {
+    /// The time between two rounds; `None` if there is no need for any.
+    pub(super) fn period(self) -> Option<Duration> {
+        let shortest = [self.idle, self.message].into_iter().flatten().min()?;
+        Some((shortest / 4).clamp(SHORTEST, LONGEST))
+    }
+}

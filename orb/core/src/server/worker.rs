@@ -1,0 +1,56 @@
+//! Requests that threads of the pool run side by side, because whoever read them goes on reading: those by datagram, and those over connections
+//! that this ORB has opened itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use spandrel_cdr::Decoder;
+use spandrel_giop::{GiopError, TransmissionCodeSets};
+use spandrel_sync::Arc;
+
+use super::{asked::Asked, frame, upcall};
+use crate::{Orb, cancellation::Trip};
+
+/// Has a request run by this thread, which may stay with its servant. Once shutdown has begun nothing is acted on. `peer` is for messages.
+pub(super) fn run(
+    orb: &Orb,
+    peer: &str,
+    request: impl FnOnce() -> Result<(), GiopError>,
+    unreadable: impl FnOnce(&GiopError),
+) {
+    let Ok(_running) = orb.locals().enter(orb) else { return };
+    let _kept = Kept::begin(orb);
+    let ran = catch_unwind(AssertUnwindSafe(request));
+    if orb.is_copied() {
+        // The original's thread answers.
+        std::process::abort();
+    }
+    match ran {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => unreadable(&error),
+        Err(_) => tracing::error!(peer, "a request could not be answered: its thread panicked"),
+    }
+}
+
+/// Runs the servant. `trip` tells it that it is cancelled, `code_sets` are those of the arguments.
+pub(super) fn serve(asked: &Asked<'_>, trip: &Arc<Trip>, code_sets: TransmissionCodeSets, arguments: &mut Decoder<'_>) {
+    frame::note_orb(asked.origin.orb());
+    let _served = frame::ServedScope::enter(trip);
+    arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
+    upcall::run(asked, arguments);
+}
+
+/// A thread of the pool is with a servant, and may stay there.
+struct Kept<'o>(&'o Orb);
+
+impl<'o> Kept<'o> {
+    fn begin(orb: &'o Orb) -> Self {
+        orb.server().pool().hold_up();
+        Self(orb)
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.0.server().pool().let_go();
+    }
+}

@@ -1,0 +1,53 @@
+//! Prometheus' text exposition format 0.0.4: families of series, each with a line of help, its type, and a line per series.
+//!
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
+
+use std::fmt::{self, Write};
+
+use super::{
+    Statistics,
+    events::{FAMILIES, Family, LEVELS},
+};
+
+/// The media type of what is rendered.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+impl Statistics {
+    /// All numbers as Prometheus reads them (text exposition format 0.0.4): to be served as [`CONTENT_TYPE`].
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = String::with_capacity(8 << 10);
+        for Family { name, help, series } in FAMILIES {
+            header(&mut text, name, help, "counter");
+            for (labels, event) in *series {
+                sample(&mut text, name, labels, self.count(*event));
+            }
+        }
+        for Family { name, help, series } in LEVELS {
+            header(&mut text, name, help, "gauge");
+            for (labels, level) in *series {
+                sample(&mut text, name, labels, self.level(*level));
+            }
+        }
+        text
+    }
+}
+
+/// What stands before the series of a family.
+pub(crate) fn header(text: &mut String, name: &str, help: &str, kind: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", help_text(help));
+}
+
+/// One series. `labels` is what stands between the braces, values escaped.
+pub(crate) fn sample(text: &mut String, name: &str, labels: &str, value: impl fmt::Display) {
+    let _ = match labels {
+        "" => writeln!(text, "{name} {value}"),
+        labels => writeln!(text, "{name}{{{labels}}} {value}"),
+    };
+}
+
+/// In help texts a backslash and the end of a line are escaped.
+fn help_text(help: &str) -> String {
+    help.replace('\\', r"\\").replace('\n', r"\n")
+}

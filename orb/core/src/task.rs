@@ -1,0 +1,130 @@
+//! Who runs futures for an ORB.
+
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll, Wake, Waker},
+};
+
+use spandrel_reactor::Registry;
+use spandrel_sync::{Arc, Mutex, held};
+
+/// A future that nobody waits for.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
+
+/// Runs futures to their ends: an executor. Closures that take a [`Task`] are one, as in `|task| drop(tokio::spawn(task))`.
+pub trait Spawn: Send + Sync {
+    /// Polls `task` until it is ready, on any threads, beginning now or later. Dropping it ends what it does.
+    fn spawn(&self, task: Task);
+}
+
+impl<F: Fn(Task) + Send + Sync> Spawn for F {
+    fn spawn(&self, task: Task) {
+        self(task);
+    }
+}
+
+/// Threads that do what they are given.
+pub(crate) trait Execute: Send + Sync + 'static {
+    /// Has it done; false if they do nothing more, or have too much to do.
+    fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool;
+}
+
+impl Execute for Registry {
+    fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
+        Self::execute(self, move |_| job()).is_ok()
+    }
+}
+
+/// Runs a future in these threads.
+pub(crate) fn run_in(threads: impl Execute, task: Task) {
+    let state = State { task: Some(task), stage: Stage::Waiting };
+    Wake::wake(Arc::new(Running { threads, state: Mutex::new(state) }));
+}
+
+/// A future that is polled as a job of some threads.
+struct Running<E> {
+    threads: E,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// None while it is polled, and once it has ended.
+    task: Option<Task>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// For somebody to wake it.
+    Waiting,
+    /// It will be polled.
+    Due,
+    Polled,
+    /// It is being polled, and was woken meanwhile.
+    DueAgain,
+}
+
+impl<E: Execute> Wake for Running<E> {
+    fn wake(self: Arc<Self>) {
+        let mut state = self.state.lock();
+        match state.stage {
+            Stage::Waiting => state.stage = Stage::Due,
+            Stage::Polled => {
+                state.stage = Stage::DueAgain;
+                return;
+            }
+            Stage::Due | Stage::DueAgain => return,
+        }
+        drop(state);
+        // Where they have too much to do, or have ended, it is done here.
+        if !self.enqueue() {
+            self.poll();
+        }
+    }
+}
+
+impl<E: Execute> Running<E> {
+    /// Has it polled as a job; false if the threads take no more of them.
+    fn enqueue(self: &Arc<Self>) -> bool {
+        let running = Arc::clone(self);
+        self.threads.execute(Box::new(move || running.poll()))
+    }
+
+    fn poll(self: &Arc<Self>) {
+        let waker = Waker::from(Arc::clone(self));
+        loop {
+            let mut state = self.state.lock();
+            state.stage = Stage::Polled;
+            let Some(mut task) = state.task.take() else { return };
+            drop(state);
+            held::assert_none("a task");
+            let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut Context::from_waker(&waker))));
+            match polled {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(())) => return,
+                Err(_) => return tracing::error!("a task panicked, and was ended"),
+            }
+            let mut state = self.state.lock();
+            state.task = Some(task);
+            if state.stage == Stage::Polled {
+                state.stage = Stage::Waiting;
+                return;
+            }
+            state.stage = Stage::Due;
+            drop(state);
+            // After what else is due: it may be waiting for just that, and have only given way.
+            if self.enqueue() {
+                return;
+            }
+        }
+    }
+}
+
+impl<E> fmt::Debug for Running<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").finish_non_exhaustive()
+    }
+}

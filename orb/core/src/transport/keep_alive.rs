@@ -1,0 +1,113 @@
+//! How a peer is noticed that has vanished without a word: a host that was switched off, a cable that was pulled.
+
+use std::{io, str::FromStr, time::Duration};
+
+use spandrel_ipc::inet;
+
+/// When the system probes a TCP peer that says nothing, and gives it up. Calls with a deadline end with that in any case.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum KeepAlive {
+    /// Never.
+    Off,
+    /// As the system is set up to; on Linux after two hours.
+    #[default]
+    System,
+    /// Once it has been quiet for so long, then at intervals; after so many probes without an answer it is given up. What was sent
+    /// and not acknowledged is given up after the same time, where the system can do that (Linux: `TCP_USER_TIMEOUT`). Whole
+    /// seconds count.
+    Probes {
+        /// How long it must be quiet.
+        idle: Duration,
+        /// From one probe to the next.
+        interval: Duration,
+        /// How many probes may stay unanswered.
+        count: u32,
+    },
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl KeepAlive {
+    /// Probes after so long, and three times a third of that later; a second at least each.
+    #[must_use]
+    pub fn after(idle: Duration) -> Self {
+        Self::Probes { idle: idle.max(SECOND), interval: (idle / 3).max(SECOND), count: 3 }
+    }
+
+    /// Has the system do it for a stream.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn apply(&self, stream: &inet::Stream) -> io::Result<()> {
+        let Self::Probes { idle, interval, count } = *self else {
+            return stream.set_keep_alive(*self == Self::System);
+        };
+        let probes = inet::KeepAlive { idle: Some(idle), interval: Some(interval), count: Some(count) };
+        stream.set_keep_alive_probes(&probes)?;
+        #[cfg(target_os = "linux")]
+        stream.set_user_timeout(Some(idle + interval * count))?;
+        Ok(())
+    }
+}
+
+/// As options spell it: `off`, `system`, or seconds `idle[:interval[:count]]`.
+impl FromStr for KeepAlive {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "off" => return Ok(Self::Off),
+            "system" => return Ok(Self::System),
+            _ => {}
+        }
+        let mut numbers =
+            text.split(':').map(|number| number.parse().ok().filter(|number: &u32| *number > 0).ok_or(()));
+        let seconds = |number: u32| Duration::from_secs(number.into());
+        let Self::Probes { idle, mut interval, mut count } = Self::after(seconds(numbers.next().ok_or(())??)) else {
+            return Err(());
+        };
+        if let Some(number) = numbers.next() {
+            interval = seconds(number?);
+        }
+        if let Some(number) = numbers.next() {
+            count = number?;
+        }
+        if numbers.next().is_some() { Err(()) } else { Ok(Self::Probes { idle, interval, count }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probes(idle: u64, interval: u64, count: u32) -> Result<KeepAlive, ()> {
+        Ok(KeepAlive::Probes { idle: Duration::from_secs(idle), interval: Duration::from_secs(interval), count })
+    }
+
+    #[test]
+    fn it_is_read_as_it_is_written() {
+        assert_eq!("off".parse(), Ok(KeepAlive::Off));
+        assert_eq!("system".parse(), Ok(KeepAlive::System));
+        assert_eq!("30".parse(), probes(30, 10, 3));
+        assert_eq!("1".parse(), probes(1, 1, 3));
+        assert_eq!("30:5".parse(), probes(30, 5, 3));
+        assert_eq!("30:5:2".parse(), probes(30, 5, 2));
+        for text in ["", "0", "-1", "30:", "30:0", "30:5:0", "30:5:2:1", "ten"] {
+            assert_eq!(text.parse::<KeepAlive>(), Err(()), "{text}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_system_is_told() {
+        let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).unwrap();
+        let stream = inet::Connector::new().open(&acceptor.local_addr().unwrap()).unwrap();
+        KeepAlive::after(Duration::from_secs(30)).apply(&stream).unwrap();
+        assert!(stream.keep_alive().unwrap());
+        assert_eq!(stream.keep_alive_probes().unwrap().interval, Some(Duration::from_secs(10)));
+        assert_eq!(stream.user_timeout().unwrap(), Some(Duration::from_secs(60)));
+        KeepAlive::Off.apply(&stream).unwrap();
+        assert!(!stream.keep_alive().unwrap());
+    }
+}

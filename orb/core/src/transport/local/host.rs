@@ -1,0 +1,54 @@
+//! Which host this is, and what tells files of it apart.
+
+use std::{
+    fs, io,
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::Path,
+    sync::OnceLock,
+};
+
+use spandrel_ipc::unix::Addr;
+
+/// What tells this host, since it was started, from all others; `None` if the system has no such thing.
+pub(super) fn host_id() -> Option<&'static str> {
+    static ID: OnceLock<Option<String>> = OnceLock::new();
+    ID.get_or_init(find_host_id).as_deref()
+}
+
+#[cfg(target_os = "linux")]
+fn find_host_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = id.trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// Elsewhere the name has to do; devices and inodes tell the rest.
+#[cfg(not(target_os = "linux"))]
+fn find_host_id() -> Option<String> {
+    Some(host_name()).filter(|name| !name.is_empty())
+}
+
+/// What this host calls itself (`gethostname`), which omniORB goes by.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Who this process runs as.
+pub(super) fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Device and inode of the socket's file, or of the network namespace that an abstract name belongs to.
+pub(super) fn file_of(addr: &Addr) -> io::Result<(u64, u64)> {
+    let file = match addr.as_path() {
+        Some(path) => socket_at(path)?,
+        None => fs::metadata("/proc/self/ns/net")?,
+    };
+    Ok((file.dev(), file.ino()))
+}
+
+/// What there is at a path, if it is a socket.
+pub(super) fn socket_at(path: &Path) -> io::Result<fs::Metadata> {
+    let file = fs::metadata(path)?;
+    if file.file_type().is_socket() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}

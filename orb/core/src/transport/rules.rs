@@ -1,0 +1,156 @@
+//! Rules which addresses are called, by which transports, and who may connect: omniORB's transport rules.
+//!
+//! A rule is a set of addresses and what is allowed there: `10.0.0.0/8 uds,iiop`. The first rule whose set has an address decides, and the
+//! order of its transports is that of preference. What no rule has is not allowed; where there are no rules, everything is.
+
+use std::net::IpAddr;
+
+use spandrel_ipc::inet;
+
+use super::{Place, prefix::Prefix};
+
+/// More transports than a rule can name.
+const STEP: u32 = 1 << 8;
+
+/// Rules, the first that fits counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules(Vec<Rule>);
+
+#[derive(Clone, Debug)]
+struct Rule {
+    addresses: Addresses,
+    /// By their schemes; none if nothing is allowed.
+    transports: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Addresses {
+    All,
+    /// Those of this machine, and whatever does not leave it.
+    OwnHost,
+    Within(Prefix),
+}
+
+/// What is known of a place that rules are asked about.
+enum Found {
+    /// It is inside of this machine.
+    Inside,
+    At(Vec<IpAddr>),
+}
+
+impl Rules {
+    /// Adds rules, separated by `;`: *addresses* *transports*, where addresses are a prefix, `localhost` or `*`, and transports are
+    /// names, separated by commas or spaces, or `none`.
+    ///
+    /// # Errors
+    /// What is expected.
+    pub(crate) fn add(&mut self, text: &str) -> Result<(), &'static str> {
+        for rule in text.split(';').map(str::trim).filter(|rule| !rule.is_empty()) {
+            self.0.push(parse(rule)?);
+        }
+        Ok(())
+    }
+
+    /// How much a place is liked, the less the more; nothing if it is not allowed.
+    pub(crate) fn rank(&self, place: &Place) -> Option<u32> {
+        if self.0.is_empty() {
+            return Some(0);
+        }
+        let is_all = |rule: &Rule| matches!(rule.addresses, Addresses::All);
+        // Names are looked up only where somebody asks.
+        let found = if self.0.iter().all(is_all) { Found::At(Vec::new()) } else { find(place) };
+        let at = self.0.iter().position(|rule| rule.addresses.contain(&found))?;
+        let preference = self.0[at].transports.iter().position(|scheme| scheme == place.scheme())?;
+        u32::try_from(at).ok()?.checked_mul(STEP)?.checked_add(u32::try_from(preference).ok()?)
+    }
+}
+
+impl Addresses {
+    fn contain(&self, found: &Found) -> bool {
+        match (self, found) {
+            (Self::All, _) | (Self::OwnHost, Found::Inside) => true,
+            (Self::OwnHost, Found::At(addresses)) => addresses.iter().any(|address| is_own(*address)),
+            (Self::Within(prefix), Found::At(addresses)) => addresses.iter().any(|address| prefix.contains(*address)),
+            (Self::Within(_), Found::Inside) => false,
+        }
+    }
+}
+
+fn is_own(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback()
+        || if_addrs::get_if_addrs().is_ok_and(|all| all.iter().any(|interface| interface.ip() == address))
+}
+
+fn find(place: &Place) -> Found {
+    match place.host_and_port() {
+        None => Found::Inside,
+        Some((host, port)) => {
+            // A name that nobody knows is within no prefix.
+            let addresses = inet::Addr::resolve(host, port).unwrap_or_default();
+            Found::At(addresses.iter().map(inet::Addr::ip).collect())
+        }
+    }
+}
+
+fn parse(rule: &str) -> Result<Rule, &'static str> {
+    const EXPECTED: &str = "rules like `10.0.0.0/8 uds,iiop; * none`";
+    let (addresses, transports) = rule.split_once(char::is_whitespace).ok_or(EXPECTED)?;
+    let addresses = match addresses {
+        "*" => Addresses::All,
+        "localhost" => Addresses::OwnHost,
+        prefix => Addresses::Within(prefix.parse().map_err(|_| EXPECTED)?),
+    };
+    let named = transports.split([',', ' ', '\t']).filter(|name| !name.is_empty());
+    let transports: Vec<String> = named.map(|name| super::scheme_of(name).to_owned()).collect();
+    if transports.is_empty() || transports.len() >= STEP as usize {
+        return Err(EXPECTED);
+    }
+    Ok(Rule { addresses, transports })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Rules {
+        let mut rules = Rules::default();
+        rules.add(text).unwrap();
+        rules
+    }
+
+    fn iiop(host: &str) -> Place {
+        Place::at_port("iiop", host, 1)
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let rules =
+            rules("10.1.0.0/16 none; 10.0.0.0/255.0.0.0 ssl,tcp; localhost unix,tcp; 2001:db8::/32 iiop; * ssliop");
+        assert_eq!(rules.rank(&iiop("10.1.2.3")), None);
+        let (tls, plain) = (Place::at_port("ssliop", "10.2.2.3", 1), iiop("10.2.2.3"));
+        assert!(rules.rank(&tls).unwrap() < rules.rank(&plain).unwrap());
+        assert_eq!(rules.rank(&Place::new("uds", "10.2.2.3:1")), rules.rank(&Place::new("uds", "/x")), "it is a path");
+        assert!(rules.rank(&plain).unwrap() < rules.rank(&Place::new("uds", "/x")).unwrap());
+        assert!(rules.rank(&iiop("127.0.0.1")).is_some() && rules.rank(&iiop("::1")).is_some());
+        assert_eq!(rules.rank(&Place::new("shm", "@x")), None);
+        assert!(rules.rank(&iiop("2001:db8::7")).is_some());
+        assert_eq!(rules.rank(&iiop("192.0.2.1")), None);
+        assert!(rules.rank(&Place::at_port("ssliop", "192.0.2.1", 1)).is_some());
+    }
+
+    #[test]
+    fn without_rules_all_is_allowed_and_with_them_what_they_say() {
+        assert_eq!(Rules::default().rank(&iiop("no-such-host.invalid")), Some(0));
+        assert_eq!(rules("10.0.0.0/8 iiop").rank(&iiop("192.0.2.1")), None);
+        assert!(rules("* iiop").rank(&iiop("no-such-host.invalid")).is_some());
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        for text in ["*", "iiop", "10.0.0.0/40 iiop", "* ,", "host.example iiop", "; 1.2.3.4/x iiop"] {
+            assert!(Rules::default().add(text).is_err(), "{text}");
+        }
+        assert!(Rules::default().add(" ; ").is_ok(), "none is added");
+    }
+}

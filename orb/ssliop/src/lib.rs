@@ -1,0 +1,40 @@
+//! SSLIOP: GIOP over TLS, as a pluggable protocol.
+//!
+//! A server that listens at `ssliop://host:port` says so in the references to its objects (`TAG_SSL_SEC_TRANS`), and a client that has this
+//! protocol goes there first. TLS itself is the family of `spandrel-tls`, and `rustls` below it; this crate knows what references say, as
+//! whom an ORB appears, and whom it trusts.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use spandrel_orb::Orb;
+//! use spandrel_ssliop::{ClientVerification, Ssliop, pem};
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! let provider = Arc::new(rustls::crypto::ring::default_provider());
+//! let ssliop = Ssliop::new(provider)
+//!     .identity(pem::certificates(Path::new("bank.pem"))?, pem::private_key(Path::new("bank.key"))?)
+//!     .trust(pem::authorities(Path::new("authority.pem"))?)
+//!     .verify_clients(ClientVerification::Required);
+//! let orb = Orb::builder().protocol(ssliop).listen("ssliop://:2810".parse()?).build();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The options `-ORBSSL…` of a command line say the same ([`Ssliop`] has the table).
+//!
+//! Source: CORBA Security Service 1.8, SSLIOP; CORBA 3.3 Part 2, 10 (the component's place in a profile).
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "server")]
+mod identity;
+mod options;
+mod protocol;
+
+#[cfg(feature = "server")]
+pub use identity::PeerIdentity;
+pub use options::{ClientVerification, Plain};
+pub use protocol::Ssliop;
+/// The family below.
+pub use spandrel_tls as tls;
+pub use spandrel_tls::{ConfigError, pem};

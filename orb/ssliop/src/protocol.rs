@@ -1,0 +1,241 @@
+//! The protocol: places in references, connecting, listening.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustls::crypto::CryptoProvider;
+use rustls::{ClientConfig, InvalidMessage, RootCertStore};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use spandrel_giop::IiopProfile;
+use spandrel_giop::component::{Component, SslSecTrans};
+use spandrel_ipc::inet::Inet;
+use spandrel_orb::transport::{
+    Iiop, OptionError, Place, PlaceError, Protocol, SocketSettings, Transport, connect_inet, cost,
+};
+#[cfg(feature = "server")]
+use spandrel_orb::{
+    Endpoint,
+    transport::{Listener, Published, listen_inet},
+};
+use spandrel_sync::{Arc, Mutex};
+use spandrel_tls::{ServerName, Tls, tls_error};
+
+use crate::options::{Options, SetupError};
+use crate::{ClientVerification, Plain};
+
+/// The scheme of places and endpoints.
+const SCHEME: &str = "ssliop";
+
+/// GIOP over TLS: for [`OrbBuilder::protocol`](spandrel_orb::OrbBuilder::protocol).
+///
+/// TLS 1.3 unless older peers are let in. A client verifies that the server's certificate is of a trusted authority and says the
+/// host that the reference names. Whoever has this protocol uses TLS where a reference offers both.
+///
+/// | option | value |
+/// | --- | --- |
+/// | `-ORBSSLCertificate` | a PEM file: this ORB's certificate, and those of the authorities in between |
+/// | `-ORBSSLKey` | a PEM file: the private key that belongs to it |
+/// | `-ORBSSLCA` | a PEM file: the authorities that are trusted |
+/// | `-ORBSSLVerify` | `none`, `request` or `require`: whether clients must show who they are (default `none`) |
+/// | `-ORBSSLVersion` | `1.3`, or `1.2` for both (default `1.3`) |
+/// | `-ORBSSLPlain` | `never`, `unoffered` or `fallback`: whether servers may be reached by plain IIOP (default `unoffered`; see [`Plain`]) |
+/// | `-ORBSSLVerifyName` | `yes` or `no`: whether a server's certificate must say the host that is called (default `yes`) |
+#[derive(Debug)]
+pub struct Ssliop {
+    options: Mutex<Options>,
+    /// What clients connect with, once it was needed: it also remembers sessions, to be resumed.
+    client: Mutex<Option<Arc<ClientConfig>>>,
+}
+
+impl Ssliop {
+    /// With this implementation of cryptography; nobody is trusted yet, and there is nothing to show.
+    #[must_use]
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self { options: Mutex::new(Options::new(provider)), client: Mutex::new(None) }
+    }
+
+    /// Appears with this certificate, followed by those of the authorities in between, and the key that belongs to the first. Servers
+    /// need one; clients show it to servers that ask.
+    #[must_use]
+    pub fn identity(self, chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
+        self.set(|options| (options.chain, options.key) = (chain, Some(key)))
+    }
+
+    /// Trusts whomever these authorities vouch for.
+    #[must_use]
+    pub fn trust(self, authorities: RootCertStore) -> Self {
+        self.set(|options| options.authorities = authorities)
+    }
+
+    /// Whether a server wants to know who its clients are (default: it does not).
+    #[must_use]
+    pub fn verify_clients(self, verification: ClientVerification) -> Self {
+        self.set(|options| options.clients = verification)
+    }
+
+    /// Also speaks TLS 1.2, for peers that have nothing newer.
+    #[must_use]
+    pub fn allow_tls12(self) -> Self {
+        self.set(|options| options.allows_tls12 = true)
+    }
+
+    /// Takes a server whose certificate is of a trusted authority whatever names it says, as other ORBs do. Anybody who has a
+    /// certificate of that authority can then pose as any server.
+    #[must_use]
+    pub fn any_server_name(self) -> Self {
+        self.set(|options| options.verifies_names = false)
+    }
+
+    /// Whether servers may be reached without TLS (default: those that do not offer it).
+    #[must_use]
+    pub fn plain(self, plain: Plain) -> Self {
+        self.set(|options| options.plain = plain)
+    }
+
+    /// How long a handshake may take (default 30 s).
+    #[must_use]
+    pub fn handshake_timeout(self, timeout: Duration) -> Self {
+        self.set(|options| options.handshake_timeout = timeout)
+    }
+
+    fn set(self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options.lock());
+        self
+    }
+
+    /// The client's configuration, and how long a handshake may take.
+    fn client(&self) -> Result<(Arc<ClientConfig>, Duration), SetupError> {
+        let options = self.options.lock();
+        let mut client = self.client.lock();
+        let config = match &*client {
+            Some(config) => Arc::clone(config),
+            None => Arc::clone(client.insert(options.client()?)),
+        };
+        Ok((config, options.handshake_timeout))
+    }
+}
+
+impl Protocol for Ssliop {
+    fn scheme(&self) -> &'static str {
+        SCHEME
+    }
+
+    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
+        Place::parse_at_port(SCHEME, text)
+    }
+
+    fn places(&self, profile: &IiopProfile) -> Vec<Place> {
+        let offered = profile.components.iter().filter_map(|component| match Component::decode(component) {
+            Ok(Some(Component::SslSecTrans(SslSecTrans { port: port @ 1.., .. }))) => Some(port),
+            _ => None,
+        });
+        offered.map(|port| Place::at_port(SCHEME, &profile.host, port)).collect()
+    }
+
+    fn connect(
+        &self,
+        place: &Place,
+        timeout: Option<Duration>,
+        settings: &SocketSettings,
+    ) -> io::Result<Arc<dyn Transport>> {
+        let (host, _) = place.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
+        let (config, patience) = self.client().map_err(unusable)?;
+        let name = ServerName::try_from(host.to_owned()).map_err(unusable)?;
+        let begun = Instant::now();
+        let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(patience);
+        let stream = tls.join(connect_inet(place, timeout, settings)?)?;
+        let done = match timeout {
+            None => stream.handshake(),
+            Some(timeout) => stream.handshake_within(timeout.saturating_sub(begun.elapsed())),
+        };
+        done.map_err(explained)?;
+        Ok(Arc::new(stream))
+    }
+
+    fn cost(&self, _place: &Place) -> u32 {
+        // Who has it prefers it to what everybody on the way can read.
+        cost::NETWORK - 1
+    }
+
+    fn excludes(&self, scheme: &str, is_offered: bool) -> bool {
+        scheme == Iiop.scheme()
+            && match self.options.lock().plain {
+                Plain::Never => true,
+                Plain::Unoffered => is_offered,
+                Plain::Fallback => false,
+            }
+    }
+
+    fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
+        let taken = self.options.lock().take(option, value)?;
+        if taken {
+            *self.client.lock() = None;
+        }
+        Ok(taken)
+    }
+
+    #[cfg(feature = "server")]
+    fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
+        let options = self.options.lock();
+        let config = options.server().map_err(|error| endpoint.invalid(error))?;
+        let tls = Tls::new(Inet::default()).server(config).handshake_timeout(options.handshake_timeout);
+        let (acceptor, addresses) = listen_inet(endpoint, settings)?;
+        let Some(&(_, port)) = addresses.first() else {
+            return Err(endpoint.invalid("no address to publish"));
+        };
+        if addresses.iter().any(|(_, other)| *other != port) {
+            return Err(
+                endpoint.invalid("the component that tells of TLS has one port: all published addresses need the same")
+            );
+        }
+        let component = Component::SslSecTrans(SslSecTrans {
+            supports: SslSecTrans::PROTECTED
+                | SslSecTrans::ESTABLISH_TRUST_IN_TARGET
+                | trust_in_client(&options, false),
+            requires: SslSecTrans::PROTECTED | trust_in_client(&options, true),
+            port,
+        });
+        let bound = Place::new(SCHEME, acceptor.local_addr()?.to_string());
+        let published = Published {
+            places: addresses.iter().map(|(host, port)| Place::at_port(SCHEME, host, *port)).collect(),
+            // Port 0: plain IIOP is offered by another endpoint, or not at all. The component tells only a port, and goes for all hosts.
+            addresses: addresses.into_iter().map(|(host, _)| (host, 0)).collect(),
+            components: vec![component.encode().map_err(unusable)?],
+        };
+        let keep_alive = settings.keep_alive;
+        Ok(Listener::over::<Tls<Inet>>(bound, tls.secure(acceptor)?, published, move |stream, from| {
+            stream.inner().set_no_delay(true)?;
+            keep_alive.apply(stream.inner())?;
+            Ok(Place::new(SCHEME, from.to_string()))
+        }))
+    }
+}
+
+/// What is said of clients that show who they are.
+#[cfg(feature = "server")]
+fn trust_in_client(options: &Options, is_required: bool) -> u16 {
+    match options.clients {
+        ClientVerification::Required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
+        ClientVerification::Asked if !is_required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
+        _ => 0,
+    }
+}
+
+/// What answers there does not speak TLS.
+#[derive(Debug, thiserror::Error)]
+#[error("what listens there does not speak TLS")]
+struct NoTls(#[source] io::Error);
+
+/// The same error, in words that tell what is to be mended.
+fn explained(error: io::Error) -> io::Error {
+    match tls_error(&error) {
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            io::Error::new(error.kind(), NoTls(error))
+        }
+        _ => error,
+    }
+}
+
+fn unusable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
+}

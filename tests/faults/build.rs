@@ -1,0 +1,5 @@
+//! Compiles the interface of the server that is lost.
+
+fn main() -> Result<(), spandrel_build::Error> {
+    spandrel_build::configure().asynchronous_server(true).ami(true).compile(&["idl/ledger.idl"])
+}

@@ -1,0 +1,3 @@
+//! Stubs and skeletons of what is lost.
+
+spandrel::include_idl!("ledger");

@@ -1,0 +1,60 @@
+//! What was executed, in a file: written by servers, and read when they are gone.
+//!
+//! A record is appended by one `write`, so that a server that is killed leaves it whole or not at all.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// How often a request was begun and ended.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Executions {
+    pub begun: u32,
+    pub ended: u32,
+}
+
+/// The side that writes.
+pub struct Journal(File);
+
+const BEGUN: u8 = b'b';
+const ENDED: u8 = b'e';
+const RECORD: usize = 9;
+
+impl Journal {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(OpenOptions::new().append(true).create(true).open(path)?))
+    }
+
+    pub fn begin(&self, number: u64) -> io::Result<()> {
+        self.record(BEGUN, number)
+    }
+
+    pub fn end(&self, number: u64) -> io::Result<()> {
+        self.record(ENDED, number)
+    }
+
+    fn record(&self, what: u8, number: u64) -> io::Result<()> {
+        let mut record = [what; RECORD];
+        record[1..].copy_from_slice(&number.to_le_bytes());
+        match (&self.0).write(&record)? {
+            RECORD => Ok(()),
+            short => Err(io::Error::other(format!("{short} octets of a record were written"))),
+        }
+    }
+}
+
+/// All of a journal, by the requests' numbers.
+pub fn read(path: &Path) -> io::Result<HashMap<u64, Executions>> {
+    let octets = std::fs::read(path)?;
+    let (records, rest) = octets.as_chunks::<RECORD>();
+    if !rest.is_empty() {
+        return Err(io::Error::other("the journal ends within a record"));
+    }
+    let mut executions = HashMap::<u64, Executions>::new();
+    for [what, number @ ..] in records {
+        let entry = executions.entry(u64::from_le_bytes(*number)).or_default();
+        *(if *what == BEGUN { &mut entry.begun } else { &mut entry.ended }) += 1;
+    }
+    Ok(executions)
+}

@@ -1,0 +1,56 @@
+//! TLS between the client and its server. A relay does the same to it as to plain octets, but understands none of them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use spandrel::IiopProfile;
+use spandrel::ssliop::{Ssliop, pem};
+use spandrel_giop::component::{Component, SslSecTrans};
+
+const AUTHORITY: &str = "authority.pem";
+
+/// Over TLS, with nobody trusted yet.
+pub fn protocol() -> Ssliop {
+    Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+/// Puts a new authority and a certificate of a server into the folder; the server's options.
+pub fn server_options(folder: &Path) -> Result<Vec<String>> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &authority)?;
+    fs::write(folder.join(AUTHORITY), authority.pem())?;
+    let mut options = vec!["-ORBListenEndpoints".to_owned(), "ssliop://127.0.0.1:0".to_owned()];
+    for (option, name, text) in
+        [("-ORBSSLCertificate", "chain.pem", certificate.pem()), ("-ORBSSLKey", "key.pem", key.serialize_pem())]
+    {
+        let path = folder.join(name);
+        fs::write(&path, text)?;
+        options.extend([option.to_owned(), path.to_str().context("a path that is no text")?.to_owned()]);
+    }
+    Ok(options)
+}
+
+/// As a client that trusts that authority.
+pub fn client(folder: &Path) -> Result<Ssliop> {
+    Ok(protocol().trust(pem::authorities(&*folder.join(AUTHORITY))?))
+}
+
+/// Where TLS is spoken, if the profile says so.
+pub fn port(profile: &IiopProfile) -> Option<u16> {
+    profile.components.iter().find_map(|component| match Component::decode(component) {
+        Ok(Some(Component::SslSecTrans(SslSecTrans { port: port @ 1.., .. }))) => Some(port),
+        _ => None,
+    })
+}
+
+/// The profile as if TLS were spoken at this port, and nothing else.
+pub fn moved(profile: IiopProfile, port: u16) -> Result<IiopProfile> {
+    let says = SslSecTrans { supports: SslSecTrans::PROTECTED, requires: SslSecTrans::PROTECTED, port };
+    Ok(IiopProfile { port: 0, components: vec![Component::SslSecTrans(says).encode()?], ..profile })
+}

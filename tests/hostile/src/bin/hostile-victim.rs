@@ -1,0 +1,66 @@
+//! The server that is attacked: prints its reference, and serves until standard input ends.
+
+use std::io::{self, Write};
+
+#[cfg(unix)]
+use anyhow::Context;
+use spandrel::values::ValueRef;
+use spandrel::{Any, Orb, Poa, SystemException};
+use spandrel_hostile::attacked::{Node, Target, TargetServant, TargetSkeleton};
+
+struct Attacked;
+
+impl TargetServant for Attacked {
+    fn echo(&self, data: &[u8]) -> Result<Vec<u8>, SystemException> {
+        Ok(data.to_vec())
+    }
+
+    fn echo_texts(&self, data: &[String]) -> Result<Vec<String>, SystemException> {
+        Ok(data.to_vec())
+    }
+
+    fn wide(&self, text: &str) -> Result<spandrel::WString, SystemException> {
+        Ok(text.into())
+    }
+
+    fn anything(&self, value: &Any) -> Result<Any, SystemException> {
+        Ok(value.clone())
+    }
+
+    fn list(&self, head: Option<&ValueRef<dyn Node>>) -> Result<Option<ValueRef<dyn Node>>, SystemException> {
+        Ok(head.cloned())
+    }
+
+    fn same(&self, other: Option<&Target>) -> Result<Option<Target>, SystemException> {
+        Ok(other.cloned())
+    }
+
+    fn note(&self, _data: &[u8]) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+/// Allows this process no more than `--descriptors N` says, if that is among the options.
+#[cfg(unix)]
+fn limit_descriptors(options: &mut Vec<String>) -> anyhow::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let Some(at) = options.iter().position(|option| option == "--descriptors") else { return Ok(()) };
+    let descriptors: u64 = options.get(at + 1).context("how many?")?.parse()?;
+    options.drain(at..at + 2);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(descriptors), maximum: Some(descriptors) })?)
+}
+
+fn main() -> anyhow::Result<()> {
+    let mut options: Vec<String> = std::env::args().skip(1).collect();
+    #[cfg(unix)]
+    limit_descriptors(&mut options)?;
+    let orb = Orb::builder().take_args(&mut options)?.build();
+    anyhow::ensure!(options.is_empty(), "not options of an ORB: {options:?}");
+    let object = Poa::root(&orb)?.activate(TargetSkeleton::new(Attacked))?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", orb.object_to_string(&object))?;
+    out.flush()?;
+    drop(out);
+    io::copy(&mut io::stdin().lock(), &mut io::sink())?;
+    Ok(orb.shutdown(true)?)
+}

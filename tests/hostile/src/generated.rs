@@ -1,0 +1,3 @@
+//! Stubs and skeletons of what is attacked.
+
+spandrel::include_idl!("hostile");

@@ -1,0 +1,153 @@
+//! The client's side: a bell, and who has it rung.
+
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+
+use crate::callbacks_idl::{Bell, BellServant, BellSkeleton, Declined, Desk, bell::DeclineError};
+use crate::client::Tally;
+
+/// How long what comes after its call may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Fails with what is wrong.
+type Case = fn(&Guest) -> Result<()>;
+
+/// Counts how it is rung.
+#[derive(Default)]
+struct Rings {
+    numbers: Mutex<Vec<i32>>,
+    rung: Condvar,
+}
+
+impl BellServant for std::sync::Arc<Rings> {
+    fn add(&self, a: i32, b: i32) -> Result<i32, SystemException> {
+        Ok(a.wrapping_add(b))
+    }
+
+    fn echo(&self, data: &[u8]) -> Result<Vec<u8>, SystemException> {
+        Ok(data.to_vec())
+    }
+
+    fn decline(&self, why: &str) -> Result<(), DeclineError> {
+        Err(Declined { why: why.to_owned() }.into())
+    }
+
+    fn ring(&self, number: i32) -> Result<(), SystemException> {
+        self.numbers.lock().expect("nothing panics while it is held").push(number);
+        self.rung.notify_all();
+        Ok(())
+    }
+
+    fn rung(&self) -> Result<i32, SystemException> {
+        let numbers = std::mem::take(&mut *self.numbers.lock().expect("nothing panics while it is held"));
+        if !numbers.iter().zip(0..).all(|(number, expected)| *number == expected) {
+            return Err(SystemException::bad_param(0, CompletionStatus::No).with_detail("out of order"));
+        }
+        Ok(i32::try_from(numbers.len()).unwrap_or(i32::MAX))
+    }
+
+    fn recurse(&self, other: Option<&Desk>, own: Option<&Bell>, depth: i32) -> Result<i32, SystemException> {
+        let other = other.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No))?;
+        if depth > 0 { Ok(other.recurse(own, Some(other), depth - 1)? + 1) } else { Ok(0) }
+    }
+}
+
+/// Who calls the desk, and has a bell.
+struct Guest {
+    desk: Desk,
+    bell: Bell,
+    rings: std::sync::Arc<Rings>,
+}
+
+impl Guest {
+    fn new(orb: &Orb, reference: &str) -> Result<Self> {
+        // The connection is open before there is anything to announce.
+        let desk = Desk::narrow(&orb.string_to_object(reference)?).context("the reference is to no desk")?;
+        let rings = std::sync::Arc::<Rings>::default();
+        let bell = Poa::root(orb)?.activate(BellSkeleton::new(std::sync::Arc::clone(&rings)))?;
+        Ok(Self { desk, bell: Bell::narrow(&bell)?, rings })
+    }
+
+    fn adds(&self) -> Result<()> {
+        for number in 0..100 {
+            ensure!(self.desk.have_add(Some(&self.bell), number, 1)? == number + 1, "a wrong sum");
+        }
+        Ok(())
+    }
+
+    fn echoes(&self) -> Result<()> {
+        for len in [0, 1, 1000, 100_000, 1 << 20] {
+            let data: Vec<u8> = (0..=250).cycle().take(len).collect();
+            ensure!(self.desk.have_echo(Some(&self.bell), &data)? == data, "other octets of {len}");
+        }
+        Ok(())
+    }
+
+    fn declines(&self) -> Result<()> {
+        ensure!(self.desk.have_declined(Some(&self.bell), "too late")? == "too late", "another reason");
+        Ok(())
+    }
+
+    fn is_rung_in_order(&self) -> Result<()> {
+        for count in [0, 1, 200] {
+            ensure!(self.desk.have_rung(Some(&self.bell), count)? == count, "rung another number of times");
+        }
+        Ok(())
+    }
+
+    fn nests(&self) -> Result<()> {
+        for depth in [0, 1, 2, 10] {
+            let reached = self.desk.recurse(Some(&self.bell), Some(&self.desk), depth)?;
+            ensure!(reached == depth, "{reached} deep and not {depth}");
+        }
+        Ok(())
+    }
+
+    fn is_rung_while_it_is_idle(&self) -> Result<()> {
+        self.desk.later(Some(&self.bell), 0)?;
+        let numbers = self.rings.numbers.lock().expect("nothing panics while it is held");
+        let waited = self.rings.rung.wait_timeout_while(numbers, PATIENCE, |numbers| numbers.is_empty());
+        let (mut numbers, _) = waited.expect("nothing panics while it is held");
+        ensure!(std::mem::take(&mut *numbers) == [0], "the bell was not rung");
+        Ok(())
+    }
+
+    fn is_called_over_its_own_connection(&self) -> Result<()> {
+        let opened = self.desk.opened()?;
+        ensure!(opened == 0, "the server has opened {opened} connections");
+        Ok(())
+    }
+}
+
+/// Runs all cases against the desk, and has it end; `say` gets a line for each.
+///
+/// # Errors
+/// If there is no desk.
+pub fn run(orb: &Orb, reference: &str, say: &mut dyn FnMut(&str)) -> Result<Tally> {
+    let guest = Guest::new(orb, reference)?;
+    let cases: [(&str, Case); 7] = [
+        ("add", Guest::adds),
+        ("echo", Guest::echoes),
+        ("decline", Guest::declines),
+        ("ring", Guest::is_rung_in_order),
+        ("nested", Guest::nests),
+        ("idle", Guest::is_rung_while_it_is_idle),
+        ("one_connection", Guest::is_called_over_its_own_connection),
+    ];
+    let mut tally = Tally::default();
+    for (name, case) in cases {
+        tally.run += 1;
+        match case(&guest) {
+            Ok(()) => say(&format!("ok callbacks/{name}")),
+            Err(error) => {
+                tally.failed += 1;
+                say(&format!("FAIL callbacks/{name}: {error:#}"));
+            }
+        }
+    }
+    guest.desk.shutdown()?;
+    Ok(tally)
+}

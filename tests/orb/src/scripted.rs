@@ -1,0 +1,134 @@
+//! Servers that are none: what they answer is written in the test.
+
+use std::{
+    io::Write,
+    sync::{Arc, Mutex},
+};
+
+use spandrel::{GiopVersion, IiopProfile, Ior};
+use spandrel_cdr::{Decode, Encoder, Limits, Wire};
+use spandrel_giop::{
+    LocateRequestHeader, LocateStatus, Message, MessageType, ReplyStatus, RequestHeader, ServiceContext,
+    begin_locate_reply, begin_reply,
+};
+use spandrel_message::MessageBlock;
+
+use crate::support::{PATIENCE, pretend, read_message};
+
+/// A request, or a question where an object is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    pub message: Message,
+    pub request_id: u32,
+    /// As it prints.
+    pub target: String,
+    /// Empty if the question is only where it is.
+    pub operation: String,
+    pub contexts: Vec<(u32, Vec<u8>)>,
+}
+
+impl Heard {
+    pub fn read(octets: &[u8]) -> Self {
+        let message = Message::whole(MessageBlock::from(octets)).unwrap();
+        let mut input = message.decoder(Limits::default());
+        if message.header.message_type == MessageType::LocateRequest {
+            let LocateRequestHeader { request_id, target } = LocateRequestHeader::decode(&mut input).unwrap();
+            let target = target.to_string();
+            return Self { request_id, target, operation: String::new(), contexts: Vec::new(), message };
+        }
+        assert_eq!(message.header.message_type, MessageType::Request);
+        let header = RequestHeader::decode(&mut input).unwrap();
+        let contexts = header.service_contexts.iter().map(|context| (context.id, context.data.to_vec())).collect();
+        let (target, operation) = (header.target.to_string(), header.operation.to_string());
+        Self { request_id: header.request_id, target, operation, contexts, message: message.clone() }
+    }
+
+    fn wire(&self) -> Wire {
+        Wire::new(self.message.header.order, self.message.header.version)
+    }
+
+    /// A reply to it.
+    pub fn reply(&self, status: ReplyStatus, body: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
+        self.reply_with(status, &[], body)
+    }
+
+    /// The same, with these contexts.
+    pub fn reply_with(
+        &self,
+        status: ReplyStatus,
+        contexts: &[ServiceContext],
+        body: impl FnOnce(&mut Encoder<'_>),
+    ) -> Vec<u8> {
+        let mut out = Encoder::new(self.wire());
+        let begun = begin_reply(&mut out, self.request_id, status, contexts);
+        body(&mut out);
+        begun.end(&mut out).unwrap();
+        out.to_vec()
+    }
+
+    /// The answer where the object is.
+    pub fn located(&self, status: LocateStatus, body: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
+        let mut out = Encoder::new(self.wire());
+        let begun = begin_locate_reply(&mut out, self.request_id, status);
+        body(&mut out);
+        begun.end(&mut out).unwrap();
+        out.to_vec()
+    }
+
+    /// A forwarding to another reference.
+    pub fn forward(&self, status: ReplyStatus, to: &Ior) -> Vec<u8> {
+        self.reply(status, |out| write_ior(to, out))
+    }
+}
+
+/// Writes a reference.
+pub fn write_ior(ior: &Ior, out: &mut Encoder<'_>) {
+    out.short_str(&ior.type_id).unwrap();
+    out.len(ior.profiles.len()).unwrap();
+    for profile in &ior.profiles {
+        out.u32(profile.tag);
+        out.octet_sequence(&profile.data).unwrap();
+    }
+}
+
+/// Reads a reference from the body of a message.
+pub fn read_ior(message: &Message, body: usize) -> Ior {
+    Ior::decode(&mut message.decoder(Limits::default()).at(body)).unwrap()
+}
+
+/// What a scripted server has heard, message by message.
+pub type Said = Arc<Mutex<Vec<Heard>>>;
+
+/// A server that answers each message as `script` says; nothing, and the connection ends. Its port, and what it has heard.
+pub fn scripted(script: impl Fn(&Heard) -> Option<Vec<u8>> + Send + Sync + 'static) -> (u16, Said) {
+    let (said, script) = (Said::default(), Arc::new(script));
+    let noted = Arc::clone(&said);
+    let port = pretend(move |_, mut stream| {
+        let (noted, script) = (Arc::clone(&noted), Arc::clone(&script));
+        std::thread::spawn(move || {
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            while let Ok(message) = read_message(&mut stream) {
+                let heard = Heard::read(&message);
+                let answer = script(&heard);
+                noted.lock().unwrap().push(heard);
+                let Some(answer) = answer else { return };
+                if stream.write_all(&answer).is_err() {
+                    return;
+                }
+            }
+        });
+    });
+    (port, said)
+}
+
+/// A reference to the object with this key at this port.
+pub fn ior_at(port: u16, version: GiopVersion, object_key: &str) -> Ior {
+    let profile = IiopProfile {
+        version,
+        host: "127.0.0.1".into(),
+        port,
+        object_key: object_key.as_bytes().to_vec(),
+        components: Vec::new(),
+    };
+    Ior { type_id: "IDL:Probe/Target:1.0".into(), profiles: vec![profile.encode().unwrap()] }
+}

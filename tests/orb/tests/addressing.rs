@@ -1,0 +1,276 @@
+//! Where servers listen, what their references say of it, and which of it clients try, in which order.
+
+#[cfg(unix)]
+use std::time::{Duration, Instant};
+use std::{error::Error, net::TcpListener};
+
+#[cfg(unix)]
+use spandrel::statistics::Event;
+use spandrel::{Endpoint, IiopProfile, Ior, ObjectRef, Orb, OrbBuilder, SystemExceptionKind};
+use spandrel_cdr::{TaggedComponent, TaggedProfile};
+use spandrel_giop::component::Component;
+use spandrel_orb_tests::{Server, probe::Target, support::comes};
+
+fn profiles(object: &ObjectRef) -> Vec<IiopProfile> {
+    object.ior().profiles.iter().map(|profile| IiopProfile::decode(profile).unwrap().unwrap()).collect()
+}
+
+fn addresses(object: &ObjectRef) -> Vec<(String, u16)> {
+    profiles(object).into_iter().map(|profile| (profile.host, profile.port)).collect()
+}
+
+fn alternates(profile: &IiopProfile) -> Vec<(String, u16)> {
+    let read = |component: &TaggedComponent| match Component::decode(component).unwrap() {
+        Some(Component::AlternateIiopAddress { host, port }) => Some((host, port)),
+        _ => None,
+    };
+    profile.components.iter().filter_map(read).collect()
+}
+
+fn server_at(endpoint: &str) -> Server {
+    Server::with(Orb::builder().listen(endpoint.parse().unwrap()))
+}
+
+fn target(orb: &Orb, server: &Server, profiles: Vec<TaggedProfile>) -> Target {
+    Target::unchecked_narrow(&orb.reference(Ior { profiles, ..server.object.ior().clone() }))
+}
+
+fn profile_at(server: &Server, host: &str, port: u16) -> IiopProfile {
+    IiopProfile { host: host.into(), port, ..profiles(&server.object).remove(0) }
+}
+
+fn why(orb: &Orb) -> String {
+    orb.listen().unwrap_err().source().expect("it says why").to_string()
+}
+
+#[test]
+fn a_server_behind_address_translation_says_what_is_outside() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = server_at(&format!("iiop://127.0.0.1:{free}/publish=nat.example:9999,127.0.0.1:{free}"));
+    assert_eq!(addresses(&server.object), [("nat.example".to_owned(), 9999), ("127.0.0.1".to_owned(), free)]);
+    assert_eq!(alternates(&profiles(&server.object)[0]), [("127.0.0.1".to_owned(), free)]);
+    // It knows what it published as its own.
+    assert_eq!(Target::narrow(&server.object).unwrap().add(1, 2).unwrap(), 3);
+}
+
+#[test]
+fn what_is_published_can_be_said_for_all_endpoints() {
+    let mut args = ["x", "-ORBPublish", "outside.example:77", "-ORBListenEndpoints", "iiop://127.0.0.1:0"]
+        .map(str::to_owned)
+        .to_vec();
+    let server = Server::with(Orb::builder().take_args(&mut args).unwrap());
+    assert_eq!(addresses(&server.object), [("outside.example".to_owned(), 77)]);
+}
+
+#[test]
+fn who_publishes_something_listens_everywhere() {
+    let server = server_at("iiop:///publish=127.0.0.2");
+    assert_eq!(addresses(&server.object)[0].0, "127.0.0.2");
+    assert_eq!(server.client().add(1, 2).unwrap(), 3, "an address of the machine besides 127.0.0.1");
+}
+
+#[test]
+fn ports_of_a_range_are_tried_in_turn() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let first = taken.local_addr().unwrap().port().min(65_000);
+    let server = server_at(&format!("iiop://127.0.0.1:{first}/portspan=50"));
+    let chosen = server.port();
+    assert!(chosen > first && chosen < first + 50, "{chosen} of {first}");
+    assert_eq!(server.client().add(1, 2).unwrap(), 3);
+    let orb = Orb::builder().listen(format!("giop:tcp:127.0.0.1:{chosen}-{chosen}").parse().unwrap()).build();
+    let why = why(&orb);
+    assert!(why.contains(&chosen.to_string()) && why.contains("portspan"), "{why}");
+}
+
+#[test]
+fn errors_say_which_address_and_what_to_change() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let one = why(&Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build());
+    assert!(one.contains(&format!("127.0.0.1:{port}")) && one.contains("choose another port"), "{one}");
+    let foreign = why(&Orb::builder().listen(Endpoint::new("192.0.2.1", 0)).build());
+    assert!(foreign.contains("192.0.2.1") && foreign.contains("publish=HOST:PORT"), "{foreign}");
+    let unknown = why(&Orb::builder().listen("iiop://:0/prt=3".parse().unwrap()).build());
+    assert!(unknown.contains("`prt`") && unknown.contains("portspan"), "{unknown}");
+}
+
+#[test]
+fn all_endpoints_are_published() {
+    let server = Server::with(
+        Orb::builder()
+            .listen(Endpoint::new("127.0.0.1", 0))
+            .listen(Endpoint::new("127.0.0.2", 0))
+            .listen(Endpoint::new("127.0.0.3", 0)),
+    );
+    let all = addresses(&server.object);
+    let hosts: Vec<&str> = all.iter().map(|(host, _)| host.as_str()).collect();
+    assert_eq!(hosts, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+    assert_eq!(alternates(&profiles(&server.object)[0]), all[1..]);
+    // Each of them leads there: alone, and as an alternate address behind one that is dead.
+    let client = Orb::builder().build();
+    for (host, port) in &all {
+        let mut profile = profile_at(&server, host, *port);
+        profile.components.clear();
+        assert_eq!(target(&client, &server, vec![profile.encode().unwrap()]).add(1, 2).unwrap(), 3);
+        let mut behind = profile_at(&server, "127.0.0.1", 1);
+        behind.components = vec![Component::AlternateIiopAddress { host: host.clone(), port: *port }.encode().unwrap()];
+        assert_eq!(target(&client, &server, vec![behind.encode().unwrap()]).add(1, 2).unwrap(), 3);
+    }
+}
+
+#[test]
+fn interfaces_are_chosen_by_prefix_and_by_name() {
+    let server = server_at("iiop://*:0/interface=127.0.0.0/8");
+    assert_eq!(addresses(&server.object)[0].0, "127.0.0.1");
+    assert!(addresses(&server.object).iter().all(|(host, _)| host.starts_with("127.")));
+    assert_eq!(server.client().add(1, 2).unwrap(), 3);
+    let named = server_at("iiop://0.0.0.0:0/interface=lo");
+    assert_eq!(addresses(&named.object)[0].0, "127.0.0.1");
+    let nowhere = why(&Orb::builder().listen("iiop://*:0/interface=203.0.113.0/24".parse().unwrap()).build());
+    assert!(nowhere.contains("names no address") && nowhere.contains("lo 127.0.0.1"), "{nowhere}");
+}
+
+#[test]
+fn references_name_addresses_without_zones() {
+    let server = server_at("iiop://*:0");
+    for (host, _) in addresses(&server.object) {
+        assert!(!host.contains('%') && !host.starts_with("fe80"), "{host}");
+    }
+    assert_eq!(server.client().add(1, 2).unwrap(), 3);
+}
+
+#[test]
+fn both_versions_of_ip_reach_a_server_that_listens_everywhere() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        return; // This machine has no IPv6.
+    }
+    for everywhere in ["iiop://*:0", "iiop://[::]:0"] {
+        let server = server_at(everywhere);
+        let client = Orb::builder().build();
+        for host in ["::1", "127.0.0.1", "localhost"] {
+            let profile = profile_at(&server, host, server.port());
+            assert_eq!(
+                target(&client, &server, vec![profile.encode().unwrap()]).add(1, 2).unwrap(),
+                3,
+                "{everywhere} {host}"
+            );
+        }
+    }
+    let server = server_at("iiop://[::1]:0");
+    assert_eq!(addresses(&server.object)[0].0, "::1");
+    assert_eq!(server.client().add(1, 2).unwrap(), 3);
+}
+
+fn ruled(rules: &str) -> OrbBuilder {
+    Orb::builder().client_transport_rule(rules).unwrap()
+}
+
+#[test]
+fn clients_call_what_their_rules_allow() {
+    let server = server_at("iiop://127.0.0.1:0");
+    assert_eq!(server.client_with(ruled("127.0.0.0/8 iiop; * none")).add(1, 2).unwrap(), 3);
+    assert_eq!(server.client_with(ruled("localhost tcp")).add(1, 2).unwrap(), 3);
+    for rules in ["* none", "10.0.0.0/8 iiop", "127.0.0.0/8 none; * iiop", "127.0.0.1 ssliop"] {
+        let orb = ruled(rules).build();
+        let refused = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).add(1, 2).unwrap_err();
+        assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{rules}");
+        assert!(refused.to_string().contains("-ORBClientTransportRule"), "{refused}");
+    }
+}
+
+#[test]
+fn rules_prefer_networks() {
+    let (one, other) = (server_at("iiop://127.0.0.1:0"), server_at("iiop://127.0.0.2:0"));
+    let profiles = || {
+        let both = [&one, &other].map(|server| profile_at(server, &addresses(&server.object)[0].0, server.port()));
+        both.map(|profile| profile.encode().unwrap()).to_vec()
+    };
+    let note = |builder: OrbBuilder| target(&builder.build(), &one, profiles()).note(&[7]).unwrap();
+    note(Orb::builder());
+    comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 0));
+    note(ruled("127.0.0.2/32 iiop; 127.0.0.0/8 iiop"));
+    comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 1));
+    note(ruled("127.0.0.1 none; 127.0.0.0/8 iiop"));
+    comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 2));
+}
+
+#[test]
+fn servers_take_connections_from_where_their_rules_allow() {
+    let rules = |rules: &str| Server::with(Orb::builder().server_transport_rule(rules).unwrap());
+    let open = rules("localhost iiop; * none");
+    assert_eq!(open.client().add(1, 2).unwrap(), 3);
+    let closed = rules("10.0.0.0/8 iiop; * none");
+    let orb = Orb::builder().build();
+    let refused = Target::unchecked_narrow(&orb.string_to_object(&closed.ior()).unwrap()).add(1, 2).unwrap_err();
+    assert_eq!(refused.completed(), spandrel::CompletionStatus::No, "{refused}");
+    assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{refused}");
+}
+
+/// A port at which connections are neither accepted nor refused: its backlog is full.
+#[cfg(unix)]
+struct Dead {
+    listener: std::os::fd::OwnedFd,
+    _fillers: Vec<std::net::TcpStream>,
+}
+
+#[cfg(unix)]
+impl Dead {
+    fn start() -> (Self, u16) {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+        let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&listener, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        listen(&listener, 0).unwrap();
+        let port = std::net::SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap().port();
+        let at = ([127, 0, 0, 1], port).into();
+        let connect = || std::net::TcpStream::connect_timeout(&at, Duration::from_millis(100)).ok();
+        let fillers = std::iter::from_fn(connect).take(16).collect();
+        assert!(connect().is_none(), "nobody is let in any more");
+        (Self { listener, _fillers: fillers }, port)
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_dead_first_profile_costs_a_moment_and_is_remembered() {
+    let server = server_at("iiop://127.0.0.1:0");
+    let (dead, port) = Dead::start();
+    let orb = Orb::builder().build();
+    let profiles = || {
+        vec![
+            profile_at(&server, "127.0.0.1", port).encode().unwrap(),
+            profile_at(&server, "127.0.0.1", server.port()).encode().unwrap(),
+        ]
+    };
+    let begin = Instant::now();
+    assert_eq!(target(&orb, &server, profiles()).add(1, 2).unwrap(), 3);
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    // Another reference need not find out once more.
+    let failed = || orb.statistics().count(Event::ConnectionFailed);
+    let before = failed();
+    assert_eq!(target(&orb, &server, profiles()).add(1, 2).unwrap(), 3);
+    assert_eq!(failed(), before);
+    // Asynchronous calls neither.
+    let fresh = Orb::builder().build();
+    let begin = Instant::now();
+    let call = target(&fresh, &server, profiles()).add_async(3, 4);
+    assert_eq!(spandrel_orb_tests::support::block_on(call).unwrap(), 7);
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    drop(dead.listener);
+}
+
+#[test]
+#[cfg(unix)]
+fn transports_are_chosen_and_ordered() {
+    let server = Server::with(Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).listen(Endpoint::of("uds", "")));
+    let call = |names: &[&str]| {
+        let orb = Orb::builder().transports(names).build();
+        Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).add(1, 2)
+    };
+    for names in [&["iiop"][..], &["uds"], &["tcp", "unix"], &["shm", "iiop"]] {
+        assert_eq!(call(names).unwrap(), 3, "{names:?}");
+    }
+    let refused = call(&["shm"]).unwrap_err().to_string();
+    assert!(refused.contains("-ORBTransports") && refused.contains("uds://"), "{refused}");
+    let unused = why(&Orb::builder().transports(["uds"]).listen(Endpoint::new("", 0)).build());
+    assert!(unused.contains("no protocol `iiop`"), "{unused}");
+}

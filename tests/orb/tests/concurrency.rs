@@ -1,0 +1,217 @@
+//! What holds for servers of every concurrency strategy, and what differs: who runs at once, in which order, and what is waited for.
+
+use std::{
+    io::Write,
+    net::TcpStream,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+};
+
+use spandrel::{CompletionStatus, Concurrency, Orb, Poa, Replied, Servant, ServerCall, SystemException};
+use spandrel_orb_tests::{
+    Repeater, Server,
+    probe::{Relay, RelaySkeleton, Target},
+    support::{PATIENCE, comes, in_background},
+};
+
+/// Each with so few threads that it matters.
+const STRATEGIES: [Concurrency; 6] = [
+    Concurrency::ThreadPerConnection { limit: 64 },
+    Concurrency::ThreadPerConnection { limit: 1 },
+    Concurrency::LeaderFollowers { threads: None },
+    Concurrency::LeaderFollowers { threads: Some(4) },
+    Concurrency::Reactive,
+    Concurrency::ThreadPool { threads: 4, queue: 8 },
+];
+
+/// How many servants run at once at least, and at most.
+fn width(strategy: Concurrency) -> (u32, u32) {
+    match strategy {
+        Concurrency::Reactive => (1, 1),
+        Concurrency::LeaderFollowers { threads: Some(threads) } | Concurrency::ThreadPool { threads, .. } => {
+            (threads as u32, threads as u32)
+        }
+        _ => (20, u32::MAX),
+    }
+}
+
+#[test]
+fn so_many_servants_run_at_once_and_no_more() {
+    const MORE: u32 = 3;
+    for strategy in STRATEGIES {
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        let (least, most) = width(strategy);
+        let held: Vec<_> = (0..least + MORE)
+            .map(|_| {
+                let target = server.client();
+                in_background(move || target.hold(1))
+            })
+            .collect();
+        let running = if most == least { least } else { least + MORE };
+        server.probe.await_held(running as usize);
+        server.probe.open(1);
+        held.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    }
+}
+
+#[test]
+fn nothing_overtakes_one_ways_on_their_connection() {
+    for strategy in STRATEGIES {
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        let target = server.client_with(Orb::builder().connections_per_peer(1));
+        for round in 1..=10 {
+            for _ in 0..50 {
+                target.note(&[7; 20]).unwrap();
+            }
+            assert_eq!(target.count().unwrap(), round * 50, "{strategy}");
+        }
+    }
+}
+
+/// Writes down in which order its operations begin.
+#[derive(Clone, Default)]
+struct Scribe {
+    begun: Arc<Mutex<Vec<String>>>,
+    running: Arc<AtomicU32>,
+    most: Arc<AtomicU32>,
+}
+
+impl Servant for Scribe {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Scribe:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(running, Ordering::SeqCst);
+        self.begun.lock().unwrap().push(operation.to_owned());
+        thread::yield_now();
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        Ok(call.finish_oneway())
+    }
+}
+
+#[test]
+fn one_ways_of_a_connection_run_one_after_the_other() {
+    const COUNT: usize = 200;
+    for strategy in STRATEGIES {
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        let scribe = Scribe::default();
+        let object = server.poa.activate(scribe.clone()).unwrap();
+        let client = Orb::builder().connections_per_peer(1).build();
+        let object = client.string_to_object(&object.to_string()).unwrap();
+        let sent: Vec<String> = (0..COUNT).map(|number| format!("op{number}")).collect();
+        for operation in &sent {
+            object.send_oneway(operation, |_| Ok(())).unwrap();
+        }
+        comes("the last one", || scribe.begun.lock().unwrap().len() == COUNT);
+        assert_eq!(*scribe.begun.lock().unwrap(), sent, "{strategy}");
+        assert_eq!(scribe.most.load(Ordering::SeqCst), 1, "{strategy}");
+    }
+}
+
+#[test]
+fn servants_that_call_each_other_survive_a_single_thread() {
+    for strategy in [
+        Concurrency::Reactive,
+        Concurrency::LeaderFollowers { threads: Some(1) },
+        Concurrency::ThreadPool { threads: 1, queue: 1 },
+    ] {
+        let orbs = [(); 2].map(|()| Orb::builder().concurrency(strategy).connections_per_peer(1).build());
+        let relay = |orb: &Orb| {
+            let object = Poa::root(orb).unwrap().activate(RelaySkeleton::new(Repeater)).unwrap();
+            object.to_string()
+        };
+        let [first, second] = [relay(&orbs[0]), relay(&orbs[1])];
+        let client = Orb::builder().build();
+        let bind = |ior: &str| Relay::narrow(&client.string_to_object(ior).unwrap()).unwrap();
+        let (first, second) = (bind(&first), bind(&second));
+        let called = in_background(move || first.recurse(Some(&second), Some(&first), 10));
+        assert_eq!(called.recv_timeout(PATIENCE).expect("nobody waits for ever").unwrap(), 10, "{strategy}");
+        orbs.iter().for_each(|orb| orb.shutdown(true).unwrap());
+    }
+}
+
+/// Answers later.
+struct Later;
+
+impl Servant for Later {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Later:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, _operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        call.spawn(|call| async move {
+            let answered = call.answer(|call| {
+                call.reply(|out| {
+                    out.u32(42);
+                    Ok(())
+                })
+            });
+            call.end(answered);
+        })
+    }
+}
+
+#[test]
+fn asynchronous_servants_are_polled() {
+    for strategy in STRATEGIES {
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        let object = server.poa.activate(Later).unwrap();
+        let client = Orb::builder().build();
+        let object = client.string_to_object(&object.to_string()).unwrap();
+        for _ in 0..20 {
+            let answer: Result<u32, SystemException> = object.invoke("later", |_| Ok(()), |input| input.u32());
+            assert_eq!(answer.unwrap(), 42, "{strategy}");
+        }
+    }
+}
+
+#[test]
+fn what_runs_or_waits_is_answered_when_the_orb_ends() {
+    const CALLS: usize = 6;
+    for strategy in STRATEGIES {
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        let target = server.client_with(Orb::builder().connections_per_peer(1));
+        let calls: Vec<_> = (0..CALLS)
+            .map(|_| {
+                let target: Target = target.clone();
+                in_background(move || target.hold(1))
+            })
+            .collect();
+        server.probe.await_held(1);
+        server.orb.shutdown(false).unwrap();
+        server.probe.open(1);
+        for call in calls {
+            // One that was not accepted any more was not run.
+            if let Err(exception) = call.recv_timeout(PATIENCE).expect("it ends") {
+                assert_eq!(exception.completed(), CompletionStatus::No, "{strategy}: {exception}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_that_vanishes_with_requests_under_way_leaves_nothing() {
+    for strategy in STRATEGIES {
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        for _ in 0..10 {
+            let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+            stream.write_all(b"GIOP\x01\x02\x01\x03\x00\x00").unwrap();
+        }
+        assert_eq!(server.client().add(1, 2).unwrap(), 3);
+        let level = spandrel::statistics::Level::ServerConnections;
+        comes("the end of all", || server.orb.statistics().level(level) <= 1);
+    }
+}

@@ -1,0 +1,201 @@
+//! One-ways by datagram: those that may be lost go so, everything else does not, and nothing that comes disturbs anybody.
+#![cfg(unix)]
+
+use std::{
+    net::UdpSocket,
+    time::{Duration, Instant},
+};
+
+use spandrel::{
+    Endpoint, IiopProfile, Orb, OrbBuilder,
+    policies::{SetOverrideType, SyncScopePolicy},
+    statistics::{Event, Statistics},
+};
+use spandrel_giop::datagram::DatagramAddress;
+use spandrel_orb_tests::{Server, probe::Target};
+
+/// Waits until something is so.
+fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not come");
+        std::thread::yield_now();
+    }
+}
+
+fn server_with(builder: OrbBuilder, datagrams: &str) -> Server {
+    Server::with(builder.listen(Endpoint::new("", 0)).listen(datagrams.parse().unwrap()))
+}
+
+fn server() -> Server {
+    server_with(Orb::builder(), "diop://127.0.0.1:0")
+}
+
+fn client() -> OrbBuilder {
+    Orb::builder().datagrams(true)
+}
+
+fn sent(orb: &Orb) -> u64 {
+    count(orb.statistics(), Event::DatagramSent)
+}
+
+fn count(statistics: &Statistics, event: Event) -> u64 {
+    statistics.count(event)
+}
+
+fn address(target: &Target) -> DatagramAddress {
+    let profile = IiopProfile::decode(&target.as_object().ior().profiles[0]).unwrap().unwrap();
+    profile.components.iter().find_map(DatagramAddress::decode).unwrap()
+}
+
+#[test]
+fn one_ways_go_by_datagram_and_other_calls_by_the_connection() {
+    let server = server();
+    let orb = client().build();
+    let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+    for size in [0, 100, 1000] {
+        target.note(&vec![7; size]).unwrap();
+    }
+    until(|| target.count().unwrap() == 3);
+    assert_eq!(sent(&orb), 3);
+    assert_eq!(count(server.orb.statistics(), Event::DatagramReceived), 3);
+    assert_eq!(target.add(40, 2).unwrap(), 42);
+    assert_eq!(sent(&orb), 3, "what is answered goes by the connection");
+    let asked = target
+        .as_object()
+        .set_policy_overrides(&[SyncScopePolicy::WithServer.into()], SetOverrideType::AddOverride)
+        .unwrap();
+    Target::unchecked_narrow(&asked).note(&[7]).unwrap();
+    assert_eq!((sent(&orb), target.count().unwrap()), (3, 4), "and so does what the server is to say it has");
+}
+
+#[test]
+fn what_does_not_fit_goes_by_the_connection() {
+    for (endpoint, fits) in [("diop://127.0.0.1:0/max=200", 60), ("diop://127.0.0.1:0/max=60000", 50_000)] {
+        let server = server_with(Orb::builder(), endpoint);
+        let orb = client().build();
+        let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+        target.note(&vec![7; fits]).unwrap();
+        target.note(&vec![7; 70_000]).unwrap();
+        until(|| target.count().unwrap() == 2);
+        assert_eq!(sent(&orb), 1, "{endpoint}");
+    }
+}
+
+#[test]
+fn nobody_sends_datagrams_who_did_not_choose_to() {
+    let server = server();
+    let orb = Orb::builder().build();
+    let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+    target.note(&[7]).unwrap();
+    assert_eq!((target.count().unwrap(), sent(&orb)), (1, 0));
+    let mut args = ["-ORBDatagrams", "yes"].map(str::to_owned).to_vec();
+    let orb = Orb::builder().take_args(&mut args).unwrap().build();
+    let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+    target.note(&[7]).unwrap();
+    until(|| target.count().unwrap() == 2);
+    assert_eq!(sent(&orb), 1);
+}
+
+#[test]
+fn datagrams_find_their_way_by_the_newer_protocol_too() {
+    let server = server_with(Orb::builder(), "diop://[::1]:0");
+    let orb = client().build();
+    let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+    target.note(&[7, 7, 7]).unwrap();
+    until(|| target.count().unwrap() == 1);
+    assert_eq!(sent(&orb), 1);
+}
+
+#[test]
+fn hostile_datagrams_are_dropped_and_counted() {
+    let server = server();
+    let target = server.client_with(client());
+    let DatagramAddress { host, port, .. } = address(&target);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect((host.as_str(), port)).unwrap();
+    let mut rng = fastrand::Rng::with_seed(6);
+    let mut sent = 0;
+    for round in 0..300 {
+        let mut octets: Vec<u8> = (0..rng.usize(1..200)).map(|_| rng.u8(..)).collect();
+        match round % 4 {
+            0 => octets.splice(..0, *b"GIOP\x01\x02\x01\x00").for_each(drop),
+            1 => octets.splice(..0, *b"g\x01\x01\x00").for_each(drop),
+            // Several at once, and one that would be answered.
+            2 => octets = b"g\x01\x01\x00\x01\x00\x00\x00\x03\x00\x00\x00".to_vec(),
+            _ => {}
+        }
+        sent += u64::from(socket.send(&octets).is_ok());
+        if round % 50 == 0 {
+            target.ping().unwrap();
+        }
+    }
+    let statistics = server.orb.statistics();
+    // The system may drop some; what came has been refused, or was no object's.
+    until(|| count(statistics, Event::DatagramRefused) + count(statistics, Event::DatagramReceived) >= sent / 2);
+    let before = target.count().unwrap();
+    target.note(&[7]).unwrap();
+    until(|| target.count().unwrap() == before + 1);
+}
+
+#[test]
+fn rules_hold_for_datagrams_too() {
+    let server =
+        server_with(Orb::builder().server_transport_rule("localhost iiop; * none").unwrap(), "diop://127.0.0.1:0");
+    let target = server.client_with(client());
+    target.note(&[7]).unwrap();
+    until(|| count(server.orb.statistics(), Event::RefusedForAddress) == 1);
+    assert_eq!(target.count().unwrap(), 0, "nobody may send datagrams there");
+    let server = self::server();
+    for builder in [client().transports(["iiop"]), client().client_transport_rule("* iiop").unwrap()] {
+        let target = server.client_with(builder);
+        let before = target.count().unwrap();
+        target.note(&[7]).unwrap();
+        assert_eq!(target.count().unwrap(), before + 1, "it went by the connection");
+        assert_eq!(sent(target.as_object().orb()), 0);
+    }
+}
+
+#[test]
+fn datagrams_that_an_adapter_holds_are_limited() {
+    let server = server_with(Orb::builder().max_deferred_requests(3), "diop://127.0.0.1:0");
+    let target = server.client_with(client());
+    target.ping().unwrap();
+    let manager = server.poa.the_poa_manager();
+    manager.hold_requests(false).unwrap();
+    for _ in 0..8 {
+        target.note(&[7]).unwrap();
+    }
+    assert_eq!(sent(target.as_object().orb()), 8);
+    until(|| count(server.orb.statistics(), Event::RefusedDeferred) == 5);
+    manager.activate().unwrap();
+    until(|| target.count().unwrap() == 3);
+    manager.hold_requests(false).unwrap();
+    target.note(&[7]).unwrap();
+    manager.activate().unwrap();
+    until(|| target.count().unwrap() == 4);
+}
+
+#[test]
+fn a_server_that_has_gone_is_noticed_by_nobody_until_a_connection_is_needed() {
+    let server = server();
+    let target = server.client_with(client());
+    target.ping().unwrap();
+    drop(server);
+    for _ in 0..3 {
+        // By datagram, or when the system says that nobody listens, by a connection.
+        _ = target.note(&[7]);
+    }
+    assert!(target.ping().is_err());
+}
+
+#[test]
+fn endpoints_that_cannot_be_meant_are_refused() {
+    for (endpoint, words) in
+        [("diop://127.0.0.1:0/max=10", "between 64"), ("diop://127.0.0.1:0/portspan=3", "no option")]
+    {
+        let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().listen().unwrap_err();
+        let cause = std::error::Error::source(&refused).unwrap().to_string();
+        assert!(cause.contains(words), "{cause}");
+    }
+}

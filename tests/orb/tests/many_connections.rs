@@ -1,0 +1,94 @@
+//! As many connections to one server as this process can have, up to twenty thousand, and what each costs while it is idle.
+#![cfg(unix)]
+
+use std::{alloc::System, io::Write, net::TcpStream, sync::Arc};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use spandrel::{ByteOrder, Concurrency, GiopVersion, IiopProfile, Orb};
+use spandrel_cdr::{Encoder, Wire};
+use spandrel_giop::{RequestTemplate, ResponseFlags};
+use spandrel_orb_tests::{
+    Server,
+    support::{PATIENCE, comes, read_message},
+};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What an idle connection may take of the server's memory.
+const OCTETS_EACH: usize = 4096;
+
+/// How many connections there can be with both ends in this process, as many as are wanted at most.
+fn possible(wanted: usize) -> usize {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let files = maximum.map_or(usize::MAX, |maximum| usize::try_from(maximum).unwrap());
+    wanted.min((files - 200) / 2)
+}
+
+fn request_to_ping(server: &Server) -> Vec<u8> {
+    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
+    let mut out = Encoder::new(wire);
+    let template = RequestTemplate::new(wire, &profile.object_key);
+    template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "ping", &[]).end(&mut out).unwrap();
+    out.to_vec()
+}
+
+fn ask(stream: &mut TcpStream, request: &[u8]) {
+    stream.write_all(request).unwrap();
+    assert_eq!(read_message(stream).unwrap()[7], 1, "a reply");
+}
+
+fn taken(change: &Stats) -> usize {
+    change.bytes_allocated.saturating_sub(change.bytes_deallocated)
+}
+
+#[test]
+fn idle_connections_cost_little_and_each_is_served() {
+    for strategy in [
+        Concurrency::LeaderFollowers { threads: None },
+        Concurrency::Reactive,
+        Concurrency::ThreadPool { threads: 2, queue: 64 },
+    ] {
+        // Connections that have ended keep their addresses for a minute, of which there are not so many more.
+        let count = possible(if strategy == Concurrency::Reactive { 20_000 } else { 1_000 });
+        let server = Server::with(Orb::builder().concurrency(strategy));
+        let request = request_to_ping(&server);
+        let connect = || {
+            let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            ask(&mut stream, &request);
+            stream
+        };
+        // What is there once.
+        let first = connect();
+        let mut clients = Vec::with_capacity(count);
+        let region = Region::new(ALLOCATOR);
+        clients.extend((0..count).map(|_| connect()));
+        let change = region.change();
+        let each = taken(&change) / count;
+        println!("{strategy}: {count} connections of {each} octets each");
+        assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each");
+        for client in clients.iter_mut().rev() {
+            ask(client, &request);
+        }
+        // A message that has just begun takes no more.
+        for client in &mut clients {
+            client.write_all(&request[..20]).unwrap();
+        }
+        for client in &mut clients {
+            client.write_all(&request[20..]).unwrap();
+            read_message(client).unwrap();
+        }
+        let change = region.change();
+        let each = taken(&change) / count;
+        assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each, afterwards");
+        drop((first, clients));
+        // What is let go of later would be counted as the next one's.
+        let probe = Arc::downgrade(&server.probe);
+        drop(server);
+        comes("the end of the server", || probe.upgrade().is_none());
+    }
+}

@@ -1,0 +1,180 @@
+//! What is measured of calls and requests when somebody wants it.
+
+use spandrel::{Orb, OrbBuilder, diagnostics::TracePropagation};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{block_on, comes},
+};
+
+const INTERFACE: &str = "IDL:Probe/Target:1.0";
+
+fn measured() -> OrbBuilder {
+    Orb::builder().metrics(true)
+}
+
+fn client_of(server: &Server, builder: OrbBuilder) -> (Orb, Target) {
+    let orb = builder.build();
+    let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+    (orb, target)
+}
+
+/// The number of a series, which begins so.
+fn number(orb: &Orb, series: &str) -> Option<f64> {
+    let text = orb.render_metrics();
+    let line = text.lines().find(|line| line.starts_with(series))?;
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+fn count(side: &str, operation: &str, outcome: &str) -> String {
+    format!(r#"spandrel_{side}_seconds_count{{interface="{INTERFACE}",operation="{operation}",outcome="{outcome}"}}"#)
+}
+
+#[test]
+fn calls_and_requests_are_counted_by_operation_and_outcome() {
+    let server = Server::with(measured());
+    let (orb, target) = client_of(&server, measured());
+    target.ping().unwrap();
+    target.ping().unwrap();
+    target.refuse(7).unwrap_err();
+    target.fail(3).unwrap_err();
+    target.note(&[7]).unwrap();
+    target.panic().unwrap_err();
+    for (operation, outcome, calls) in
+        [("ping", "ok", 2.0), ("refuse", "user_exception", 1.0), ("fail", "BAD_PARAM", 1.0), ("note", "ok", 1.0)]
+    {
+        assert_eq!(number(&orb, &count("call", operation, outcome)), Some(calls), "{operation}");
+        let request = count("request", operation, outcome);
+        comes(&request, || number(&server.orb, &request) == Some(calls));
+    }
+    assert_eq!(number(&orb, &count("call", "panic", "UNKNOWN")), Some(1.0));
+    comes("the panic", || number(&server.orb, &count("request", "panic", "UNKNOWN")) == Some(1.0));
+    assert_eq!(number(&orb, r#"spandrel_requests_running{side="client"}"#), Some(0.0));
+    comes("the end", || number(&server.orb, r#"spandrel_requests_running{side="server"}"#) == Some(0.0));
+}
+
+#[test]
+fn the_buckets_of_a_histogram_end_in_its_count() {
+    let server = Server::start();
+    let (orb, target) = client_of(&server, measured());
+    (0..10).for_each(|_| target.ping().unwrap());
+    let series = count("call", "ping", "ok");
+    let labels = &series[series.find('{').unwrap() + 1..series.len() - 1];
+    let text = orb.render_metrics();
+    let bucket = format!("spandrel_call_seconds_bucket{{{labels},le=");
+    let counts: Vec<f64> = text
+        .lines()
+        .filter(|line| line.starts_with(&bucket))
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
+        .collect();
+    assert!(counts.is_sorted() && counts.len() > 20, "{counts:?}");
+    assert_eq!(counts.last(), Some(&10.0));
+    let sum = number(&orb, &series.replace("_count", "_sum")).unwrap();
+    assert!(sum > 0.0 && sum < 30.0, "{sum}");
+}
+
+#[test]
+fn asynchronous_calls_and_servants_are_measured_to_their_end() {
+    let server = Server::with(measured());
+    let (orb, target) = client_of(&server, measured());
+    block_on(target.ping_async()).unwrap();
+    block_on(target.refuse_async(1)).unwrap_err();
+    drop(target.hold_async(9));
+    assert_eq!(number(&orb, &count("call", "ping", "ok")), Some(1.0));
+    assert_eq!(number(&orb, &count("call", "refuse", "user_exception")), Some(1.0));
+    assert_eq!(number(&orb, &count("call", "hold", "abandoned")), Some(1.0));
+    server.probe.open(9);
+}
+
+#[test]
+fn names_that_nobody_serves_are_counted_as_other() {
+    let server = Server::with(measured());
+    let (orb, target) = client_of(&server, measured());
+    for number in 0..50 {
+        let name = format!("no_such_{number}");
+        let asked = spandrel::Interface::as_object(&target).invoke::<(), spandrel::SystemException>(
+            &name,
+            |_| Ok(()),
+            |_| Ok(()),
+        );
+        asked.unwrap_err();
+    }
+    let other = r#"spandrel_request_seconds_count{interface="other",operation="other",outcome="BAD_OPERATION"}"#;
+    comes("all of them", || number(&server.orb, other) == Some(50.0));
+    assert!(!server.orb.render_metrics().contains("no_such_"));
+    assert!(number(&orb, &count("call", "no_such_49", "BAD_OPERATION")).is_some(), "the client knows what it asks");
+}
+
+#[test]
+fn so_many_series_and_no_more() {
+    let server = Server::start();
+    let (orb, target) = client_of(&server, Orb::builder().max_series(2));
+    target.ping().unwrap();
+    target.count().unwrap();
+    target.add(1, 2).unwrap();
+    let named = orb.render_metrics().matches("spandrel_call_seconds_count").count();
+    assert_eq!(named, 3, "two and `other`");
+}
+
+#[test]
+fn each_connection_is_told_of_while_it_is_open() {
+    let server = Server::with(measured());
+    let (orb, target) = client_of(&server, measured());
+    target.ping().unwrap();
+    let theirs = r#"spandrel_connection_requests_total{side="server",peer="iiop://127.0.0.1:"#;
+    // The reference's own `_is_a` is not asked where its type says it.
+    assert_eq!(number(&server.orb, theirs), Some(1.0));
+    let mine =
+        format!(r#"spandrel_connection_requests_total{{side="client",peer="iiop://127.0.0.1:{}"}}"#, server.port());
+    assert_eq!(number(&orb, &mine), Some(1.0), "{}", orb.render_metrics());
+    assert!(number(&orb, &mine.replace("requests_total", "request_octets_total")).unwrap() > 12.0);
+    drop(target);
+    orb.shutdown(true).unwrap();
+    comes("its end", || number(&server.orb, theirs).is_none());
+}
+
+#[test]
+fn nothing_is_measured_unless_somebody_wants_it() {
+    let server = Server::start();
+    let (orb, target) = client_of(&server, Orb::builder().trace_context(TracePropagation::Yes));
+    target.ping().unwrap();
+    assert!(!orb.render_metrics().contains("seconds"));
+    let mut args = ["-ORBMetrics", "yes"].map(String::from).to_vec();
+    let (orb, target) = client_of(&server, Orb::builder().take_args(&mut args).unwrap());
+    target.ping().unwrap();
+    assert_eq!(number(&orb, &count("call", "ping", "ok")), Some(1.0));
+}
+
+#[test]
+fn what_waits_is_looked_at_when_somebody_asks() {
+    let orb = measured().build();
+    let level = |series: &str| number(&orb, series).unwrap();
+    for _ in 0..3 {
+        orb.run_in_main(Box::new(|| {})).unwrap();
+    }
+    assert_eq!(level(r#"spandrel_queue_length{queue="main"}"#), 3.0);
+    orb.perform_work().unwrap();
+    assert_eq!(level(r#"spandrel_queue_length{queue="main"}"#), 2.0);
+
+    let server = Server::with(measured());
+    server.poa.the_poa_manager().hold_requests(false).unwrap();
+    let (_orb, target) = client_of(&server, Orb::builder());
+    let held: Vec<_> = (0..4).map(|_| target.ping_async()).collect();
+    for series in [r#"spandrel_queue_length{queue="adapter"}"#, r#"spandrel_queue_length{queue="deferred"}"#] {
+        comes(series, || number(&server.orb, series) == Some(4.0));
+    }
+    server.poa.the_poa_manager().activate().unwrap();
+    held.into_iter().for_each(|call| block_on(call).unwrap());
+    comes("nothing held", || number(&server.orb, r#"spandrel_queue_length{queue="adapter"}"#) == Some(0.0));
+    assert!(number(&server.orb, r#"spandrel_threads{kind="pool"}"#).unwrap() >= 1.0);
+}
+
+#[test]
+fn what_requests_wait_for_a_thread_is_measured() {
+    let server = Server::with(measured().option("-ORBConcurrency", "thread-pool:1:16").unwrap());
+    let (_orb, target) = client_of(&server, Orb::builder());
+    target.ping().unwrap();
+    target.ping().unwrap();
+    let waits = r#"spandrel_queue_wait_seconds_count{queue="pool"}"#;
+    comes("both waits", || number(&server.orb, waits) == Some(2.0));
+}

@@ -1,0 +1,477 @@
+//! What becomes of connections that share a few threads: who is waited for, who is not, and what is left of them. Threads are counted here,
+//! so nothing else runs in this process.
+
+use std::{
+    collections::HashSet,
+    io::{Read, Write},
+    net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use spandrel::{ByteOrder, GiopVersion, IiopProfile, Orb};
+use spandrel_cdr::{Encoder, Wire};
+use spandrel_giop::{RequestTemplate, ResponseFlags};
+use spandrel_orb_tests::{
+    Server,
+    support::{PATIENCE, in_background, read_message},
+};
+
+/// How many threads this process has, by their names.
+#[cfg(target_os = "linux")]
+fn threads_named(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|found| name.starts_with(found.trim())).count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn many_connections_need_no_threads_of_their_own() {
+    let server = Server::start();
+    let clients: Vec<_> = (0..200).map(|_| server.client()).collect();
+    for (number, client) in (0..).zip(&clients) {
+        assert_eq!(client.add(number, 1).unwrap(), number + 1);
+    }
+    assert_eq!(threads_named("spandrel-serve"), 0);
+    for (number, client) in (0..).zip(clients.iter().rev()) {
+        assert_eq!(client.add(number, 1).unwrap(), number + 1);
+    }
+}
+
+/// Has so many calls, each over a connection of its own, last until yet another client has released them.
+fn hold_and_release(server: &Server, calls: u32) {
+    let held: Vec<_> = (0..calls)
+        .map(|gate| {
+            let target = server.client();
+            in_background(move || target.hold(gate))
+        })
+        .collect();
+    server.probe.await_held(calls as usize);
+    let quick = server.client();
+    for gate in 0..calls {
+        quick.release(gate).unwrap();
+    }
+    for call in held {
+        call.recv_timeout(PATIENCE).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn every_thread_may_be_held_up_and_others_are_still_served() {
+    let server = Server::start();
+    hold_and_release(&server, 100);
+}
+
+#[test]
+fn a_connection_that_was_taken_over_goes_back_to_the_reactor() {
+    let server = Server::start();
+    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    for round in 0..5 {
+        let held = target.clone();
+        let held = in_background(move || held.hold(round));
+        target.release(round).unwrap();
+        held.recv_timeout(PATIENCE).unwrap().unwrap();
+        assert_eq!(target.add(1, 1).unwrap(), 2);
+        #[cfg(target_os = "linux")]
+        {
+            let start = Instant::now();
+            while threads_named("spandrel-relief") != 0 {
+                assert!(start.elapsed() < PATIENCE, "a thread stays with a quiet connection");
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        assert_eq!(target.add(2, 2).unwrap(), 4);
+    }
+}
+
+/// Waits until it is so.
+fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How many sockets of this process are connected to somebody from this port.
+#[cfg(target_os = "linux")]
+fn connections_at(port: u16) -> usize {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+    let ours: Vec<_> = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()).collect();
+    let is_ours = |inode: &str| ours.iter().any(|link| link.to_string_lossy() == format!("socket:[{inode}]"));
+    let tables =
+        ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let sockets = tables.iter().flat_map(|table| table.lines().skip(1));
+    let connected = sockets.filter(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (local, state, inode) = (fields[1], fields[3], fields[9]);
+        local.ends_with(&format!(":{port:04X}")) && state != "0A" && is_ours(inode)
+    });
+    connected.count()
+}
+
+/// Lets this process have as many open files as the system allows it; how many that are.
+fn descriptors() -> usize {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+        maximum.map_or(usize::MAX, |maximum| usize::try_from(maximum).unwrap())
+    }
+    #[cfg(not(unix))]
+    usize::MAX
+}
+
+/// Waits until no connection of the server is left, nor a thread that took over.
+fn await_nothing_left(port: u16) {
+    #[cfg(target_os = "linux")]
+    {
+        await_that("connections are left", || connections_at(port) == 0);
+        await_that("threads stay that took over", || threads_named("spandrel-relief") == 0);
+    }
+    let _ = port;
+}
+
+fn connect(server: &Server) -> TcpStream {
+    descriptors();
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// A request as octets.
+fn request(
+    server: &Server,
+    response: ResponseFlags,
+    operation: &str,
+    arguments: impl FnOnce(&mut Encoder<'_>),
+) -> Vec<u8> {
+    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
+    let template = RequestTemplate::new(wire, &profile.object_key);
+    let mut out = Encoder::new(wire);
+    let body = template.begin(&mut out, 77, response, operation, &[]);
+    arguments(&mut out);
+    body.end(&mut out).unwrap();
+    out.to_vec()
+}
+
+fn request_to_add(server: &Server, a: u32, b: u32) -> Vec<u8> {
+    request(server, ResponseFlags::TWO_WAY, "add", |out| {
+        out.u32(a);
+        out.u32(b);
+    })
+}
+
+/// The sum that the server answers with.
+fn read_sum(stream: &mut TcpStream) -> u32 {
+    let reply = read_message(stream).unwrap();
+    u32::from_le_bytes(*reply.last_chunk().unwrap())
+}
+
+/// Somebody who calls all the time.
+#[derive(Default)]
+struct Caller {
+    is_done: AtomicBool,
+    calls: AtomicU32,
+}
+
+impl Caller {
+    fn converse(&self, server: &Server) {
+        let target = server.client();
+        while !self.is_done.load(Ordering::SeqCst) {
+            assert_eq!(target.add(1, 2).unwrap(), 3);
+            self.calls.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Waits until another call was answered that began after this.
+    fn await_call(&self) {
+        let before = self.calls.load(Ordering::SeqCst);
+        await_that("nobody else is served", || self.calls.load(Ordering::SeqCst) > before + 1);
+    }
+}
+
+/// Has somebody call all the time while `disturbance` lasts, and check every answer.
+fn while_another_calls(server: &Server, disturbance: impl FnOnce(&Caller)) {
+    /// Also by a panic, lest the test wait for the caller.
+    struct Done<'c>(&'c Caller);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.is_done.store(true, Ordering::SeqCst);
+        }
+    }
+    let caller = Caller::default();
+    thread::scope(|scope| {
+        scope.spawn(|| caller.converse(server));
+        let _done = Done(&caller);
+        disturbance(&caller);
+        caller.await_call();
+    });
+}
+
+/// The shortest time in which `attempt` could be done: others use this machine as well.
+fn best_of(attempts: u32, limit: Duration, mut attempt: impl FnMut() -> Duration) -> Duration {
+    let mut best = attempt();
+    for _ in 1..attempts {
+        if best < limit {
+            break;
+        }
+        best = best.min(attempt());
+    }
+    best
+}
+
+#[test]
+fn clients_that_send_nonsense_and_stay_delay_nobody() {
+    const STUBBORN: u32 = 200;
+    let server = Server::start();
+    let mut stubborn = Vec::new();
+    let start = Instant::now();
+    for number in 0..STUBBORN {
+        let mut stream = connect(&server);
+        stream.write_all(b"this is not GIOP").unwrap();
+        stubborn.push(stream);
+        // A new connection each, behind the stubborn ones.
+        let mut stream = connect(&server);
+        stream.write_all(&request_to_add(&server, number, 1)).unwrap();
+        assert_eq!(read_sum(&mut stream), number + 1);
+    }
+    // Each is given half a second to hear what it did wrong. In a few threads that would be far longer in all.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    for mut stream in stubborn {
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).unwrap();
+        assert!(said.len() == 12 && said.starts_with(b"GIOP") && said[7] == 6, "{said:02x?}");
+    }
+    await_nothing_left(server.port());
+}
+
+#[test]
+fn clients_that_do_not_read_their_answers_are_not_waited_for() {
+    const STALLED: u8 = 60;
+    const OCTETS: usize = 512 * 1024;
+    // What the server's side of the connection holds is far less than an answer, and so is what the client's side does.
+    let server = Server::with(Orb::builder().socket_queues(Some(16 * 1024), None));
+    let mut stalled = Vec::new();
+    while_another_calls(&server, |caller| {
+        for number in 0..STALLED {
+            let mut stream = connect(&server);
+            let data = vec![number; OCTETS];
+            let message =
+                request(&server, ResponseFlags::TWO_WAY, "echo_octets", |out| out.octet_sequence(&data).unwrap());
+            stream.write_all(&message).unwrap();
+            stalled.push(stream);
+            caller.await_call();
+        }
+        let late = server.client();
+        for number in 0..100 {
+            assert_eq!(late.add(number, 1).unwrap(), number + 1);
+        }
+    });
+    // Some read after all.
+    for (number, mut stream) in (0..).zip(stalled).step_by(3) {
+        let reply = read_message(&mut stream).unwrap();
+        assert!(reply.len() > OCTETS && reply[reply.len() - OCTETS..].iter().all(|octet| *octet == number));
+    }
+    await_nothing_left(server.port());
+}
+
+#[test]
+fn connections_that_run_one_request_at_a_time_do_not_keep_every_thread() {
+    let server = Server::with(Orb::builder().max_requests_per_connection(1));
+    hold_and_release(&server, 50);
+    await_nothing_left(server.port());
+}
+
+/// Has so many connections call something that lasts until it is released; how long it takes until all have begun.
+fn hold_all(
+    server: &Server,
+    clients: &mut [TcpStream],
+    gates: std::ops::Range<u32>,
+    response: ResponseFlags,
+) -> Duration {
+    let messages: Vec<_> = gates.clone().map(|gate| request(server, response, "hold", |out| out.u32(gate))).collect();
+    let start = Instant::now();
+    for (stream, message) in clients.iter_mut().zip(messages) {
+        stream.write_all(&message).unwrap();
+    }
+    server.probe.await_held(clients.len());
+    let elapsed = start.elapsed();
+    gates.for_each(|gate| server.probe.open(gate));
+    elapsed
+}
+
+#[test]
+fn one_ways_that_last_do_not_keep_every_thread() {
+    const HELD: u32 = 200;
+    // A one-way may keep its connection's reading for a tenth of a second. Four threads would need five seconds for all.
+    const LIMIT: Duration = Duration::from_secs(3);
+    let server = Server::start();
+    let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
+    let mut gates = 0..HELD;
+    let best = best_of(5, LIMIT, || {
+        let elapsed = hold_all(&server, &mut clients, gates.clone(), ResponseFlags::NONE);
+        for (number, stream) in (0..).zip(&mut clients) {
+            stream.write_all(&request_to_add(&server, number, 7)).unwrap();
+            assert_eq!(read_sum(stream), number + 7);
+        }
+        gates = gates.end..gates.end + HELD;
+        elapsed
+    });
+    assert!(best < LIMIT, "{best:?}");
+    drop(clients);
+    await_nothing_left(server.port());
+}
+
+#[test]
+fn shutdown_lets_go_of_every_connection_and_of_all_that_it_served() {
+    let server = Server::with(Orb::builder().shutdown_timeout(Duration::from_millis(200)));
+    let port = server.port();
+    let idle = server.client();
+    idle.ping().unwrap();
+    let mut silent: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
+    for stream in &mut silent[..5] {
+        stream.write_all(b"GIOP\x01\x02\x01\x00\x40\x00\x00\x00halfway").unwrap();
+    }
+    for stream in &mut silent[5..10] {
+        stream.write_all(b"this is not GIOP").unwrap();
+    }
+    // One upcall that is over only when nobody waits for it any more.
+    let held = server.client();
+    let held = in_background(move || held.hold(1));
+    server.probe.await_held(1);
+    server.orb.shutdown(true).unwrap();
+    held.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let probe = Arc::downgrade(&server.probe);
+    server.probe.open(1);
+    await_nothing_left(port);
+    drop((server, silent));
+    await_that("the servant is still there", || probe.upgrade().is_none());
+}
+
+#[test]
+fn shutdown_in_the_middle_of_new_connections_leaves_none() {
+    for round in 0..5 {
+        let server = Server::start();
+        let port = server.port();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::SeqCst) {
+                        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return };
+                        let _ = stream.write_all(b"GIOP\x01\x02");
+                    }
+                });
+            }
+            let target = server.client();
+            for number in 0..round * 10 {
+                assert_eq!(target.add(number, 1).unwrap(), number + 1);
+            }
+            server.orb.shutdown(true).unwrap();
+            is_over.store(true, Ordering::SeqCst);
+        });
+        await_nothing_left(port);
+    }
+}
+
+#[test]
+fn clients_that_come_and_go_at_random_disturb_nobody() {
+    const THREADS: u32 = 10;
+    const EACH: u32 = 50;
+    let server = Server::start();
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    while_another_calls(&server, |_| {
+        thread::scope(|scope| {
+            for number in 0..THREADS {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(seed.wrapping_add(u64::from(number)));
+                    for round in 0..EACH {
+                        come_and_go(server, number * EACH + round, &mut random);
+                    }
+                });
+            }
+        });
+    });
+    await_nothing_left(server.port());
+}
+
+/// Connects, sends some requests and the beginning of another, reads some answers, and goes.
+fn come_and_go(server: &Server, number: u32, random: &mut fastrand::Rng) {
+    let mut stream = connect(server);
+    let sent = random.u32(..5);
+    for addend in 0..sent {
+        stream.write_all(&request_to_add(server, number, addend)).unwrap();
+    }
+    let last = request_to_add(server, number, 0);
+    stream.write_all(&last[..random.usize(..last.len())]).unwrap();
+    let read = random.u32(..=sent);
+    // In any order: a request that takes long is overtaken by those behind it.
+    let mut expected: HashSet<u32> = (0..sent).map(|addend| number + addend).collect();
+    for _ in 0..read {
+        assert!(expected.remove(&read_sum(&mut stream)));
+    }
+    if random.bool() {
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        for _ in read..sent {
+            assert!(expected.remove(&read_sum(&mut stream)));
+        }
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(rest.is_empty(), "{rest:02x?}");
+    }
+}
+
+#[test]
+fn clients_that_send_an_octet_at_a_time_delay_nobody() {
+    const SLOW: u32 = 100;
+    let server = Server::start();
+    let mut slow: Vec<(TcpStream, Vec<u8>)> =
+        (0..SLOW).map(|number| (connect(&server), request_to_add(&server, number, 5))).collect();
+    while_another_calls(&server, |caller| {
+        for place in 0..slow[0].1.len() {
+            for (stream, message) in &mut slow {
+                stream.write_all(&message[place..=place]).unwrap();
+            }
+            caller.await_call();
+        }
+        for (number, (stream, _)) in (0..).zip(&mut slow) {
+            assert_eq!(read_sum(stream), number + 5);
+        }
+    });
+    drop(slow);
+    await_nothing_left(server.port());
+}
+
+#[test]
+fn many_idle_connections_do_not_hide_the_slow_ones() {
+    const HELD: u32 = 200;
+    // Looking at all connections takes the watcher a sixteenth of a second here. Four threads would have to be found fifty times.
+    const LIMIT: Duration = Duration::from_secs(3);
+    let server = Server::start();
+    let idle: Vec<TcpStream> = (0..4000.min(descriptors() / 8)).map(|_| connect(&server)).collect();
+    let mut gates = 0..HELD;
+    let best = best_of(5, LIMIT, || {
+        let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
+        server.client().ping().unwrap();
+        let elapsed = hold_all(&server, &mut clients, gates.clone(), ResponseFlags::TWO_WAY);
+        for stream in &mut clients {
+            read_message(stream).unwrap();
+        }
+        gates = gates.end..gates.end + HELD;
+        elapsed
+    });
+    assert!(best < LIMIT, "{best:?}");
+    drop(idle);
+    await_nothing_left(server.port());
+}

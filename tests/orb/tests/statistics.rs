@@ -1,0 +1,126 @@
+//! What an ORB counts of itself, and how Prometheus is told.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use spandrel::{
+    Orb, Statistics,
+    statistics::{Event, Level},
+};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{ClosedPort, PATIENCE, comes, late},
+};
+
+fn client_of(server: &Server) -> (Orb, Target) {
+    let orb = Orb::builder().build();
+    let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+    (orb, target)
+}
+
+#[test]
+fn connections_are_counted_on_both_sides() {
+    let server = Server::start();
+    let (orb, target) = client_of(&server);
+    target.ping().unwrap();
+    let (mine, theirs) = (orb.statistics(), server.orb.statistics());
+    assert_eq!((mine.count(Event::ConnectionOpened), mine.level(Level::ClientConnections)), (1, 1));
+    assert_eq!((theirs.count(Event::ConnectionAccepted), theirs.level(Level::ServerConnections)), (1, 1));
+    drop(target);
+    orb.shutdown(true).unwrap();
+    assert_eq!((mine.count(Event::ConnectionOpened), mine.level(Level::ClientConnections)), (1, 0));
+    comes("the end of the connection", || theirs.level(Level::ServerConnections) == 0);
+    assert_eq!(theirs.count(Event::ServerClosedByPeer), 1);
+}
+
+#[test]
+fn a_client_beyond_the_limit_is_counted_as_refused() {
+    let server = Server::with(Orb::builder().max_connections(1));
+    let (_orb, target) = client_of(&server);
+    target.ping().unwrap();
+    let mut second = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    second.set_read_timeout(Some(PATIENCE)).unwrap();
+    second.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(server.orb.statistics().count(Event::RefusedForLimit), 1);
+    assert_eq!(server.orb.statistics().level(Level::ServerConnections), 1);
+}
+
+#[test]
+fn what_is_no_giop_is_counted_as_a_protocol_error() {
+    let server = Server::start();
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    let statistics = server.orb.statistics();
+    comes("the end of the connection", || statistics.level(Level::ServerConnections) == 0);
+    assert_eq!((statistics.count(Event::ServerProtocolError), statistics.count(Event::ServerClosedForFault)), (1, 1));
+}
+
+#[test]
+fn failed_connections_time_outs_and_panics_are_counted() {
+    let closed = ClosedPort::reserve();
+    let orb = Orb::builder().build();
+    let nobody = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/x", closed.port())).unwrap();
+    Target::unchecked_narrow(&nobody).ping().unwrap_err();
+    assert_eq!(orb.statistics().count(Event::ConnectionFailed), 1);
+
+    let server = Server::start();
+    let orb = Orb::builder().build();
+    let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
+    late(&target, |limited| limited.hold(1));
+    server.probe.open(1);
+    assert_eq!(orb.statistics().count(Event::TimedOutWaiting), 1);
+
+    let (_orb, target) = client_of(&server);
+    target.panic().unwrap_err();
+    assert_eq!(server.orb.statistics().count(Event::ServantPanicked), 1);
+}
+
+/// Every line is as the format says; series of a family stand together, below what it is.
+fn check_format(text: &str) {
+    let (mut family, mut seen) = ("", std::collections::HashSet::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            family = rest.split_once(' ').expect("a help text").0;
+            assert!(seen.insert(family.to_owned()), "{family} stands there twice");
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert_eq!(name, family);
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            assert_eq!(name, family, "{line}");
+            assert!(name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'), "{line}");
+            assert!(series.len() == name.len() || series.ends_with("\"}"), "{line}");
+            value.parse::<f64>().unwrap();
+            assert!(seen.insert(series.to_owned() + "{}"), "{series} stands there twice");
+        }
+    }
+    assert!(text.ends_with('\n'));
+}
+
+#[test]
+fn it_is_rendered_as_prometheus_reads_it() {
+    let statistics = Statistics::default();
+    statistics.retried();
+    statistics.retried();
+    statistics.refused_for_limit();
+    statistics.change(Level::RequestsHeld, 3);
+    statistics.change(Level::RequestsHeld, -1);
+    let text = statistics.render();
+    check_format(&text);
+    for line in [
+        "# TYPE spandrel_requests_retried_total counter",
+        "spandrel_requests_retried_total 2",
+        r#"spandrel_connections_refused_total{reason="limit"} 1"#,
+        "# TYPE spandrel_queue_length gauge",
+        r#"spandrel_queue_length{queue="adapter"} 2"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+}

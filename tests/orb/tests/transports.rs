@@ -1,0 +1,367 @@
+//! What carries requests: protocols that are plugged in, and how the ORB chooses between them.
+
+use std::{
+    error::Error,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use spandrel::{
+    Endpoint, IiopProfile, Orb,
+    net::ipc::inet::{Acceptor, Addr, Connector, Inet},
+    transport::{Listener, Place, PlaceError, Protocol, Published, SocketSettings, Transport, cost},
+};
+use spandrel_cdr::TaggedComponent;
+use spandrel_orb_tests::Server;
+
+const TAG: u32 = 0x7465_7374;
+
+/// TCP by another name, cheaper than IIOP; what references say of it is a component of its own.
+#[derive(Debug, Default)]
+struct Courier {
+    connected: Arc<AtomicU32>,
+}
+
+impl Protocol for Courier {
+    fn scheme(&self) -> &'static str {
+        "courier"
+    }
+
+    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
+        Ok(Place::new("courier", text))
+    }
+
+    fn places(&self, profile: &IiopProfile) -> Vec<Place> {
+        let text = profile.component(TAG).and_then(|data| std::str::from_utf8(data).ok());
+        text.into_iter().map(|text| Place::new("courier", text)).collect()
+    }
+
+    fn connect(&self, place: &Place, _: Option<Duration>, _: &SocketSettings) -> io::Result<Arc<dyn Transport>> {
+        self.connected.fetch_add(1, Ordering::Relaxed);
+        let addr: Addr = place.address().parse().map_err(io::Error::other)?;
+        Ok(Arc::new(Connector::connect(&addr)?))
+    }
+
+    fn cost(&self, _: &Place) -> u32 {
+        cost::SAME_HOST
+    }
+
+    fn listen(&self, endpoint: &Endpoint, _: &SocketSettings) -> io::Result<Listener> {
+        let (host, port) = endpoint.host_and_port()?;
+        let acceptor = Acceptor::open(&Addr::new(host, port)?)?;
+        let place = Place::new("courier", acceptor.local_addr()?.to_string());
+        let component = TaggedComponent { tag: TAG, data: place.address().as_bytes().to_vec() };
+        let mut published = Published::default();
+        published.components.push(component);
+        published.places.push(place.clone());
+        let from = |_: &_, from: &Addr| Ok(Place::new("courier", from.to_string()));
+        Ok(Listener::over::<Inet>(place, acceptor, published, from))
+    }
+}
+
+#[test]
+fn a_protocol_can_be_plugged_in_and_is_used_where_it_is_cheaper() {
+    let builder = Orb::builder().protocol(Courier::default());
+    let server =
+        Server::with(builder.listen(Endpoint::new("127.0.0.1", 0)).listen("courier://127.0.0.1:0".parse().unwrap()));
+    let courier = Courier::default();
+    let connected = Arc::clone(&courier.connected);
+    let target = server.client_with(Orb::builder().protocol(courier));
+    assert_eq!(target.add(1, 2).unwrap(), 3);
+    assert_eq!(connected.load(Ordering::Relaxed), 1);
+    // Who does not know it goes by IIOP.
+    assert_eq!(server.client().add(1, 2).unwrap(), 3);
+}
+
+#[test]
+fn an_endpoint_of_no_known_protocol_is_refused_by_name() {
+    let orb = Orb::builder().listen(Endpoint::of("pigeon", "loft")).build();
+    let refused = orb.listen().unwrap_err();
+    let refused = refused.source().expect("it says why").to_string();
+    assert!(refused.contains("no protocol `pigeon`") && refused.contains("iiop"), "{refused}");
+}
+
+#[cfg(target_os = "linux")]
+mod same_host {
+    use std::{fs, path::PathBuf};
+
+    use spandrel::{Ior, ObjectRef, OrbBuilder};
+    use spandrel_giop::{
+        ids::TAG_LOCAL_ADDRESS,
+        local_address::{LocalAddress, TAG_OMNIORB_UNIX_TRANS, UnixTransport},
+    };
+    use spandrel_orb_tests::probe::Target;
+
+    use super::*;
+
+    fn both() -> OrbBuilder {
+        Orb::builder().listen(Endpoint::new("", 0)).listen("uds://".parse().unwrap()).listen("shm://".parse().unwrap())
+    }
+
+    fn profile_of(object: &ObjectRef) -> IiopProfile {
+        IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap()
+    }
+
+    fn with_profile(server: &Server, profile: &IiopProfile) -> Target {
+        let ior = Ior { profiles: vec![profile.encode().unwrap()], ..server.object.ior().clone() };
+        Target::unchecked_narrow(&Orb::builder().build().reference(ior))
+    }
+
+    /// Changes what the reference says of transports inside of the host.
+    fn altered(server: &Server, alter: impl Fn(&mut LocalAddress)) -> Target {
+        let mut profile = profile_of(&server.object);
+        for component in &mut profile.components {
+            if let Some(mut address) = LocalAddress::decode(component).unwrap() {
+                alter(&mut address);
+                *component = address.encode().unwrap();
+            }
+        }
+        with_profile(server, &profile)
+    }
+
+    /// Where the error of a call that cannot be connected for says that it was tried last.
+    fn addresses(server: &Server) -> Vec<LocalAddress> {
+        let profile = profile_of(&server.object);
+        profile.components.iter().filter_map(|component| LocalAddress::decode(component).unwrap()).collect()
+    }
+
+    /// With an IIOP address that leads nowhere: so that calls succeed only inside of the host.
+    fn without_iiop(server: &Server) -> IiopProfile {
+        IiopProfile { port: 1, ..profile_of(&server.object) }
+    }
+
+    #[test]
+    fn the_reference_is_one_profile_and_names_each_way() {
+        let server = Server::with(both());
+        assert_eq!(server.object.ior().profiles.len(), 1);
+        let schemes: Vec<String> = addresses(&server).into_iter().map(|address| address.scheme).collect();
+        assert_eq!(schemes, ["uds", "shm"]);
+        let profile = profile_of(&server.object);
+        assert_eq!(profile.port, server.port());
+        let omniorbs = profile.component(TAG_OMNIORB_UNIX_TRANS).expect("for omniORB");
+        let omniorbs = TaggedComponent { tag: TAG_OMNIORB_UNIX_TRANS, data: omniorbs.to_vec() };
+        let omniorbs = UnixTransport::decode(&omniorbs).unwrap().unwrap();
+        assert_eq!(omniorbs.path, addresses(&server)[0].address);
+    }
+
+    #[test]
+    fn each_way_works_alone() {
+        let server = Server::with(both());
+        for scheme in ["uds", "shm"] {
+            let mut profile = without_iiop(&server);
+            profile.components.retain(|component| match LocalAddress::decode(component).unwrap() {
+                Some(address) => address.scheme == scheme,
+                None => component.tag != TAG_OMNIORB_UNIX_TRANS,
+            });
+            assert_eq!(with_profile(&server, &profile).add(1, 2).unwrap(), 3, "{scheme}");
+        }
+        // As an ORB finds it that knows omniORB's component only.
+        let mut profile = without_iiop(&server);
+        profile.components.retain(|component| component.tag != TAG_LOCAL_ADDRESS);
+        assert_eq!(with_profile(&server, &profile).add(1, 2).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_server_need_not_listen_for_iiop() {
+        let server = Server::with(Orb::builder().listen("uds://".parse().unwrap()));
+        assert_eq!(profile_of(&server.object).port, 0);
+        assert_eq!(server.client().add(1, 2).unwrap(), 3);
+        // It knows its own references nevertheless.
+        assert_eq!(Target::narrow(&server.object).unwrap().add(3, 4).unwrap(), 7);
+    }
+
+    #[test]
+    fn an_address_of_another_host_or_file_is_not_tried() {
+        let server = Server::with(both());
+        let other_host = altered(&server, |address| address.host = "another".into());
+        assert_eq!(other_host.add(1, 2).unwrap(), 3, "by IIOP");
+        let other_file = altered(&server, |address| address.file.1 ^= 1);
+        assert_eq!(other_file.add(1, 2).unwrap(), 3, "by IIOP");
+        // A client that has only IIOP finds nobody at these.
+        let mut profile = without_iiop(&server);
+        for component in &mut profile.components {
+            if let Some(address) = LocalAddress::decode(component).unwrap() {
+                *component = LocalAddress { host: "another".into(), ..address }.encode().unwrap();
+            }
+        }
+        let refused = with_profile(&server, &profile).add(1, 2).unwrap_err();
+        assert!(refused.to_string().contains("iiop://127.0.0.1:1"), "{refused}");
+    }
+
+    #[test]
+    fn a_socket_that_is_gone_is_passed_over() {
+        let server = Server::with(both());
+        let target = server.client();
+        for address in addresses(&server) {
+            fs::remove_file(&address.address).unwrap();
+        }
+        assert_eq!(target.add(1, 2).unwrap(), 3, "it was there when the reference was read");
+        assert_eq!(server.client().add(1, 2).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_socket_at_which_nobody_listens_is_passed_over() {
+        let server = Server::with(both());
+        let [uds, shm] = addresses(&server).try_into().unwrap();
+        for address in [&uds, &shm] {
+            // As a process leaves it that is killed.
+            fs::remove_file(&address.address).unwrap();
+            drop(std::os::unix::net::UnixListener::bind(&address.address).unwrap());
+        }
+        let refreshed = altered(&server, |address| {
+            use std::os::unix::fs::MetadataExt;
+            address.file.1 = fs::metadata(&address.address).unwrap().ino();
+        });
+        assert_eq!(refreshed.add(1, 2).unwrap(), 3);
+    }
+
+    #[test]
+    fn whom_shared_memory_refuses_goes_another_way() {
+        let server = Server::with(both());
+        // As another user's server says it, who shares with nobody; the superuser may always.
+        let target = altered(&server, |address| address.user = 12345);
+        assert_eq!(target.add(1, 2).unwrap(), 3);
+    }
+
+    #[test]
+    fn hostile_components_do_nothing() {
+        let server = Server::with(both());
+        let good = addresses(&server)[0].encode().unwrap();
+        let mut components: Vec<Vec<u8>> = (0..good.data.len()).map(|length| good.data[..length].to_vec()).collect();
+        for at in 0..good.data.len() {
+            let mut data = good.data.clone();
+            data[at] ^= 0xff;
+            components.push(data);
+        }
+        for address in ["", "/", "relative", "@", "/proc/self/exe", &"/long".repeat(100), "/tmp/\u{1}", "@\n"] {
+            let address = LocalAddress { address: address.into(), ..addresses(&server)[0].clone() };
+            components.push(address.encode().unwrap().data);
+        }
+        let mut profile = profile_of(&server.object);
+        profile
+            .components
+            .retain(|component| component.tag != TAG_LOCAL_ADDRESS && component.tag != TAG_OMNIORB_UNIX_TRANS);
+        for tag in [TAG_LOCAL_ADDRESS, TAG_OMNIORB_UNIX_TRANS] {
+            profile.components.extend(components.iter().map(|data| TaggedComponent { tag, data: data.clone() }));
+        }
+        assert_eq!(with_profile(&server, &profile).add(1, 2).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_path_can_be_said_and_is_used_again() {
+        let folder = PathBuf::from(format!("/tmp/spandrel-transports-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        // Left behind by a process that was killed.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let endpoint: Endpoint = format!("giop:unix:{}|mode=600", path.display()).parse().unwrap();
+        let server = Server::with(Orb::builder().listen(endpoint.clone()));
+        assert_eq!(server.client().add(1, 2).unwrap(), 3);
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+        let taken = Orb::builder().listen(endpoint).build().listen().unwrap_err();
+        let why = taken.source().unwrap().to_string();
+        assert!(why.contains(path.to_str().unwrap()) && why.contains("choose another path"), "{why}");
+        drop(server);
+        assert!(!path.exists(), "it is removed with its server");
+        fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn every_concurrency_serves_every_way() {
+        use spandrel::Concurrency::{LeaderFollowers, Reactive, ThreadPerConnection, ThreadPool};
+        let concurrencies = [
+            ThreadPerConnection { limit: 64 },
+            LeaderFollowers { threads: None },
+            LeaderFollowers { threads: Some(1) },
+            ThreadPool { threads: 2, queue: 64 },
+            Reactive,
+        ];
+        let octets: Vec<u8> = (0..3 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
+        for concurrency in concurrencies {
+            for scheme in ["uds", "shm"] {
+                let server = Server::with(Orb::builder().concurrency(concurrency).listen(Endpoint::of(scheme, "")));
+                let target = server.client();
+                // More than a ring holds, and more than one call at a time over one connection.
+                assert_eq!(target.echo_octets(&octets).unwrap(), octets, "{scheme} {concurrency:?}");
+                let single = server.client_with(Orb::builder().connections_per_peer(1));
+                let calls: Vec<_> = (0..20).map(|turn| (turn, single.add_async(turn, 1))).collect();
+                assert_eq!(single.add(1, 2).unwrap(), 3);
+                for (turn, call) in calls {
+                    assert_eq!(spandrel_orb_tests::support::block_on(call).unwrap(), turn + 1);
+                }
+                (0..50).for_each(|_| target.note(&[7]).unwrap());
+                while target.count().unwrap() < 50 {
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+
+    /// omniORB's naming service, ended with this.
+    struct OmniNames(std::process::Child, PathBuf);
+
+    impl Drop for OmniNames {
+        fn drop(&mut self) {
+            _ = self.0.kill();
+            _ = self.0.wait();
+            _ = fs::remove_dir_all(&self.1);
+        }
+    }
+
+    /// Where omniORB is installed.
+    #[test]
+    fn omniorb_is_called_through_its_socket() {
+        let folder = PathBuf::from(format!("/tmp/spandrel-omni-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let socket = folder.join("socket");
+        let mut command = std::process::Command::new("omniNames");
+        command.args(["-start", "2809", "-always", "-ignoreport", "-datadir"]).arg(&folder);
+        command.args(["-ORBendPoint", &format!("giop:unix:{}", socket.display())]);
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        let Ok(process) = command.spawn() else {
+            eprintln!("not tried: omniNames is not installed");
+            return fs::remove_dir_all(&folder).unwrap();
+        };
+        let _running = OmniNames(process, folder);
+        let begin = std::time::Instant::now();
+        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            assert!(begin.elapsed() < spandrel_orb_tests::support::PATIENCE, "omniNames does not start");
+            std::thread::yield_now();
+        }
+        // As it says it itself.
+        let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+        let address = UnixTransport { host: host.clone(), path: socket.to_str().unwrap().to_owned() };
+        let profile = IiopProfile {
+            version: spandrel::GiopVersion::V1_2,
+            host,
+            port: 0,
+            object_key: b"NameService".to_vec(),
+            components: vec![address.encode().unwrap()],
+        };
+        let ior = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
+        let names = Orb::builder().build().reference(ior);
+        assert!(names.is_a("IDL:omg.org/CosNaming/NamingContext:1.0").unwrap());
+    }
+
+    #[test]
+    fn options_that_do_not_exist_are_refused_by_name() {
+        for (endpoint, named) in [
+            ("uds://|speed=9", "`speed`"),
+            ("uds://|mode=9", "octal"),
+            ("shm://|any-user=maybe", "yes or no"),
+            ("uds://a/b", "slash"),
+        ] {
+            let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().listen().unwrap_err();
+            let why = refused.source().unwrap().to_string();
+            assert!(why.contains(named), "{endpoint}: {why}");
+        }
+    }
+}

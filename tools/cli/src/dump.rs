@@ -1,0 +1,170 @@
+//! `spandrel dump`: GIOP as text, recorded or as it happens.
+
+mod capture;
+mod connections;
+mod conversation;
+mod framer;
+#[cfg(target_os = "linux")]
+mod interface;
+mod packet;
+mod relay;
+mod stream;
+mod told;
+mod typed;
+mod words;
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Read},
+    path::PathBuf,
+};
+
+use anyhow::{Context as _, bail};
+
+use crate::common;
+use connections::Connections;
+use conversation::Style;
+use packet::Segment;
+use told::Told;
+use typed::Types;
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel dump calls.pcap
+  spandrel dump --idl bank.idl --hex calls.pcapng
+  tcpdump -i any -U -w - tcp port 2809 | spandrel dump -
+  spandrel dump --listen 127.0.0.1:2810 --to server.example:2809 --idl bank.idl
+  spandrel dump --interface lo --port 2809
+
+With --listen it stands between clients and a server, and needs no privileges: give clients a corbaloc: with its own address. With
+--interface it needs the right to open packet sockets (CAP_NET_RAW).
+
+Exit codes: 0 done, 1 failed, or the capture is broken, 2 wrong usage.";
+
+/// Print the GIOP messages of a capture, or of connections as they happen.
+///
+/// Arguments and results are shown with their names and types where IDL declares the operation.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A capture, pcap or pcapng, or - for standard input
+    #[arg(required_unless_present_any = ["listen", "interface"])]
+    capture: Option<PathBuf>,
+    /// Wait for more at the capture's end
+    #[arg(long, requires = "capture")]
+    follow: bool,
+    /// Accept connections here, pass them on to --to, and show what goes over them
+    #[arg(long, value_name = "ADDR", requires = "to", conflicts_with_all = ["capture", "interface"])]
+    listen: Option<String>,
+    /// Where connections that are accepted are passed on to
+    #[arg(long, value_name = "ADDR", requires = "listen")]
+    to: Option<String>,
+    /// Show what goes from or to the addresses of this network interface, or of all (any)
+    #[arg(long, value_name = "NAME", conflicts_with = "capture")]
+    interface: Option<String>,
+    /// Only connections from or to this port
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// A file that declares interfaces; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    idl: Vec<PathBuf>,
+    /// A folder in which included files are looked for
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// The interface of all objects, as Bank::Account or by its repository id; found by the operations' names unless given
+    #[arg(long = "type", value_name = "INTERFACE", requires = "idl")]
+    interface_of_objects: Option<String>,
+    /// Show bodies as octets, too
+    #[arg(long)]
+    hex: bool,
+    /// Print one JSON object for each message
+    #[arg(long)]
+    json: bool,
+    /// End after so many messages
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// Where text goes.
+#[derive(Debug)]
+pub(crate) struct Output {
+    is_json: bool,
+    /// Messages that may still be told of.
+    left: u64,
+}
+
+/// Enough messages have been told of.
+#[derive(Debug, thiserror::Error)]
+#[error("that was the last message that was asked for")]
+struct Enough;
+
+impl Output {
+    fn begin(&mut self, number: usize, client: &str, server: &str) -> anyhow::Result<()> {
+        if self.is_json {
+            let line = serde_json::json!({ "connection": number, "client": client, "server": server });
+            return common::print(&format!("{line}\n"));
+        }
+        common::print(&format!("#{number} {client} -> {server}\n"))
+    }
+
+    fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
+        common::print(&if self.is_json { told.json() } else { told.text() })?;
+        self.left -= 1;
+        if self.left == 0 { Err(Enough.into()) } else { Ok(()) }
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut types = Types::read(&self.idl, &self.include, self.interface_of_objects.as_deref())?;
+        let mut out = Output { is_json: self.json, left: self.count.unwrap_or(u64::MAX).max(1) };
+        let shown = match (&self.listen, &self.to) {
+            (Some(listen), Some(to)) => relay::run(listen, to, &mut types, self.style(), &mut out),
+            _ => self.packets(&mut types, &mut out),
+        };
+        match shown {
+            Err(error) if error.is::<Enough>() => Ok(()),
+            other => other,
+        }
+    }
+
+    fn style(&self) -> Style {
+        Style { has_hex: self.hex }
+    }
+
+    fn packets(&self, types: &mut Types, out: &mut Output) -> anyhow::Result<()> {
+        let mut connections = Connections::new(self.style());
+        let mut take = |time, segment: &Segment<'_>| {
+            let is_wanted = self.port.is_none_or(|port| segment.from.port() == port || segment.to.port() == port);
+            if is_wanted { connections.take(time, segment, types, out) } else { Ok(()) }
+        };
+        if let Some(name) = &self.interface {
+            #[cfg(target_os = "linux")]
+            return interface::run(name, &mut take);
+            #[cfg(not(target_os = "linux"))]
+            bail!("--interface {name} is only there on Linux; use a capture, or --listen");
+        }
+        let mut of_packet = |packet: &capture::Packet<'_>| match packet::segment(packet.link, packet.octets) {
+            Some(segment) => take(packet.time, &segment),
+            None => Ok(()),
+        };
+        let read = capture::read(self.open()?, &mut of_packet);
+        if read.is_ok() && connections.counted() == 0 {
+            bail!("there is no GIOP in this capture (what is encrypted is not understood)");
+        }
+        read
+    }
+
+    fn open(&self) -> anyhow::Result<Box<dyn Read + Send>> {
+        let path = self.capture.as_deref().context("no capture was given")?;
+        let input: Box<dyn Read + Send> = if path.as_os_str() == "-" {
+            if io::stdin().is_terminal() {
+                bail!("a capture is expected on standard input, not a terminal");
+            }
+            Box::new(io::stdin())
+        } else {
+            Box::new(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+        };
+        Ok(if self.follow { Box::new(capture::Growing(input)) } else { input })
+    }
+}

@@ -1,0 +1,502 @@
+//! `spandrel dump`: what it says of captures, of connections as they happen, and of what no good peer would send.
+
+mod support;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use etherparse::PacketBuilder;
+use spandrel::{ByteOrder, GiopVersion, IiopProfile, Orb, SystemException, minor};
+use spandrel::{CompletionStatus, dynamic::DynamicObject};
+use spandrel_cdr::{Encode, Encoder, Wire};
+use spandrel_giop::{
+    Body, Fragments, MessageType, ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, Target, bare_message,
+    begin_reply,
+};
+use support::bank::{Bank, IDL};
+use support::{check_code, spandrel, stderr, stdout};
+
+/// The ports of the client and the server in a capture.
+const PORTS: [u16; 2] = [40_000, 2809];
+
+/// One that writes as this says.
+#[derive(Clone, Copy)]
+struct Writer(ByteOrder, GiopVersion);
+
+impl Writer {
+    fn wire(self) -> Wire {
+        Wire::new(self.0, self.1)
+    }
+
+    fn begin(self, out: &mut Encoder<'_>, id: u32, operation: &str, contexts: &[ServiceContext]) -> Body {
+        let header = RequestHeader {
+            request_id: id,
+            response: ResponseFlags::TWO_WAY,
+            target: Target::Key(b"some key"),
+            operation: operation.into(),
+            service_contexts: contexts.into(),
+        };
+        header.encode(out).unwrap()
+    }
+
+    fn request(
+        self,
+        id: u32,
+        operation: &str,
+        contexts: &[ServiceContext],
+        write: impl Fn(&mut Encoder<'_>),
+    ) -> Vec<u8> {
+        let mut out = Encoder::new(self.wire());
+        let body = self.begin(&mut out, id, operation, contexts);
+        write(&mut out);
+        body.end(&mut out).unwrap();
+        out.to_vec()
+    }
+
+    fn reply(self, id: u32, status: ReplyStatus, write: impl Fn(&mut Encoder<'_>)) -> Vec<u8> {
+        let mut out = Encoder::new(self.wire());
+        let body = begin_reply(&mut out, id, status, &[]);
+        write(&mut out);
+        body.end(&mut out).unwrap();
+        out.to_vec()
+    }
+
+    fn close(self) -> Vec<u8> {
+        bare_message(self.1, self.0, MessageType::CloseConnection).to_vec()
+    }
+}
+
+const LITTLE: Writer = Writer(ByteOrder::Little, GiopVersion::V1_2);
+const BIG_1_0: Writer = Writer(ByteOrder::Big, GiopVersion::V1_0);
+
+/// `deposit(100, "rent")`, and its result.
+fn deposit(by: Writer, id: u32) -> [Vec<u8>; 2] {
+    let request = by.request(id, "deposit", &[], |out| {
+        out.i64(100);
+        "rent".encode(out).unwrap();
+    });
+    let reply = by.reply(id, ReplyStatus::NoException, |out| {
+        out.i64(200);
+        "RENT".encode(out).unwrap();
+        out.u32(1);
+        "food".encode(out).unwrap();
+        out.i64(-3);
+    });
+    [request, reply]
+}
+
+/// What stands in front of IP.
+#[derive(Clone, Copy, Debug)]
+enum Front {
+    Ethernet,
+    Null,
+    Raw6,
+    Cooked,
+    Cooked2,
+}
+
+/// A capture, packet by packet.
+struct Capture {
+    front: Front,
+    ports: [u16; 2],
+    /// What each side sends next.
+    sequence: [u32; 2],
+    packets: Vec<Vec<u8>>,
+}
+
+impl Capture {
+    fn new(front: Front) -> Self {
+        let mut capture = Self { front, ports: PORTS, sequence: [u32::MAX - 20, 7], packets: Vec::new() };
+        capture.open();
+        capture
+    }
+
+    fn open(&mut self) {
+        for from in [0, 1] {
+            self.packet(from, self.sequence[from], b"", true);
+            self.sequence[from] = self.sequence[from].wrapping_add(1);
+        }
+    }
+
+    fn packet(&mut self, from: usize, sequence: u32, payload: &[u8], opens: bool) {
+        let [source, target] = [self.ports[from], self.ports[1 - from]];
+        let acknowledged = self.sequence[1 - from];
+        let mut packet = match self.front {
+            Front::Cooked => [&[0; 14][..], &[8, 0]].concat(),
+            Front::Cooked2 => [&[8, 0][..], &[0; 18]].concat(),
+            Front::Null => vec![2, 0, 0, 0],
+            Front::Ethernet | Front::Raw6 => Vec::new(),
+        };
+        macro_rules! write {
+            ($ip:expr) => {{
+                let tcp = $ip.tcp(source, target, sequence, 64_000);
+                let tcp = if opens { tcp.syn() } else { tcp };
+                // Only the first of all acknowledges nothing.
+                let tcp = if opens && from == 0 { tcp } else { tcp.ack(acknowledged) };
+                tcp.write(&mut packet, payload).unwrap();
+            }};
+        }
+        match self.front {
+            Front::Ethernet => {
+                write!(PacketBuilder::ethernet2([0; 6], [0; 6]).ipv4([127, 0, 0, 1], [127, 0, 0, 1], 64))
+            }
+            Front::Raw6 => write!(PacketBuilder::ipv6([1; 16], [1; 16], 64)),
+            _ => write!(PacketBuilder::ipv4([127, 0, 0, 1], [127, 0, 0, 1], 64)),
+        }
+        self.packets.push(packet);
+    }
+
+    fn send(&mut self, from: usize, payload: &[u8]) {
+        self.packet(from, self.sequence[from], payload, false);
+        self.sequence[from] = self.sequence[from].wrapping_add(u32::try_from(payload.len()).unwrap());
+    }
+
+    /// As tcpdump writes it: a packet each millisecond.
+    fn pcap(&self) -> Vec<u8> {
+        let link: u32 = match self.front {
+            Front::Ethernet => 1,
+            Front::Null => 0,
+            Front::Raw6 => 101,
+            Front::Cooked => 113,
+            Front::Cooked2 => 276,
+        };
+        let mut file: Vec<u8> =
+            [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, link].iter().flat_map(|n| n.to_le_bytes()).collect();
+        for (number, packet) in (0_u32..).zip(&self.packets) {
+            let len = u32::try_from(packet.len()).unwrap();
+            file.extend([3600, number * 1000 % 1_000_000, len, len].iter().flat_map(|n: &u32| n.to_le_bytes()));
+            file.extend(packet);
+        }
+        file
+    }
+
+    /// The same as Wireshark writes it.
+    fn pcapng(&self) -> Vec<u8> {
+        fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
+            let len = u32::try_from(body.len().next_multiple_of(4) + 12).unwrap();
+            file.extend(kind.to_be_bytes());
+            file.extend(len.to_be_bytes());
+            file.extend(body);
+            file.resize(file.len().next_multiple_of(4), 0);
+            file.extend(len.to_be_bytes());
+        }
+        let mut file = Vec::new();
+        block(&mut file, 0x0a0d_0d0a, &[&[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0][..], &[0xff; 8]].concat());
+        block(&mut file, 1, &[0, 1, 0, 0, 0, 4, 0, 0]);
+        for (number, packet) in (0_u32..).zip(&self.packets) {
+            let micros = 3_600_000_000 + u64::from(number) * 1000;
+            let len = u32::try_from(packet.len()).unwrap().to_be_bytes();
+            block(&mut file, 6, &[&[0; 4][..], &micros.to_be_bytes(), &len, &len, packet].concat());
+        }
+        file
+    }
+}
+
+/// A folder with the IDL and a capture.
+struct Case(tempfile::TempDir);
+
+impl Case {
+    fn new(capture: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("bank.idl"), IDL).unwrap();
+        fs::write(folder.path().join("capture"), capture).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// What is said with these options besides.
+    fn dump(&self, options: &[&str]) -> String {
+        let [capture, idl] = ["capture", "bank.idl"].map(|name| self.path(name).to_str().unwrap().to_owned());
+        let output = spandrel(&[&["dump", &capture, "--idl", &idl][..], options].concat());
+        check_code(&output, 0);
+        stdout(&output)
+    }
+}
+
+const DEPOSIT: &str = "\
+#1 127.0.0.1:40000 -> 127.0.0.1:2809
+01:00:00.002000 #1 -> Request 7 deposit (GIOP 1.2, little-endian, 73 octets)
+    interface IDL:Bank/Account:1.0
+    to \"some key\"
+    amount: 100
+    note: \"rent\"
+01:00:00.003000 #1 <- Reply 7 deposit NO_EXCEPTION (GIOP 1.2, little-endian, 72 octets) after 1ms
+    return: 200
+    note: \"RENT\"
+    all: [{what: \"food\", amount: -3}]
+";
+
+#[test]
+fn an_exchange_is_shown_with_its_types_whatever_the_capture_is_of() {
+    for front in [Front::Ethernet, Front::Null, Front::Raw6, Front::Cooked, Front::Cooked2] {
+        let mut capture = Capture::new(front);
+        let [request, reply] = deposit(LITTLE, 7);
+        capture.send(0, &request);
+        capture.send(1, &reply);
+        let expected = match front {
+            Front::Raw6 => DEPOSIT.replace("127.0.0.1", "[101:101:101:101:101:101:101:101]"),
+            _ => DEPOSIT.to_owned(),
+        };
+        assert_eq!(Case::new(&capture.pcap()).dump(&[]), expected, "{front:?}");
+        if matches!(front, Front::Ethernet) {
+            assert_eq!(Case::new(&capture.pcapng()).dump(&[]), expected, "pcapng");
+        }
+    }
+}
+
+#[test]
+fn segments_are_put_in_order_and_what_is_missing_is_passed_over() {
+    let [request, reply] = deposit(LITTLE, 7);
+    let mut capture = Capture::new(Front::Ethernet);
+    let start = capture.sequence[0];
+    let at = |offset: usize| start.wrapping_add(u32::try_from(offset).unwrap());
+    // The end, the beginning twice, the middle.
+    capture.packet(0, at(60), &request[60..], false);
+    capture.packet(0, at(0), &request[..30], false);
+    capture.packet(0, at(0), &request[..30], false);
+    capture.packet(0, at(20), &request[20..60], false);
+    capture.sequence[0] = at(request.len());
+    capture.send(1, &reply);
+    let text = Case::new(&capture.pcap()).dump(&[]);
+    assert!(text.contains("Request 7 deposit") && text.contains("    note: \"RENT\"\n"), "{text}");
+
+    // The middle is lost: the other side has it, for it answers; what comes next is understood again.
+    let mut capture = Capture::new(Front::Ethernet);
+    capture.send(0, &deposit(LITTLE, 1)[0][..40]);
+    capture.sequence[0] = capture.sequence[0].wrapping_add(52);
+    capture.send(1, &deposit(LITTLE, 1)[1]);
+    let [request, reply] = deposit(LITTLE, 2);
+    capture.send(0, &request);
+    capture.send(1, &reply);
+    let text = Case::new(&capture.pcap()).dump(&[]);
+    assert!(text.contains("! its request was not seen\n"), "{text}");
+    assert!(text.contains("Request 2 deposit") && text.contains("Reply 2 deposit NO_EXCEPTION"), "{text}");
+}
+
+#[test]
+fn contexts_exceptions_and_bare_messages_are_shown_by_name() {
+    let mut capture = Capture::new(Front::Ethernet);
+    let code_sets = vec![1, 0, 0, 0, 1, 0, 1, 5, 9, 1, 1, 0];
+    let mut trace = Encoder::new(Wire::new(ByteOrder::Big, GiopVersion::V1_0));
+    trace.u8(0);
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".encode(&mut trace).unwrap();
+    "".encode(&mut trace).unwrap();
+    let contexts = [
+        ServiceContext { id: 1, data: code_sets },
+        ServiceContext { id: spandrel_giop::ids::CONTEXT_TRACE, data: trace.to_vec() },
+        ServiceContext { id: 0xdead_beef, data: vec![1, 2, 3] },
+    ];
+    capture.send(0, &LITTLE.request(1, "nothing", &contexts, |_| {}));
+    let raised = SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No);
+    capture.send(1, &LITTLE.reply(1, ReplyStatus::SystemException, |out| raised.encode(out).unwrap()));
+    capture.send(0, &deposit(BIG_1_0, 2)[0]);
+    capture.send(
+        1,
+        &BIG_1_0.reply(2, ReplyStatus::UserException, |out| {
+            "IDL:Bank/Broke:1.0".encode(out).unwrap();
+            out.i64(5);
+        }),
+    );
+    capture.send(1, &LITTLE.close());
+    let text = Case::new(&capture.pcap()).dump(&[]);
+    for line in [
+        "    context CodeSets: char UTF-8, wchar UTF-16",
+        "    context TraceContext: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "    context 0xdeadbeef: 010203",
+        &format!("    raised: {raised}"),
+        "    raised: IDL:Bank/Broke:1.0 {missing: 5}",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(text.contains(" #1 -> Request 2 deposit (GIOP 1.0, big-endian, "), "{text}");
+    assert!(text.contains(" #1 <- CloseConnection (GIOP 1.2, little-endian, 12 octets)\n"), "{text}");
+}
+
+#[test]
+fn fragments_are_joined() {
+    let long = "x".repeat(5000);
+    let mut request = Encoder::new(LITTLE.wire());
+    let body = LITTLE.begin(&mut request, 3, "deposit", &[]);
+    request.i64(1);
+    long.encode(&mut request).unwrap();
+    body.end(&mut request).unwrap();
+    let parts = Fragments::of(&request, 1024).unwrap();
+    let octets = parts.to_vec(&request);
+    let mut capture = Capture::new(Front::Ethernet);
+    let mut start = 0;
+    for end in parts.boundaries() {
+        capture.send(0, &octets[start..end]);
+        start = end;
+    }
+    assert!(parts.count() > 3 && start == octets.len());
+    let text = Case::new(&capture.pcap()).dump(&[]);
+    assert_eq!(text.matches("Request 3 deposit").count(), 1, "{text}");
+    assert!(text.contains(&format!("    note: \"{}\"\n", "x".repeat(5000))));
+}
+
+#[test]
+fn without_types_octets_are_shown_and_all_of_them_where_that_is_wanted() {
+    let mut capture = Capture::new(Front::Ethernet);
+    capture.send(0, &LITTLE.request(1, "unheard_of", &[], |out| "some text".encode(out).unwrap()));
+    let case = Case::new(&capture.pcap());
+    let text = case.dump(&[]);
+    assert!(text.contains("    body: 0a000000736f6d65207465787400\n"), "{text}");
+    let hex = case.dump(&["--hex"]);
+    assert!(hex.contains("    000000  0a 00 00 00 73 6f 6d 65 20 74 65 78 74 00        ....some.text.\n"), "{hex}");
+}
+
+#[test]
+fn json_says_the_same() {
+    let mut capture = Capture::new(Front::Ethernet);
+    let [request, reply] = deposit(LITTLE, 7);
+    capture.send(0, &request);
+    capture.send(1, &reply);
+    let text = Case::new(&capture.pcap()).dump(&["--json"]);
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0]["client"], "127.0.0.1:40000");
+    assert_eq!((&lines[1]["operation"], &lines[1]["values"]["amount"]), (&"deposit".into(), &"100".into()));
+    assert_eq!((&lines[2]["status"], &lines[2]["from"]), (&"NO_EXCEPTION".into(), &"server".into()));
+}
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+
+    fn spoil(&mut self, octets: &mut [u8]) {
+        for _ in 0..=self.below(4) {
+            let at = self.below(octets.len());
+            octets[at] = u8::try_from(self.below(256)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn no_message_whatever_makes_it_fail() {
+    let mut random = Random(1);
+    let mut capture = Capture::new(Front::Ethernet);
+    for port in 1..2000 {
+        capture.ports[0] = port;
+        capture.open();
+        let by = if port % 3 == 0 { BIG_1_0 } else { LITTLE };
+        let [mut request, mut reply] = deposit(by, port.into());
+        if port % 2 == 0 {
+            random.spoil(&mut request);
+        }
+        random.spoil(&mut reply);
+        capture.send(0, &request);
+        capture.send(1, &reply);
+    }
+    let text = Case::new(&capture.pcap()).dump(&["--hex"]);
+    assert!(text.matches("Request").count() > 1000);
+}
+
+#[test]
+fn no_capture_whatever_makes_it_fail_otherwise_than_with_an_error() {
+    let mut capture = Capture::new(Front::Ethernet);
+    let [request, reply] = deposit(LITTLE, 7);
+    capture.send(0, &request);
+    capture.send(1, &reply);
+    let mut random = Random(2);
+    for round in 0..120 {
+        let mut file = if round % 2 == 0 { capture.pcap() } else { capture.pcapng() };
+        random.spoil(&mut file);
+        file.truncate(file.len() - random.below(3) * random.below(file.len()) / 3);
+        let case = Case::new(&file);
+        let output = spandrel(&["dump", case.path("capture").to_str().unwrap()]);
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1)), "round {round}: {code:?}\n{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_is_no_capture_or_has_no_giop_is_said_so() {
+    for (file, said) in [
+        (&b"#!/bin/sh\nthis is no capture"[..], "this is neither pcap nor pcapng"),
+        (b"", "the capture has no beginning"),
+        (&Capture::new(Front::Ethernet).pcap(), "there is no GIOP in this capture"),
+    ] {
+        let case = Case::new(file);
+        let output = spandrel(&["dump", case.path("capture").to_str().unwrap()]);
+        check_code(&output, 1);
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    check_code(&spandrel(&["dump"]), 2);
+    check_code(&spandrel(&["dump", "--listen", "127.0.0.1:0"]), 2);
+}
+
+/// The bank's reference with another port.
+fn by_way_of(bank: &Bank, port: u16) -> String {
+    let orb = Orb::builder().build();
+    let mut ior = orb.string_to_object(&bank.reference).unwrap().ior().clone();
+    let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+    profile.port = port;
+    ior.profiles = vec![profile.encode().unwrap()];
+    spandrel::ior_to_string(&ior)
+}
+
+/// Deposits 100 at the account.
+fn call(reference: &str, idl: &Path) {
+    let described = spandrel::dynamic::describe_file(idl, []).unwrap();
+    let orb = Orb::builder().build();
+    let account =
+        DynamicObject::new(orb.string_to_object(reference).unwrap(), described.interface("Bank::Account").unwrap());
+    let arguments = [spandrel::Any::new(&100_i64).unwrap(), spandrel::Any::new("rent").unwrap()];
+    assert_eq!(account.call("deposit", &arguments).unwrap().result::<i64>().unwrap(), 200);
+}
+
+#[test]
+fn it_stands_between_a_client_and_a_server() {
+    let bank = Bank::open();
+    let to = format!("127.0.0.1:{}", bank.port());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
+    command.args(["dump", "--listen", "127.0.0.1:0", "--to", &to, "--count", "2", "--idl"]).arg(&bank.file);
+    let mut relay = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(relay.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let port = said.strip_prefix("listening on 127.0.0.1:").and_then(|rest| rest.split(',').next());
+    call(&by_way_of(&bank, port.unwrap().parse().unwrap()), &bank.file);
+    let mut text = String::new();
+    relay.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(relay.wait().unwrap().success());
+    for line in ["    interface IDL:Bank/Account:1.0", "    amount: 100", "    note: \"rent\"", "    return: 200"] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(text.contains("    to adapter "), "{text}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn it_watches_an_interface_where_it_may() {
+    let bank = Bank::open();
+    let port = bank.port().to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
+    command.args(["dump", "--interface", "lo", "--port", &port, "--count", "2", "--idl"]).arg(&bank.file);
+    let mut watching = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(watching.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    if said.starts_with("error: ") {
+        // Whoever may not watch is told what it takes.
+        assert!(said.contains("CAP_NET_RAW"), "{said}");
+        assert_eq!(watching.wait().unwrap().code(), Some(1));
+        return;
+    }
+    assert_eq!(said, "watching lo\n");
+    call(&bank.reference, &bank.file);
+    let mut text = String::new();
+    watching.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(watching.wait().unwrap().success());
+    assert!(text.contains("    note: \"rent\"\n") && text.contains("    return: 200\n"), "{text}");
+}

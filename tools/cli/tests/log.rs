@@ -1,0 +1,52 @@
+//! What `SPANDREL_LOG` and `SPANDREL_LOG_FORMAT` make the command say.
+
+use assert_cmd::Command;
+
+/// A call that fails for want of a server; what was said on standard error.
+fn said(log: Option<&str>, format: Option<&str>) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let idl = folder.path().join("door.idl");
+    std::fs::write(&idl, "interface Door { void knock(); };").unwrap();
+    let mut command = Command::cargo_bin("spandrel").unwrap();
+    command.arg("call").arg("--idl").arg(idl).args(["--interface", "Door", "corbaloc::127.0.0.1:1/nobody", "knock"]);
+    command.env_remove("SPANDREL_LOG").env_remove("SPANDREL_LOG_FORMAT");
+    log.map(|log| command.env("SPANDREL_LOG", log));
+    format.map(|format| command.env("SPANDREL_LOG_FORMAT", format));
+    let output = command.output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn without_it_only_the_error_is_said() {
+    let (code, said) = said(None, None);
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with("error: "), "{said}");
+}
+
+#[test]
+fn calls_are_shown_with_what_identifies_them() {
+    let (code, said) = said(Some("spandrel=debug"), None);
+    assert_eq!(code, Some(1));
+    let line = said.lines().find(|line| line.contains("ended")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("DEBUG") && line.contains("operation=") && line.contains("spandrel::call"), "{line}");
+    assert!(!said.contains('\u{1b}'), "no colours where no terminal is");
+}
+
+#[test]
+fn json_is_one_object_in_a_line() {
+    let (_, said) = said(Some("debug"), Some("json"));
+    let lines = said.lines().filter(|line| line.starts_with('{'));
+    let mut targets = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["target"].clone());
+    assert!(targets.any(|target| target == "spandrel::call"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused() {
+    for (log, format, variable) in
+        [(Some("spandrel=loud"), None, "SPANDREL_LOG"), (None, Some("xml"), "SPANDREL_LOG_FORMAT")]
+    {
+        let (code, said) = said(log, format);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(variable), "{said}");
+    }
+}

@@ -1,0 +1,41 @@
+//! `spandrel soak` from its command line to the files that it writes.
+
+mod support;
+
+use std::fs;
+
+use support::{check_code, spandrel, stderr, stdout};
+
+#[test]
+fn mixed_traffic_of_a_second_is_right_in_every_octet() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    for orb in ["", "-ORBConcurrency leader-followers -ORBByteOrder big"] {
+        let args = ["soak", "--seconds", "1", "--clients", "3", "--seed", "5", "--max-octets", "100000"];
+        let output = spandrel(&[&args[..], &["--orb", orb, "--out", out]].concat());
+        let (text, json) = (stdout(&output), fs::read_to_string(folder.path().join("soak.json")).unwrap());
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["failures"], 0, "{text}");
+        assert_eq!(json["processes"][0]["looks"].as_array().unwrap().len(), 12);
+        let rows = json["rows"].as_array().unwrap();
+        assert!(rows.iter().filter(|row| row["calls"].as_u64().unwrap() > 0).count() >= 11, "{text}");
+        // A second is too short to tell growth from warming up; but what is told must agree with the exit code.
+        let is_content = text.contains("nothing grew");
+        check_code(&output, if is_content { 0 } else { 1 });
+        assert_eq!(is_content, !stderr(&output).contains("has grown by"));
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    for (args, words) in [
+        (&["soak", "--seconds", "0"][..], "half a second"),
+        (&["soak", "--clients", "0"], "between 1 and 64"),
+        (&["soak", "--orb", "-ORBNonsense 1"], "-ORBNonsense"),
+        (&["soak", "--orb", "nonsense"], "no option of an ORB"),
+    ] {
+        let output = spandrel(args);
+        assert!(!output.status.success(), "{args:?}");
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+}

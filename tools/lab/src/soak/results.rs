@@ -1,0 +1,109 @@
+//! What a run came to.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Settings, WARM_UP_CYCLES};
+use crate::machine::{Look, Machine};
+use crate::units::grouped;
+
+/// Octets by which the memory of a process may be larger at the end than after the warm-up, besides a twentieth of it: allocators keep what
+/// the busiest moment took, and that comes late at times.
+const TOLERATED_OCTETS: u64 = 4 << 20;
+/// Threads and descriptors that may come later than the warm-up, for the same reason.
+const TOLERATED_COUNT: u64 = 8;
+
+/// What one kind of traffic came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The kind.
+    pub kind: Kind,
+    /// Calls, each with the answer that it must have; connections, where there are no calls.
+    pub calls: u64,
+    /// Octets of user data that came back and were compared.
+    pub octets: u64,
+}
+
+/// What one process had, at rest after each cycle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Which one.
+    pub name: String,
+    /// What it had.
+    pub looks: Vec<Look>,
+}
+
+impl Process {
+    /// What grew after the warm-up, in words; nothing is as it should be.
+    #[must_use]
+    pub fn grown(&self) -> Vec<String> {
+        let (Some(first), Some(last)) = (self.looks.get(WARM_UP_CYCLES), self.looks.last()) else { return Vec::new() };
+        let mut grown = Vec::new();
+        let more = last.resident.saturating_sub(first.resident);
+        if more > TOLERATED_OCTETS + first.resident / 20 {
+            grown.push(format!("{} KiB of memory", grouped((more / 1024) as f64)));
+        }
+        for (what, before, after, tolerated) in [
+            ("descriptors", first.descriptors, last.descriptors, TOLERATED_COUNT),
+            ("threads", first.threads, last.threads, TOLERATED_COUNT),
+            ("active objects", first.objects, last.objects, 0),
+        ] {
+            if after > before + tolerated {
+                grown.push(format!("{} {what}", after - before));
+            }
+        }
+        grown
+    }
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name, for programs that read the file.
+    pub experiment: String,
+    /// What it was run on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub settings: Settings,
+    /// What each kind came to.
+    pub rows: Vec<Row>,
+    /// What both processes had.
+    pub processes: Vec<Process>,
+    /// How many turns of any kind were not as they must be.
+    pub failures: u64,
+    /// The first of them, in words.
+    pub first_failures: Vec<String>,
+}
+
+impl Results {
+    /// Why the run is not as it must be, in words; nothing if it is.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        let failed = (self.failures > 0).then(|| format!("{} calls went wrong", grouped(self.failures as f64)));
+        let grew = self.processes.iter().flat_map(|process| {
+            process.grown().into_iter().map(move |what| format!("the {} has grown by {what}", process.name))
+        });
+        failed.into_iter().chain(grew).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(last: Look) -> Process {
+        let small = Look { resident: 1 << 20, descriptors: 5, threads: 3, objects: 1 };
+        let warm = Look { resident: 20 << 20, descriptors: 30, threads: 9, objects: 2 };
+        Process { name: "server".to_owned(), looks: vec![small, small, small, warm, warm, last] }
+    }
+
+    #[test]
+    fn what_grew_after_the_warm_up_is_named() {
+        let same = Look { resident: 22 << 20, descriptors: 33, threads: 9, objects: 2 };
+        assert!(process(same).grown().is_empty());
+        let more = Look { resident: 40 << 20, descriptors: 130, threads: 30, objects: 3 };
+        assert_eq!(
+            process(more).grown(),
+            ["20,480 KiB of memory", "100 descriptors", "21 threads", "1 active objects"]
+        );
+    }
+}

@@ -1,0 +1,329 @@
+//! An independent decoder's opinion: all that is said during a suite is captured, and tshark's GIOP dissector reads it.
+//!
+//! It must dissect as many messages of each version and type as there are (`packets` counts them by their headers), and find nothing
+//! wrong with any.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::packets::{self, Counts};
+use crate::bounded::Bounded;
+use crate::place;
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const READ_LIMIT: Duration = Duration::from_secs(300);
+
+/// Says to a program that its network is its own.
+const ISOLATED: &str = "SPANDREL_INTEROP_ISOLATED";
+
+/// What is asked of each packet; the last ones are faults wherever they are.
+const FIELDS: [&str; 15] = [
+    "tcp.stream",
+    "giop.minor_version",
+    "giop.type",
+    "giop.request_op",
+    "_ws.expert.severity",
+    "_ws.malformed",
+    "_ws.expert.message",
+    "giop.exceptionid",
+    "giop.fragment.error",
+    "giop.fragment.overlap.conflict",
+    "giop.fragment.toolongfragment",
+    "giop.unknown_typecode_datatype",
+    "giop.unknown_sign_value",
+    "giop.unknown_tckind",
+    "giop.version_not_supported",
+];
+
+/// tshark's number for what is wrong.
+const ERROR: &str = "8388608";
+
+/// Dissectors for certain interfaces that take any operation for theirs that has one of their names.
+const FOR_OTHERS: [&str; 4] = ["giop-parlay", "giop-tango", "giop-gias", "giop-coseventcomm"];
+
+/// Runs this program once more where nobody else uses the network, if that is possible and has not been done. `None` if it is to go on
+/// itself.
+pub(super) fn isolated(words: &[&str]) -> Result<Option<bool>> {
+    if env::var_os(ISOLATED).is_some() {
+        return Ok(None);
+    }
+    let ways: [&[&str]; 2] = [&["--net"], &["--user", "--map-root-user", "--net"]];
+    let script = "ip link set lo up && exec \"$0\" \"$@\"";
+    for way in ways {
+        let mut attempt = Command::new("unshare");
+        attempt.args(way).args(["sh", "-c", script, "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+        if attempt.status().is_ok_and(|status| status.success()) {
+            let mut again = Command::new("unshare");
+            again.args(way).args(["sh", "-c", script]).arg(env::current_exe()?).arg("interop").args(words);
+            let status = again.env(ISOLATED, "yes").status().context("cannot start this program again")?;
+            return Ok(Some(status.success()));
+        }
+    }
+    println!("no network of our own is to be had: what others say on the loopback interface is captured, too");
+    Ok(None)
+}
+
+/// A capture that goes on.
+pub(super) struct Capture {
+    program: Bounded,
+    file: PathBuf,
+}
+
+impl Capture {
+    /// Begins to capture what is said on the loopback interface.
+    pub(super) fn start() -> Result<Self> {
+        let folder = place::target().join("interop");
+        fs::create_dir_all(&folder)?;
+        let file = folder.join("suite.pcap");
+        let mut command = Command::new("dumpcap");
+        command.args(["-q", "-i", "lo", "-P", "-B", "64", "-f", "tcp", "-w"]).arg(&file);
+        let program = Bounded::start("dumpcap", &mut command)?;
+        let deadline = Instant::now() + START_LIMIT;
+        while !program.complaint(deadline)?.context("dumpcap ended at once")?.starts_with("File:") {}
+        Ok(Self { program, file })
+    }
+
+    /// Ends it, and says whether tshark agrees.
+    pub(super) fn finish(self) -> Result<Verdict> {
+        // The last packets are on their way to it.
+        thread::sleep(Duration::from_millis(300));
+        place::run(Command::new("kill").arg("-INT").arg(self.program.id().to_string()))?;
+        let deadline = Instant::now() + START_LIMIT;
+        let mut lost = None;
+        while let Some(line) = self.program.complaint(deadline)? {
+            lost = lost.or_else(|| lost_packets(&line));
+        }
+        self.program.finish(START_LIMIT)?;
+        let verdict = read(&self.file, lost.context("dumpcap does not say how many packets it has lost")?);
+        fs::remove_file(&self.file)?;
+        verdict
+    }
+}
+
+/// Ends a capture that may not even have begun, prints what came of it, and says whether tshark agrees.
+pub(super) fn agrees(capture: Result<Capture>) -> bool {
+    match capture.and_then(Capture::finish) {
+        Ok(verdict) => {
+            verdict.print();
+            verdict.is_good()
+        }
+        Err(error) => {
+            println!("FAIL tshark: {error:#}");
+            false
+        }
+    }
+}
+
+/// What dumpcap has lost, if this is where it says so: `… 'Loopback: lo': 2636/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (100.0%)`.
+fn lost_packets(line: &str) -> Option<u64> {
+    line.strip_prefix("Packets received/dropped on interface")?
+        .split(": ")
+        .last()?
+        .split(['/', ' '])
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+/// What came of a capture.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    sent: Counts,
+    dissected: Counts,
+    faults: Vec<String>,
+    /// Faults of tshark's own.
+    excused: Vec<String>,
+    lost: u64,
+}
+
+impl Verdict {
+    pub(super) fn is_good(&self) -> bool {
+        self.faults.is_empty() && self.lost == 0 && self.sent == self.dissected && !self.sent.is_empty()
+    }
+
+    pub(super) fn print(&self) {
+        let sum = |counts: &Counts| counts.values().sum::<u64>();
+        let kinds: Vec<_> = self.dissected.iter().map(|(kind, n)| format!("{n} {}", packets::name(*kind))).collect();
+        println!(
+            "tshark has dissected {} of {} messages ({}), and found fault with {}",
+            sum(&self.dissected),
+            sum(&self.sent),
+            kinds.join(", "),
+            self.faults.len()
+        );
+        for (kind, sent) in &self.sent {
+            let dissected = self.dissected.get(kind).copied().unwrap_or(0);
+            if dissected != *sent {
+                println!("FAIL tshark: {sent} {} are in the capture, {dissected} are dissected", packets::name(*kind));
+            }
+        }
+        for kind in self.dissected.keys().filter(|kind| !self.sent.contains_key(kind)) {
+            println!("FAIL tshark: it sees {} where there is none", packets::name(*kind));
+        }
+        for excuse in &self.excused {
+            println!("known: {excuse}");
+        }
+        for fault in &self.faults {
+            println!("FAIL tshark: {fault}");
+        }
+        if self.lost > 0 {
+            println!("FAIL tshark: {} packets were not captured", self.lost);
+        }
+    }
+}
+
+/// Has a capture read by tshark and by `packets`.
+fn read(file: &Path, lost: u64) -> Result<Verdict> {
+    let apart = file.with_extension("apart.pcap");
+    let sent = packets::count(BufReader::new(File::open(file)?), BufWriter::new(File::create(&apart)?))?;
+    let mut dissected = Counts::new();
+    let mut faults: BTreeMap<String, u32> = BTreeMap::new();
+    let mut excused: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut cut = BTreeSet::new();
+    let lines = tshark(&apart, "giop || _ws.malformed")?;
+    fs::remove_file(&apart)?;
+    for line in lines {
+        let packet = Packet::of(&line).context("tshark says something else")?;
+        let kinds = packet.kinds()?;
+        if kinds.contains(&(1, 7)) {
+            cut.insert(packet.stream.to_owned());
+        }
+        for kind in &kinds {
+            *dissected.entry(*kind).or_default() += 1;
+        }
+        if packet.is_faulty() {
+            match packet.excuse(&kinds, cut.contains(packet.stream)) {
+                Some(reason) => *excused.entry(reason).or_default() += 1,
+                None => *faults.entry(packet.words()).or_default() += 1,
+            }
+        }
+    }
+    let told = |(what, times): (&dyn std::fmt::Display, &u32)| format!("{times} times: {what}");
+    let faults = faults.iter().map(|(what, times)| told((what, times))).collect();
+    let excused = excused.iter().map(|(what, times)| told((what, times))).collect();
+    Ok(Verdict { sent, dissected, faults, excused, lost })
+}
+
+/// What tshark says of a packet, in the order of `FIELDS`.
+struct Packet<'l> {
+    stream: &'l str,
+    minors: &'l str,
+    types: &'l str,
+    operation: &'l str,
+    severities: &'l str,
+    malformed: &'l str,
+    messages: &'l str,
+    exception: &'l str,
+    others: Vec<&'l str>,
+}
+
+impl<'l> Packet<'l> {
+    fn of(line: &'l str) -> Option<Self> {
+        let mut fields = line.split('\t');
+        let stream = fields.next()?;
+        // Empty ones at the end of the line are not there.
+        let mut next = || fields.next().unwrap_or_default();
+        Some(Self {
+            stream,
+            minors: next(),
+            types: next(),
+            operation: next(),
+            severities: next(),
+            malformed: next(),
+            messages: next(),
+            exception: next(),
+            others: fields.collect(),
+        })
+    }
+
+    /// The messages that end in it.
+    fn kinds(&self) -> Result<Vec<(u8, u8)>> {
+        let of = |text: &str| {
+            text.split(',').filter(|word| !word.is_empty()).map(str::parse::<u8>).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(of(self.minors)?.into_iter().zip(of(self.types)?).collect())
+    }
+
+    /// Notes about TCP itself are no faults: they are of lower severity.
+    fn is_faulty(&self) -> bool {
+        !self.malformed.is_empty()
+            || self.severities.split(',').any(|severity| severity == ERROR)
+            || self.others.iter().any(|field| !field.is_empty())
+    }
+
+    /// Why tshark is wrong about it, if it is; it has messages of these kinds, in a connection that has had fragments of GIOP 1.1, or not.
+    fn excuse(&self, kinds: &[(u8, u8)], had_fragments: bool) -> Option<&'static str> {
+        match kinds {
+            _ if had_fragments && kinds.iter().all(|(minor, _)| *minor == 1) => Some(
+                "it puts fragments of GIOP 1.1, which have no request's id (CORBA 3.3 Part 2, 9.4.9), together in the wrong way",
+            ),
+            [(2, 4)] => Some(
+                "it expects the reference in a LocateReply of GIOP 1.2 at the next eighth octet, as if it were a Reply's body",
+            ),
+            [(_, 1)] if self.exception == "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0" => Some(
+                "it reads the exception that a name is not found as the reference that `resolve` might have returned",
+            ),
+            _ => None,
+        }
+    }
+
+    fn words(&self) -> String {
+        let Self { minors, types, operation, malformed, messages, others, .. } = self;
+        format!("version 1.{minors} type {types} {operation} {malformed} {messages} {}", others.join(" "))
+    }
+}
+
+/// What tshark says of packets that are so.
+fn tshark(file: &Path, filter: &str) -> Result<Vec<String>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-d", "tcp.port==1024-65535,giop", "-Y", filter, "-T", "fields"]);
+    command.args(FOR_OTHERS.into_iter().flat_map(|name| ["--disable-protocol", name]));
+    command.args(FIELDS.iter().flat_map(|field| ["-e", field]));
+    let program = Bounded::start("tshark", &mut command)?;
+    let deadline = Instant::now() + READ_LIMIT;
+    let mut lines = Vec::new();
+    while let Some(line) = program.line(deadline)? {
+        lines.push(line);
+    }
+    let complaints = program.complaints();
+    let status = program.finish(START_LIMIT)?;
+    if !status.success() {
+        bail!("tshark ended with {status}: {complaints}");
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_dumpcap_has_lost_is_read() {
+        let line = "Packets received/dropped on interface 'Loopback: lo': 2636/17 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (99.4%)";
+        assert_eq!(lost_packets(line), Some(17));
+        assert_eq!(lost_packets("Packets captured: 2636"), None);
+    }
+
+    #[test]
+    fn a_message_that_is_not_dissected_is_a_fault() {
+        let sent = Counts::from([((2, 0), 3)]);
+        let verdict = |dissected: &Counts| Verdict {
+            sent: sent.clone(),
+            dissected: dissected.clone(),
+            faults: Vec::new(),
+            excused: Vec::new(),
+            lost: 0,
+        };
+        assert!(verdict(&sent).is_good());
+        assert!(!verdict(&Counts::from([((2, 0), 2)])).is_good());
+        assert!(!verdict(&Counts::new()).is_good());
+    }
+}
