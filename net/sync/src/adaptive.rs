@@ -70,8 +70,7 @@ impl<T: ?Sized> AdaptiveMutex<T> {
         self.lock.get_mut()
     }
 
-    /// Looks at the taken lock for a bounded number of turns. Only loads, as long as it stays taken: so the watchers
-    /// leave the holder's cache line alone.
+    /// Tries the taken lock for a bounded number of turns.
     #[cold]
     fn watch(&self) -> Option<backend::MutexGuard<'_, T>> {
         // Relaxed, and read and written apart: the average is advice, and a lost update does no harm.
@@ -79,9 +78,7 @@ impl<T: ?Sized> AdaptiveMutex<T> {
         let most = (average / 4 + FEWEST).min(backend::most_turns());
         for turn in 0..most {
             backend::turn();
-            if !self.lock.is_locked()
-                && let Some(guard) = self.lock.try_lock()
-            {
+            if let Some(guard) = self.lock.try_lock() {
                 self.turns.store(average - average / 8 + turn, Ordering::Relaxed);
                 return Some(guard);
             }

@@ -1,6 +1,6 @@
 //! Locks, conditions, atomics, threads and processes: the one place where Spandrel takes them from.
 //!
-//! Every other crate names the types of this one, never `std::sync` or `parking_lot`. So a model checker can replace
+//! Every other crate names the types of this one, never those of `std::sync`. So a model checker can replace
 //! them all at once: built with `RUSTFLAGS="--cfg shuttle"`, the same names stand for the types of `shuttle`, which
 //! runs a test under many thread interleavings and replays the one that fails. This crate's own unit tests are always
 //! built that way.
@@ -21,6 +21,10 @@
 //!
 //! A panic while a lock is held does not poison it: the next thread finds the value as the panic left it, so code
 //! that can panic under a lock keeps the value sound at every step.
+//!
+//! A wait for a lock with a time limit asks again after pauses that grow to a millisecond, since the system's locks have no such
+//! limits; [`RecursiveMutex`], [`Token`], [`Semaphore`] and [`Condition`] are told at once. No lock shares anything with another,
+//! so a copy of the process (`fork`) can use all that it makes itself.
 //!
 //! What a platform has no form of is absent from its interface: signals on Windows, processor affinity and the use of
 //! processors by children everywhere but on Linux. Queues belong to `spandrel-message`, waiting for events to

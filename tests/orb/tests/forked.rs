@@ -36,9 +36,10 @@ mod copies {
     pub(super) fn all() {
         // A copy that is aborted as it should be leaves no image of its memory behind.
         setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
-        let tests: [(&str, fn()); 6] = [
+        let tests: [(&str, fn()); 7] = [
             ("a client in a copy is refused, and the original goes on", client_is_refused),
             ("a server in a copy is refused, and the original goes on", server_is_refused),
+            ("copies serve, whatever the threads of the original wait for", copies_serve),
             ("what a copy drops the original keeps", nothing_is_let_go),
             ("a reply that a copy waits for comes to the original", replies_are_the_originals),
             ("a copy that comes back from an upcall is aborted", copy_in_an_upcall),
@@ -104,6 +105,15 @@ mod copies {
         assert_eq!(target.add(1, 2).unwrap(), 3);
     }
 
+    /// A copy may have an ORB of its own, whose threads wait for each other wherever those of the original were.
+    fn serve_and_call(server: &Server) {
+        let own = Orb::builder().build();
+        let poa = Poa::root(&own).unwrap();
+        let object = poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
+        let client = Orb::builder().build().reference(object.ior().clone());
+        assert_eq!(Target::narrow(&client).unwrap().add(1, 1).unwrap(), 2, "a server of its own works");
+    }
+
     fn server_is_refused() {
         let server = Server::start();
         let target = bound(&server);
@@ -114,14 +124,17 @@ mod copies {
             refused(server.orb.perform_work());
             refused(server.orb.run_in_main(Box::new(|| {})));
             server.orb.run();
-            let own = Orb::builder().build();
-            let poa = Poa::root(&own).unwrap();
-            let object = poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
-            let client = Orb::builder().build().reference(object.ior().clone());
-            assert_eq!(Target::narrow(&client).unwrap().add(1, 1).unwrap(), 2, "a server of its own works");
+            serve_and_call(&server);
         });
         assert_eq!(target.add(1, 2).unwrap(), 3);
         server.poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
+    }
+
+    /// Locks that keep their waiting threads in one table of the process made one copy in a hundred hang.
+    fn copies_serve() {
+        for _ in 0..300 {
+            server_is_refused();
+        }
     }
 
     fn nothing_is_let_go() {
@@ -232,12 +245,13 @@ mod copies {
             })
             .collect();
         let object: ObjectRef = target.as_object().clone();
-        for _ in 0..50 {
+        for _ in 0..100 {
             in_a_copy(|| {
                 refused(target.ping());
                 refused(object.non_existent());
                 refused(block_on(target.ping_async()));
                 refused(object.orb().shutdown(false));
+                serve_and_call(&server);
             });
         }
         ends.store(true, Ordering::SeqCst);

@@ -1,6 +1,6 @@
-//! The model checker's backend: `shuttle`'s types behind the method names of `parking_lot`.
+//! The model checker's backend: `shuttle`'s types.
 //!
-//! These types work only inside `shuttle::check_*`. Poisoning is passed over, as `parking_lot` has none: a panic
+//! These types work only inside `shuttle::check_*`. Poisoning is passed over: a panic
 //! ends the checked execution anyway.
 
 use std::cell::Cell;
@@ -138,9 +138,6 @@ impl<T: ?Sized> Mutex<T> {
             Err(TryLockError::Poisoned(poisoned)) => Some(self.guard(poisoned.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
-    }
-    pub(crate) fn is_locked(&self) -> bool {
-        self.try_lock().is_none()
     }
     fn guard<'a>(&'a self, held: shuttle::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard { held: Some(held), mutex: self }

@@ -1,14 +1,18 @@
-//! The backend of every ordinary build: `parking_lot` for locks, the standard library for the rest.
+//! The backend of every ordinary build: the standard library, without poisoning and with time limits.
+//!
+//! Its locks are one word that the system's threads sleep on. They share nothing: `parking_lot`, which keeps all that wait in
+//! one table of the process, leaves copies of the process (`fork`) with a table that may be locked for ever, and whose
+//! queues name threads that the copy does not have.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, PoisonError, TryLockError, TryLockResult};
+use std::time::Duration;
 
-pub(crate) use parking_lot::{
-    Condvar, Mutex, MutexGuard, ReentrantMutex as RecursiveMutex, ReentrantMutexGuard as RecursiveMutexGuard, RwLock,
-    RwLockReadGuard, RwLockWriteGuard,
-};
 pub(crate) use std::hint::spin_loop as turn;
+pub(crate) use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use std::{sync::atomic, thread};
 pub use std::{thread_local, time::Instant};
+
+use atomic::{AtomicU32, Ordering};
 
 /// How often a thread looks at a taken lock at most; the C library's adaptive mutex has the same bound.
 pub(crate) fn most_turns() -> u32 {
@@ -16,4 +20,159 @@ pub(crate) fn most_turns() -> u32 {
         thread::available_parallelism().map_or(0, |processors| if processors.get() > 1 { 100 } else { 0 })
     });
     *MOST
+}
+
+/// What an attempt gave, whether or not somebody panicked with the lock.
+#[inline]
+fn taken<G>(attempt: TryLockResult<G>) -> Option<G> {
+    match attempt {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Tries again and again: at first at once, then after others had a turn, then after longer and longer times.
+///
+/// The system's locks know no time limits. Who waits here is not woken by the one who unlocks, so that unlocking costs
+/// nobody anything.
+#[cold]
+fn patiently<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>) -> Option<G> {
+    const SHORTEST: Duration = Duration::from_micros(20);
+    const LONGEST: Duration = Duration::from_millis(1);
+    let end = Instant::now().checked_add(timeout);
+    let mut pause = SHORTEST;
+    for round in 0u32.. {
+        if let Some(guard) = attempt() {
+            return Some(guard);
+        }
+        let left = end.map_or(LONGEST, |end| end.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            break;
+        }
+        match round {
+            0..20 => (0..most_turns().min(round)).for_each(|_| turn()),
+            20..30 => thread::yield_now(),
+            _ => {
+                thread::sleep(pause.min(left));
+                pause = (pause * 2).min(LONGEST);
+            }
+        }
+    }
+    None
+}
+
+pub(crate) struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        taken(self.0.try_lock())
+    }
+    #[inline]
+    pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<MutexGuard<'_, T>> {
+        self.try_lock().or_else(|| patiently(timeout, || self.try_lock()))
+    }
+    #[inline]
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct RwLock<T: ?Sized>(std::sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::RwLock::new(value))
+    }
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    #[inline]
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        taken(self.0.try_read())
+    }
+    #[inline]
+    pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        taken(self.0.try_write())
+    }
+    pub(crate) fn try_read_for(&self, timeout: Duration) -> Option<RwLockReadGuard<'_, T>> {
+        self.try_read().or_else(|| patiently(timeout, || self.try_read()))
+    }
+    pub(crate) fn try_write_for(&self, timeout: Duration) -> Option<RwLockWriteGuard<'_, T>> {
+        self.try_write().or_else(|| patiently(timeout, || self.try_write()))
+    }
+    #[inline]
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The standard library's condition, which tells the system of every notification; this one only of those that somebody waits
+/// for.
+pub(crate) struct Condvar {
+    condition: std::sync::Condvar,
+    /// Changed with the mutex held. Whoever notifies has changed what it guards, so the lock's own order shows the number
+    /// as it was then; who begins to wait later sees the change instead.
+    waiting: AtomicU32,
+}
+
+pub(crate) use std::sync::WaitTimeoutResult;
+
+impl Condvar {
+    pub(crate) const fn new() -> Self {
+        Self { condition: std::sync::Condvar::new(), waiting: AtomicU32::new(0) }
+    }
+    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        replace_with::replace_with_or_abort(guard, |held| {
+            self.condition.wait(held).unwrap_or_else(PoisonError::into_inner)
+        });
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let result = replace_with::replace_with_or_abort_and_return(guard, |held| {
+            let (held, result) = self.condition.wait_timeout(held, timeout).unwrap_or_else(PoisonError::into_inner);
+            (result, held)
+        });
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+    #[inline]
+    pub(crate) fn notify_one(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.condition.notify_one();
+        }
+    }
+    #[inline]
+    pub(crate) fn notify_all(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.condition.notify_all();
+        }
+    }
 }

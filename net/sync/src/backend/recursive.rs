@@ -1,11 +1,11 @@
-//! The model checker has no recursive mutex; this one is made of what it has.
+//! No backend has a recursive mutex; this one is made of what they have.
 
 use std::ops::Deref;
 use std::time::Duration;
 
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
-use super::model::{Condvar, Mutex, thread};
+use super::kind::{Condvar, Mutex, thread};
 
 /// Who has the value, and how often.
 type Holder = Option<(thread::ThreadId, usize)>;
@@ -13,8 +13,8 @@ type Holder = Option<(thread::ThreadId, usize)>;
 pub(crate) struct RecursiveMutex<T: ?Sized> {
     holder: Mutex<Holder>,
     freed: Condvar,
-    /// All threads of a check are coroutines of one thread, so this lock never stands in anyone's way. It only makes the
-    /// value `Sync`, without `unsafe`; who may come to it is decided above.
+    /// Whoever comes here has been let in above, so nobody ever waits for this lock. It only makes the
+    /// value `Sync`, without `unsafe`.
     value: ReentrantMutex<T>,
 }
 
