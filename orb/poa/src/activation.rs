@@ -5,7 +5,7 @@ use spandrel_orb::{ObjectRef, OperationDemux, Servant};
 use spandrel_sync::Arc;
 
 use crate::{
-    ObjectId, Poa, PoaError, current, error,
+    ObjectId, Poa, PoaError, error, frames,
     objects::{Behind, Forwarding, Put},
 };
 
@@ -34,7 +34,7 @@ impl Poa {
             match self.adapter.objects.activate_at(id, Behind::Servant(Arc::clone(&servant))) {
                 Put::Done => return Ok(()),
                 Put::Refused(refused) => return Err(refused),
-                Put::Wait(_) if current::is_inside_of(&self.adapter, id) => {
+                Put::Wait(_) if frames::is_inside_of(&self.adapter, id) => {
                     return Err(error::would_deadlock().into());
                 }
                 Put::Wait(over) => over.wait(),
@@ -132,11 +132,11 @@ impl Poa {
 
     /// The object that this thread runs a request of this adapter for, on this servant.
     fn id_in_upcall(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
-        let current = current::innermost(|adapter, id, running| {
+        let current = frames::innermost(|adapter, id, running| {
             let is_it = Arc::ptr_eq(adapter, &self.adapter) && Arc::ptr_eq(running, servant);
             is_it.then(|| id.into())
         });
-        current.ok().flatten()
+        current.flatten()
     }
 
     /// The servant that stands behind a reference: its own, or the default servant (15.3.9.22).

@@ -1,123 +1,11 @@
-//! Which upcalls a thread is inside of, and `PortableServer::Current` (CORBA 3.3 Part 1, 15.3.10).
-//!
-//! A thread has a stack of frames, which it keeps when they are left: a frame remembers its adapter, so that the next request for the
-//! same one finds it without a lock or a count. While a frame is in use it owns what the request uses.
+//! `PortableServer::Current`: which object a servant is asked to be (CORBA 3.3 Part 1, 15.3.10).
 
-use std::{
-    cell::{Cell, RefCell},
-    error::Error,
-    fmt,
-    rc::Rc,
-};
+use std::{error::Error, fmt};
 
 use spandrel_orb::{ObjectRef, Servant};
-use spandrel_sync::{Arc, Weak, thread_local};
+use spandrel_sync::Arc;
 
-use crate::{ObjectId, Poa, adapter::Adapter, hierarchy::Root, invocation::InUse};
-
-/// Octets that a frame keeps for object ids; longer ones are peers' and no threads' for ever.
-const KEPT_OCTETS: usize = 1024;
-
-thread_local! {
-    static FRAMES: Frames = const { Frames { frames: RefCell::new(Vec::new()), depth: Cell::new(0) } };
-}
-
-struct Frames {
-    frames: RefCell<Vec<Rc<Frame>>>,
-    depth: Cell<usize>,
-}
-
-/// What one upcall is about.
-#[derive(Default)]
-pub(crate) struct Frame {
-    pub(crate) adapter: RefCell<Option<Arc<Adapter>>>,
-    pub(crate) object_id: RefCell<Vec<u8>>,
-    /// Nothing before the servant is found, nor after the upcall.
-    pub(crate) in_use: RefCell<Option<InUse>>,
-}
-
-impl Frame {
-    #[inline]
-    pub(crate) fn set_object_id(&self, id: &[u8]) {
-        let mut known = self.object_id.borrow_mut();
-        known.clear();
-        known.extend_from_slice(id);
-    }
-}
-
-/// The time in which a frame is the topmost one of its thread.
-pub(crate) struct Entered(Rc<Frame>);
-
-impl Entered {
-    /// Enters a frame that may have another request's adapter in it still.
-    #[inline]
-    pub(crate) fn new() -> Self {
-        FRAMES.with(|stack| {
-            let (mut frames, depth) = (stack.frames.borrow_mut(), stack.depth.get());
-            if depth == frames.len() {
-                frames.push(Rc::default());
-            }
-            stack.depth.set(depth + 1);
-            Self(Rc::clone(&frames[depth]))
-        })
-    }
-
-    #[inline]
-    pub(crate) fn frame(&self) -> &Frame {
-        &self.0
-    }
-}
-
-impl Drop for Entered {
-    #[inline]
-    fn drop(&mut self) {
-        let in_use = self.0.in_use.take();
-        // Ended inside of the frame: a servant manager that is told of it must not wait for all upcalls to end either.
-        if let (Some(in_use), Some(adapter)) = (in_use, &*self.0.adapter.borrow()) {
-            in_use.end(adapter, &self.0.object_id.borrow());
-        }
-        if self.0.object_id.borrow().capacity() > KEPT_OCTETS {
-            self.0.object_id.take();
-        }
-        FRAMES.with(|stack| stack.depth.set(stack.depth.get() - 1));
-    }
-}
-
-/// Whether this thread is inside of any upcall of this ORB's adapters.
-pub(crate) fn is_inside(root: &Weak<Root>) -> bool {
-    FRAMES.with(|stack| {
-        let frames = stack.frames.borrow();
-        frames[..stack.depth.get()]
-            .iter()
-            .any(|frame| frame.adapter.borrow().as_ref().is_some_and(|adapter| Weak::ptr_eq(&adapter.root, root)))
-    })
-}
-
-/// Whether this thread is inside of an upcall of this object.
-pub(crate) fn is_inside_of(adapter: &Arc<Adapter>, id: &[u8]) -> bool {
-    FRAMES.with(|stack| {
-        let frames = stack.frames.borrow();
-        frames[..stack.depth.get()].iter().any(|frame| {
-            frame.adapter.borrow().as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter))
-                && *frame.object_id.borrow() == id
-        })
-    })
-}
-
-/// The request that this thread runs is for this object: what asks whether a servant runs for it.
-pub(crate) fn innermost<T>(show: impl FnOnce(&Arc<Adapter>, &[u8], &Arc<dyn Servant>) -> T) -> Result<T, NoContext> {
-    // The frame is taken out of the stack, so that what is shown may enter others.
-    let frame = FRAMES.with(|stack| {
-        let top = stack.depth.get().checked_sub(1)?;
-        Some(Rc::clone(&stack.frames.borrow()[top]))
-    });
-    let frame = frame.ok_or(NoContext)?;
-    let (adapter, in_use) = (frame.adapter.borrow(), frame.in_use.borrow());
-    match (&*adapter, in_use.as_ref().and_then(InUse::servant)) {
-        (Some(adapter), Some(servant)) => Ok(show(adapter, &frame.object_id.borrow(), servant)),
-        _ => Err(NoContext),
-    }
-}
+use crate::{ObjectId, Poa, frames::innermost};
 
 /// What the upcall that runs in this thread is for (15.3.10).
 #[derive(Clone, Copy, Debug, Default)]
@@ -139,7 +27,7 @@ impl Current {
     /// # Errors
     /// `NoContext` outside of an upcall.
     pub fn poa(self) -> Result<Poa, NoContext> {
-        innermost(|adapter, _, _| Poa::of(adapter))?.map_err(|_| NoContext)
+        innermost(|adapter, _, _| Poa::of(adapter)).ok_or(NoContext)?.map_err(|_| NoContext)
     }
 
     /// The id of the object.
@@ -147,7 +35,7 @@ impl Current {
     /// # Errors
     /// `NoContext` outside of an upcall.
     pub fn object_id(self) -> Result<ObjectId, NoContext> {
-        innermost(|_, id, _| id.into())
+        innermost(|_, id, _| id.into()).ok_or(NoContext)
     }
 
     /// A reference to the object.
@@ -158,7 +46,8 @@ impl Current {
         innermost(|adapter, id, servant| {
             let poa = Poa::of(adapter).map_err(|_| NoContext)?;
             poa.reference_of(id, servant.repository_id()).map_err(|_| NoContext)
-        })?
+        })
+        .ok_or(NoContext)?
     }
 
     /// The servant that runs.
@@ -166,7 +55,7 @@ impl Current {
     /// # Errors
     /// `NoContext` outside of an upcall.
     pub fn servant(self) -> Result<Arc<dyn Servant>, NoContext> {
-        innermost(|_, _, servant| Arc::clone(servant))
+        innermost(|_, _, servant| Arc::clone(servant)).ok_or(NoContext)
     }
 }
 

@@ -12,8 +12,8 @@ use spandrel_sync::{Arc, Mutex, Weak, time::Instant};
 use crate::{
     ThreadPolicy,
     adapter::{Adapter, Entrance},
-    current::{Entered, Frame},
     error,
+    frames::{Entered, Frame},
     hierarchy::{Root, Search},
     invocation::{InUse, Invocation},
     key,

@@ -14,7 +14,7 @@ use spandrel_sync::{Arc, Mutex, atomic::Ordering, thread};
 use crate::{
     ObjectId, Poa, ServantManager, ThreadPolicy,
     adapter::Adapter,
-    current::Entered,
+    frames::Entered,
     objects::{Active, Behind, Ending},
     servants::let_go,
 };

@@ -14,8 +14,9 @@ use spandrel_sync::{Arc, Mutex, RwLock, Weak, atomic::Ordering, thread};
 use crate::{
     AdapterActivator, Poa, PoaError, PoaManager,
     adapter::{Adapter, Entrance, Family, MAX_WAITING, Phase, Plan},
-    current, error,
+    error,
     establishing::Described,
+    frames,
     key::{self, Home, IdForm, Incarnation},
     manager::{Managers, State},
     objects::Objects,
@@ -299,7 +300,7 @@ impl Root {
 
     /// BAD_INV_ORDER for waiting in a thread that would wait for itself: inside of an upcall, or in the future of a request.
     pub(crate) fn check_may_wait(&self, wait: bool) -> Result<(), PoaError> {
-        if wait && (current::is_inside(&self.me) || self.orb().is_ok_and(|orb| orb.is_polling_here())) {
+        if wait && (frames::is_inside(&self.me) || self.orb().is_ok_and(|orb| orb.is_polling_here())) {
             return Err(error::would_deadlock().into());
         }
         Ok(())

@@ -18,6 +18,7 @@ mod dispatch;
 mod error;
 mod establishing;
 mod etherealizer;
+mod frames;
 mod hierarchy;
 mod invocation;
 mod key;
