@@ -14,7 +14,7 @@ use crate::{
     AdapterActivator, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantManager, ThreadPolicy, error,
     etherealizer::Etherealizer,
     hierarchy::Root,
-    invocation::{InUse, Located},
+    in_use::{InUse, Located},
     key::Place,
     manager::{Manager, Refused},
     objects::{Behind, Forwarding, Found, Objects},

@@ -13,9 +13,10 @@ use crate::{
     ThreadPolicy,
     adapter::{Adapter, Entrance},
     error,
-    frames::{Entered, Frame},
+    frames::Frame,
     hierarchy::{Root, Search},
-    invocation::{InUse, Invocation},
+    in_use::InUse,
+    invocation::{Invocation, Upcall},
     key,
     objects::Behind,
     signal::Ticket,
@@ -35,8 +36,8 @@ impl Root {
     ) -> Result<Replied, SystemException> {
         // Given up after all that happens at the end of the frame.
         let mut _held: Option<Held> = None;
-        let entered = Entered::new();
-        let frame = entered.frame();
+        let upcall = Upcall::new();
+        let frame = upcall.frame();
         loop {
             if !self.is_at(frame, key) {
                 // Forgotten first: what is asked meanwhile is not inside of that adapter.
@@ -145,7 +146,7 @@ fn run(adapter: &Arc<Adapter>, id: &[u8], frame: &Frame, call: ServerCall<'_>) -
             Behind::Forward(forwarding) => forwarding.answer(call),
         },
         InUse::Default(servant) => call.run(&**servant, &Invocation { adapter, id, in_use }),
-        InUse::Located(located) => call.run(&**located.servant(), &Invocation { adapter, id, in_use }),
+        InUse::Located(located) => call.run(&*located.servant, &Invocation { adapter, id, in_use }),
     }
 }
 
@@ -164,7 +165,7 @@ impl ObjectAdapter for Root {
         _operation: &str,
         upcall: &mut dyn FnMut(&Arc<dyn Servant>),
     ) -> Result<bool, SystemException> {
-        let entered = Entered::new();
+        let entered = Upcall::new();
         let frame = entered.frame();
         if !self.is_at(frame, object_key) {
             frame.adapter.take();

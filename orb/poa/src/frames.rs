@@ -11,7 +11,7 @@ use std::{
 use spandrel_orb::Servant;
 use spandrel_sync::{Arc, Weak, thread_local};
 
-use crate::{adapter::Adapter, hierarchy::Root, invocation::InUse};
+use crate::{adapter::Adapter, hierarchy::Root, in_use::InUse};
 
 /// Octets that a frame keeps for object ids; longer ones are peers' and no threads' for ever.
 const KEPT_OCTETS: usize = 1024;
@@ -30,7 +30,7 @@ struct Frames {
 pub(crate) struct Frame {
     pub(crate) adapter: RefCell<Option<Arc<Adapter>>>,
     pub(crate) object_id: RefCell<Vec<u8>>,
-    /// Nothing before the servant is found, nor after the upcall.
+    /// Nothing before the servant is found, nor after the upcall. Given back by whoever put it there.
     pub(crate) in_use: RefCell<Option<InUse>>,
 }
 
@@ -69,11 +69,6 @@ impl Entered {
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
-        let in_use = self.0.in_use.take();
-        // Ended inside of the frame: a servant manager that is told of it must not wait for all upcalls to end either.
-        if let (Some(in_use), Some(adapter)) = (in_use, &*self.0.adapter.borrow()) {
-            in_use.end(adapter, &self.0.object_id.borrow());
-        }
         if self.0.object_id.borrow().capacity() > KEPT_OCTETS {
             self.0.object_id.take();
         }

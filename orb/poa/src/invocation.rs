@@ -1,63 +1,49 @@
-//! What one request uses of its adapter, and gives back when it has been answered.
+//! One request in its adapter: what is asked about it while it runs, and what it gives back when it has been answered.
 
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use spandrel_orb::{OperationDemux, Policy, PolicyType, Servant, Target};
+use spandrel_orb::{OperationDemux, Policy, PolicyType, Target};
 use spandrel_sync::{Arc, Mutex};
 
 use crate::{
-    ObjectId, Poa, ServantLocator,
+    ObjectId, Poa,
     adapter::Adapter,
-    objects::{Active, Behind},
-    servants::{Cookie, let_go},
+    frames::{Entered, Frame},
+    in_use::{InUse, Located},
+    servants::let_go,
 };
 
-/// What a request uses.
-pub(crate) enum InUse {
-    /// An object of the active object map.
-    Object(Arc<Active>),
-    /// The default servant.
-    Default(Arc<dyn Servant>),
-    /// What a servant locator found.
-    Located(Arc<Located>),
+/// The time in which a frame is the topmost one of its thread, at the end of which what its request uses is given back.
+pub(crate) struct Upcall(Entered);
+
+impl Upcall {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self(Entered::new())
+    }
+
+    #[inline]
+    pub(crate) fn frame(&self) -> &Frame {
+        self.0.frame()
+    }
 }
 
-/// What a servant locator found for one request.
-pub(crate) struct Located {
-    locator: Arc<dyn ServantLocator>,
-    servant: Arc<dyn Servant>,
-    operation: String,
-    /// In a lock only because it may be no more than `Send`.
-    cookie: Mutex<Cookie>,
-}
-
-impl Located {
-    pub(crate) fn new(
-        locator: Arc<dyn ServantLocator>,
-        operation: &str,
-        (servant, cookie): (Arc<dyn Servant>, Cookie),
-    ) -> Self {
-        Self { locator, servant, operation: operation.to_owned(), cookie: Mutex::new(cookie) }
+impl Drop for Upcall {
+    #[inline]
+    fn drop(&mut self) {
+        let frame = self.frame();
+        let in_use = frame.in_use.take();
+        // Ended inside of the frame: a servant manager that is told of it must not wait for all upcalls to end either.
+        if let (Some(in_use), Some(adapter)) = (in_use, &*frame.adapter.borrow()) {
+            in_use.end(adapter, &frame.object_id.borrow());
+        }
     }
 }
 
 impl InUse {
-    /// Nothing for an object that is elsewhere.
-    #[inline]
-    pub(crate) fn servant(&self) -> Option<&Arc<dyn Servant>> {
-        match self {
-            Self::Object(active) => match &active.behind {
-                Behind::Servant(servant) => Some(servant),
-                Behind::Forward(_) => None,
-            },
-            Self::Default(servant) => Some(servant),
-            Self::Located(located) => Some(&located.servant),
-        }
-    }
-
     /// The same once more: each is ended by itself.
     fn share(&self, adapter: &Adapter) -> Self {
         match self {
@@ -98,10 +84,6 @@ impl InUse {
 }
 
 impl Located {
-    pub(crate) fn servant(&self) -> &Arc<dyn Servant> {
-        &self.servant
-    }
-
     fn end(self, adapter: &Arc<Adapter>, id: &[u8]) {
         let Ok(poa) = Poa::of(adapter) else { return let_go(self) };
         let Self { locator, servant, operation, cookie } = self;

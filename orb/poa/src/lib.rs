@@ -20,6 +20,7 @@ mod establishing;
 mod etherealizer;
 mod frames;
 mod hierarchy;
+mod in_use;
 mod invocation;
 mod key;
 mod manager;
