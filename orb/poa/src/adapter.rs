@@ -324,41 +324,14 @@ impl Adapter {
         matches!(&*self.servant_manager.read(), Some(ServantManager::Activator(_)))
     }
 
-    /// Waits for all requests that run, as long as this holds.
-    pub(crate) fn await_requests(&self, goes_on: impl Fn() -> bool) {
-        loop {
-            self.await_that(|| self.usage.is_quiet() || !goes_on());
-            // Looked for now: what an activator was asked for until a moment ago is among them.
-            let used = self.objects.in_use();
-            if used.is_empty() || !goes_on() {
-                return;
-            }
-            // One count is the map's own; none is left of what has been deactivated meanwhile.
-            self.await_that(|| used.iter().all(|active| active.strong_count() <= 1) || !goes_on());
-        }
-    }
-
-    /// Waits until this is so. The main thread does meanwhile what may be waited for, since nobody else does.
-    fn await_that(&self, is_so: impl Fn() -> bool) {
-        if let Some(orb) = self.orb().filter(Orb::is_main_thread) {
-            while !is_so() && orb.perform_work().is_ok() {
-                if !orb.work_pending().unwrap_or(false) {
-                    self.usage.await_shortly(&is_so);
-                }
-            }
-        }
-        self.usage.await_that(is_so);
+    pub(crate) fn orb(&self) -> Option<Orb> {
+        self.manager.orb().get().ok()
     }
 
     /// Ends a request that was counted.
     pub(crate) fn end_counted(&self) {
         self.usage.end();
         self.let_go_if_over();
-    }
-
-    /// Waits for all requests that run, and all etherealizations.
-    pub(crate) fn await_end(self: &Arc<Self>) {
-        self.await_requests(|| true);
     }
 }
 

@@ -53,7 +53,9 @@ impl Root {
             let id = &key[adapter.prefix.len()..];
             frame.set_object_id(id);
             match (adapter.policies.thread, &adapter.turn) {
-                (ThreadPolicy::MainThreadModel, _) if !self.orb()?.is_main_thread() => return self.in_main(key, call),
+                (ThreadPolicy::MainThreadModel, _) if !self.orb.get()?.is_main_thread() => {
+                    return self.in_main(key, call);
+                }
                 (ThreadPolicy::SingleThreadModel, Some(turn)) => {
                     let promised = promise.take().filter(|promise| promise.is_of(turn));
                     _held = match promised.map_or_else(|| turn.ask(), |promise| Asked::Now(promise.redeem())) {
@@ -108,7 +110,7 @@ impl Root {
 
     /// Has the main thread run a request.
     fn in_main(&self, key: &[u8], call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        let orb = self.orb()?;
+        let orb = self.orb.get()?;
         let (root, key) = (Weak::clone(&self.me), key.to_vec());
         let (deferred, replied) = call.defer()?;
         // Shared, so that it can be refused if the job is.
@@ -220,7 +222,7 @@ impl ObjectAdapter for Root {
             adapter.usage.await_quiet(PARTING.saturating_sub(Instant::now().saturating_duration_since(start)));
         }
         all.iter().for_each(Adapter::etherealize_left);
-        self.let_go();
+        self.orb.let_go();
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

@@ -2,13 +2,13 @@
 
 use spandrel_orb::{AdapterDescription, AdapterState, Policy, PolicyType};
 
-use crate::{PoaManager, State, hierarchy::ROOT_NAME, policies::Policies};
+use crate::{hierarchy::ROOT_NAME, manager::Manager, policies::Policies};
 
 /// An adapter that is about to be made.
 pub(crate) struct Described<'a> {
     /// From the root adapter's child on.
     pub(crate) path: &'a [String],
-    pub(crate) manager: &'a PoaManager,
+    pub(crate) manager: &'a Manager,
     pub(crate) policies: &'a Policies,
     pub(crate) given: &'a [Policy],
 }
@@ -29,16 +29,5 @@ impl AdapterDescription for Described<'_> {
     fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
         let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
         given.or_else(|| self.policies.policy(policy_type))
-    }
-}
-
-impl From<State> for AdapterState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Holding => Self::Holding,
-            State::Active => Self::Active,
-            State::Discarding => Self::Discarding,
-            State::Inactive => Self::Inactive,
-        }
     }
 }

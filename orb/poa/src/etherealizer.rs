@@ -8,7 +8,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use spandrel_orb::{Orb, Servant};
+use spandrel_orb::Servant;
 use spandrel_sync::{Arc, Mutex, atomic::Ordering, thread};
 
 use crate::{
@@ -120,10 +120,6 @@ impl Adapter {
                 }
             }
         }
-    }
-
-    pub(crate) fn orb(&self) -> Option<Orb> {
-        self.root.upgrade()?.orb().ok()
     }
 
     /// The ORB ends, and its main thread has had its time: what that has not done is done here.

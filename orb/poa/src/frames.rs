@@ -9,9 +9,9 @@ use std::{
 };
 
 use spandrel_orb::Servant;
-use spandrel_sync::{Arc, Weak, thread_local};
+use spandrel_sync::{Arc, thread_local};
 
-use crate::{adapter::Adapter, hierarchy::Root, in_use::InUse};
+use crate::{PoaError, adapter::Adapter, error, in_use::InUse, live_orb::LiveOrb};
 
 /// Octets that a frame keeps for object ids; longer ones are peers' and no threads' for ever.
 const KEPT_OCTETS: usize = 1024;
@@ -76,13 +76,21 @@ impl Drop for Entered {
     }
 }
 
+/// BAD_INV_ORDER for waiting in a thread that would wait for itself: inside of an upcall, or in the future of a request.
+pub(crate) fn check_may_wait(orb: &Arc<LiveOrb>, wait: bool) -> Result<(), PoaError> {
+    if wait && (is_inside(orb) || orb.get().is_ok_and(|orb| orb.is_polling_here())) {
+        return Err(error::would_deadlock().into());
+    }
+    Ok(())
+}
+
 /// Whether this thread is inside of any upcall of this ORB's adapters.
-pub(crate) fn is_inside(root: &Weak<Root>) -> bool {
+fn is_inside(orb: &Arc<LiveOrb>) -> bool {
     FRAMES.with(|stack| {
         let frames = stack.frames.borrow();
         frames[..stack.depth.get()]
             .iter()
-            .any(|frame| frame.adapter.borrow().as_ref().is_some_and(|adapter| Weak::ptr_eq(&adapter.root, root)))
+            .any(|frame| frame.adapter.borrow().as_ref().is_some_and(|adapter| adapter.manager.is_of(orb)))
     })
 }
 

@@ -9,16 +9,17 @@ use std::{
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{AdapterState, Orb, Policy};
-use spandrel_sync::{Arc, Mutex, RwLock, Weak, atomic::Ordering, thread};
+use spandrel_sync::{Arc, RwLock, Weak, atomic::Ordering, thread};
 
 use crate::{
-    AdapterActivator, Poa, PoaError, PoaManager,
+    AdapterActivator, Poa, PoaError,
     adapter::{Adapter, Entrance, Family, MAX_WAITING, Phase, Plan},
     error,
     establishing::Described,
     frames,
     key::{self, Home, IdForm, Incarnation},
-    manager::{Managers, State},
+    live_orb::LiveOrb,
+    manager::{Manager, Managers, State},
     objects::Objects,
     policies::Policies,
     signal::{Signal, Ticket},
@@ -34,8 +35,7 @@ pub(crate) const ROOT_MANAGER: &str = "RootPOAManager";
 pub(crate) struct Root {
     pub(crate) me: Weak<Self>,
     pub(crate) incarnation: Incarnation,
-    /// Let go of when the ORB has ended, which would otherwise keep itself.
-    orb: Mutex<Option<Orb>>,
+    pub(crate) orb: Arc<LiveOrb>,
     top: OnceLock<Arc<Adapter>>,
     /// All adapters, by their places; transient keys have those.
     adapters: RwLock<Slots<Arc<Adapter>>>,
@@ -66,14 +66,14 @@ impl Root {
         let root = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             incarnation: Incarnation::random(),
-            orb: Mutex::new(Some(orb)),
+            orb: Arc::new(LiveOrb::new(orb)),
             top: OnceLock::new(),
             adapters: RwLock::default(),
             persistent: RwLock::default(),
             managers: Managers::default(),
         });
-        let manager = root.managers.create(&root.me, Some(ROOT_MANAGER), State::Active);
-        let manager = PoaManager(manager.expect("it is the first"));
+        let manager = root.managers.create(&root.orb, Some(ROOT_MANAGER), State::Active);
+        let manager = manager.expect("it is the first");
         let top = root.make(None, Vec::new(), &manager, Policies::of_root(), Vec::new());
         root.top.get_or_init(|| top.expect("there is room for one"));
         root
@@ -83,23 +83,12 @@ impl Root {
         self.top.get().expect("it is made with the root")
     }
 
-    /// The ORB, until it has ended.
-    pub(crate) fn orb(&self) -> Result<Orb, SystemException> {
-        let orb = self.orb.lock().clone();
-        orb.ok_or_else(|| SystemException::bad_inv_order(minor::ORB_HAS_SHUTDOWN, CompletionStatus::No))
-    }
-
-    pub(crate) fn let_go(&self) {
-        let orb = self.orb.lock().take();
-        drop(orb);
-    }
-
     /// Makes an adapter that nobody finds by its name yet.
     fn make(
         &self,
         parent: Option<Arc<Adapter>>,
         path: Vec<String>,
-        manager: &PoaManager,
+        manager: &Arc<Manager>,
         policies: Policies,
         given: Vec<Policy>,
     ) -> Result<Arc<Adapter>, PoaError> {
@@ -112,12 +101,13 @@ impl Root {
         let made = adapters.insert_with(|place| {
             let (parent, path, given, objects, persistent) = plan.take().expect("it is asked for once");
             let prefix = if policies.is_persistent() { persistent } else { key::transient(self.incarnation, place) };
-            let (root, manager) = (Weak::clone(&self.me), Arc::clone(&manager.0));
+            let (root, manager) = (Weak::clone(&self.me), Arc::clone(manager));
             Adapter::new(Plan { root, parent, path, place, prefix, policies, given, manager, objects })
         });
         let adapter = Arc::clone(made.ok_or_else(error::no_more_ids)?);
         drop(adapters);
-        adapter.manager.attach(&adapter);
+        let own = Arc::downgrade(&adapter);
+        adapter.manager.attach(own);
         Ok(adapter)
     }
 
@@ -126,17 +116,17 @@ impl Root {
         &self,
         parent: &Arc<Adapter>,
         name: &str,
-        manager: Option<&PoaManager>,
+        manager: Option<&Arc<Manager>>,
         given: Vec<Policy>,
     ) -> Result<Arc<Adapter>, PoaError> {
         let policies = Policies::resolve(&given)?;
         let both_ways = Policies::bidirectional(&given)?;
         let made = match manager {
             Some(_) => None,
-            None => Some(PoaManager(self.managers.create(&self.me, None, State::Holding)?)),
+            None => Some(self.managers.create(&self.orb, None, State::Holding)?),
         };
         let manager = manager.or(made.as_ref()).expect("there is one or the other");
-        if !manager.0.is_of(&self.me) {
+        if !manager.is_of(&self.orb) {
             return Err(SystemException::bad_param(0, CompletionStatus::No)
                 .with_detail("the manager is another ORB's")
                 .into());
@@ -144,7 +134,7 @@ impl Root {
         check_may_have(parent, &parent.family.lock(), name)?;
         let path: Vec<String> = parent.path.iter().cloned().chain([name.to_owned()]).collect();
         let described = Described { path: &path, manager, policies: &policies, given: &given };
-        let orb = self.orb()?;
+        let orb = self.orb.get()?;
         let references = orb.establish_components(&described)?;
         both_ways.iter().for_each(|policy| orb.note_bidirectional_policy(*policy));
         let mut family = parent.family.lock();
@@ -164,10 +154,9 @@ impl Root {
     pub(crate) fn establish_top(&self) -> Result<(), SystemException> {
         let top = self.top();
         if top.references.get().is_none() {
-            let manager = PoaManager(Arc::clone(&top.manager));
             let described =
-                Described { path: &top.path, manager: &manager, policies: &top.policies, given: &top.given };
-            let references = self.orb()?.establish_components(&described)?;
+                Described { path: &top.path, manager: &top.manager, policies: &top.policies, given: &top.given };
+            let references = self.orb.get()?.establish_components(&described)?;
             top.references.get_or_init(|| references);
         }
         Ok(())
@@ -298,22 +287,14 @@ impl Root {
         false
     }
 
-    /// BAD_INV_ORDER for waiting in a thread that would wait for itself: inside of an upcall, or in the future of a request.
-    pub(crate) fn check_may_wait(&self, wait: bool) -> Result<(), PoaError> {
-        if wait && (frames::is_inside(&self.me) || self.orb().is_ok_and(|orb| orb.is_polling_here())) {
-            return Err(error::would_deadlock().into());
-        }
-        Ok(())
-    }
-
     /// Destroys an adapter and all below it (15.3.9.4).
     pub(crate) fn destroy(&self, adapter: &Arc<Adapter>, etherealize: bool, wait: bool) -> Result<(), PoaError> {
-        self.check_may_wait(wait)?;
+        frames::check_may_wait(&self.orb, wait)?;
         let is_first = adapter.phase() == Phase::Living;
         let mut all = Vec::new();
         Self::all_below(adapter, &mut all);
         self.make_disappear(adapter, etherealize);
-        if let (true, Ok(orb)) = (is_first, self.orb()) {
+        if let (true, Ok(orb)) = (is_first, self.orb.get()) {
             let names: Vec<_> = all.iter().map(|adapter| adapter.full_name()).collect();
             orb.adapter_state_changed(&names, AdapterState::NonExistent);
         }
@@ -345,7 +326,7 @@ impl Root {
         // As if an object ended: so nobody takes the adapter for quiet before all of them have begun to.
         adapter.usage.begin_ending();
         adapter.advance(Phase::Gone);
-        adapter.manager.detach(adapter);
+        adapter.manager.detach(&**adapter);
         adapter.objects.shut();
         adapter.deactivate_all(etherealize);
         adapter.usage.ended();

@@ -12,6 +12,7 @@
 
 mod activation;
 mod adapter;
+mod control;
 mod current;
 pub mod demux;
 mod dispatch;
@@ -23,6 +24,8 @@ mod hierarchy;
 mod in_use;
 mod invocation;
 mod key;
+mod live_orb;
+mod managed;
 mod manager;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -36,10 +39,11 @@ mod slots;
 mod turn;
 mod usage;
 
+pub use control::{PoaManager, PoaManagerFactory};
 pub use current::{Current, NoContext};
 pub use error::PoaError;
 pub use key::describe_key;
-pub use manager::{PoaManager, PoaManagerFactory, State};
+pub use manager::State;
 pub use object_id::ObjectId;
 pub use poa::Poa;
 pub use policies::{

@@ -155,7 +155,7 @@ impl Stage {
         assert_eq!(self.poa.active_objects(), 0);
         let (root, weak) = (self.poa.root.clone(), self.weak.clone());
         drop(self);
-        root.let_go();
+        root.orb.let_go();
         drop(root);
         let _ = weak;
     }

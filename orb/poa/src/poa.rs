@@ -42,7 +42,7 @@ impl Poa {
     /// What is public of an adapter.
     pub(crate) fn of(adapter: &Arc<Adapter>) -> Result<Self, SystemException> {
         let root = adapter.root.upgrade().ok_or_else(crate::error::no_adapter)?;
-        Ok(Self { orb: root.orb()?, root, adapter: Arc::clone(adapter) })
+        Ok(Self { orb: root.orb.get()?, root, adapter: Arc::clone(adapter) })
     }
 
     /// The ORB that it serves.
@@ -64,7 +64,7 @@ impl Poa {
         policies: impl IntoIterator<Item = Policy>,
     ) -> Result<Self, PoaError> {
         let given = policies.into_iter().collect();
-        let adapter = self.root.create(&self.adapter, name, manager, given)?;
+        let adapter = self.root.create(&self.adapter, name, manager.map(|manager| &manager.0), given)?;
         Ok(Self { adapter, ..self.clone() })
     }
 
