@@ -11,7 +11,7 @@ use spandrel_sync::{
 };
 
 use crate::{
-    AdapterActivator, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantManager, ThreadPolicy, error,
+    AdapterActivator, Poa, PoaError, RequestProcessingPolicy, ServantManager, ThreadPolicy, error,
     etherealizer::Etherealizer,
     hierarchy::Root,
     in_use::{InUse, Located},
@@ -333,6 +333,19 @@ impl Adapter {
         self.usage.end();
         self.let_go_if_over();
     }
+
+    /// Lets the application's objects go once the adapter is gone and nothing needs them any more: the adapter itself may be remembered
+    /// for a while.
+    pub(crate) fn let_go_if_over(&self) {
+        if !self.is_gone() || !self.usage.is_quiet() {
+            return;
+        }
+        // Each taken under its lock, and dropped outside of it.
+        let manager = self.servant_manager.write().take();
+        let default = self.default_servant.write().take();
+        let activator = self.activator.lock().take();
+        drop((manager, default, activator));
+    }
 }
 
 /// A place among those that wait for an object.
@@ -401,13 +414,5 @@ impl Drop for Incarnating<'_> {
 impl fmt::Debug for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Adapter").field("path", &self.path).field("phase", &self.phase()).finish_non_exhaustive()
-    }
-}
-
-/// The id as the application sees it.
-impl Adapter {
-    pub(crate) fn deactivate(self: &Arc<Self>, id: &ObjectId) -> Result<(), PoaError> {
-        let ending = crate::objects::Ending { etherealize: true, is_cleanup: false };
-        if self.begin_deactivation(id, ending) { Ok(()) } else { Err(PoaError::ObjectNotActive) }
     }
 }

@@ -6,10 +6,10 @@ use std::{
 };
 
 use spandrel_orb::{OperationDemux, Policy, PolicyType, Target};
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Mutex, thread};
 
 use crate::{
-    ObjectId, Poa,
+    ObjectId, Poa, ThreadPolicy,
     adapter::Adapter,
     frames::{Entered, Frame},
     in_use::{InUse, Located},
@@ -150,6 +150,39 @@ impl Drop for Detained {
             return in_use.end(&adapter, &id);
         }
         let own = Arc::clone(&adapter);
-        own.run_apart(Box::new(move || in_use.end(&adapter, &id)));
+        run_apart(&own, Box::new(move || in_use.end(&adapter, &id)));
+    }
+}
+
+/// Something that is done by whoever drops it: those to whom it is given may end without having come to it.
+struct Certain(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for Certain {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|job| job());
+    }
+}
+
+/// Runs something that may call servant managers, as the adapter's thread policy says.
+fn run_apart(adapter: &Adapter, job: Box<dyn FnOnce() + Send>) {
+    let job = Certain(Some(job));
+    match adapter.policies.thread {
+        ThreadPolicy::OrbCtrlModel => drop(job),
+        ThreadPolicy::SingleThreadModel => {
+            let turn = adapter.turn.clone();
+            let thread = thread::Builder::new().name("spandrel-ethereal".into());
+            let started = thread.spawn(move || {
+                let _turn = turn.as_ref().map(|turn| turn.take());
+                drop(job);
+            });
+            // Without a thread it was dropped, and so done here.
+            drop(started);
+        }
+        ThreadPolicy::MainThreadModel => {
+            if let Some(orb) = adapter.orb() {
+                // Refused, it is dropped, and so done here.
+                let _ = orb.run_in_main(Box::new(move || drop(job)));
+            }
+        }
     }
 }

@@ -14,6 +14,7 @@ mod activation;
 mod adapter;
 mod control;
 mod current;
+mod deactivation;
 pub mod demux;
 mod dispatch;
 mod error;
