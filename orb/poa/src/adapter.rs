@@ -1,9 +1,14 @@
-//! One adapter: from an object id to what serves the request (CORBA 3.3 Part 1, 15.2.6), and back.
+//! What adapters consist of: each by itself, and the tree of an ORB's (CORBA 3.3 Part 1, 15.2.3).
+//!
+//! An adapter leads to its parent, its children and its tree, and the tree to them all: so they stand in one place, with what each can
+//! say of itself. What is done with them is above: they are made and ended ([`hierarchy`](crate::hierarchy)), found
+//! ([`finding`](crate::finding)), and find servants ([`entering`](crate::entering)), whose objects end
+//! ([`deactivation`](crate::deactivation)).
 
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, References, Servant, ServerCall};
+use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, References, Servant};
 use spandrel_sync::{
     Arc, Mutex, RwLock, Weak,
     atomic::{AtomicBool, AtomicU8, Ordering},
@@ -11,15 +16,15 @@ use spandrel_sync::{
 };
 
 use crate::{
-    AdapterActivator, Poa, PoaError, RequestProcessingPolicy, ServantManager, ThreadPolicy, error,
+    AdapterActivator, PoaError, RequestProcessingPolicy, ServantManager, ThreadPolicy,
+    directory::Directory,
+    error,
     etherealizer::Etherealizer,
-    hierarchy::Root,
-    in_use::{InUse, Located},
-    key::Place,
-    manager::{Manager, Refused},
-    objects::{Behind, Forwarding, Found, Objects},
+    key::{Incarnation, Place},
+    live_orb::LiveOrb,
+    manager::{Manager, Managers, Refused},
+    objects::{Behind, Forwarding, Objects},
     policies::Policies,
-    servants::Incarnation,
     signal::{Signal, Ticket},
     turn::Turn,
     usage::Usage,
@@ -27,6 +32,9 @@ use crate::{
 
 /// Requests that wait for one object, or for one adapter to be made, at most.
 pub(crate) const MAX_WAITING: usize = 256;
+
+/// What the root adapter is called (15.3.9.1).
+pub(crate) const ROOT_NAME: &str = "RootPOA";
 
 /// How far an adapter is from its end (15.3.9.4). It only grows.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -76,6 +84,26 @@ pub(crate) struct Family {
     pub(crate) expected: HashMap<String, (ThreadId, Arc<Signal>)>,
 }
 
+/// What the core dispatches to: all adapters of an ORB.
+pub(crate) struct Root {
+    pub(crate) me: Weak<Self>,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) orb: Arc<LiveOrb>,
+    pub(crate) top: OnceLock<Arc<Adapter>>,
+    pub(crate) directory: Directory<Adapter>,
+    pub(crate) managers: Managers,
+}
+
+/// An object adapter: makes references to servants, and finds the servant of each request. Cheap to clone.
+///
+/// The root adapter accepts requests as soon as the first reference exists; others when their manager is activated.
+#[derive(Clone)]
+pub struct Poa {
+    pub(crate) orb: Orb,
+    pub(crate) root: Arc<Root>,
+    pub(crate) adapter: Arc<Adapter>,
+}
+
 /// What an adapter is made with.
 pub(crate) struct Plan {
     pub(crate) root: Weak<Root>,
@@ -87,17 +115,6 @@ pub(crate) struct Plan {
     pub(crate) given: Vec<Policy>,
     pub(crate) manager: Arc<Manager>,
     pub(crate) objects: Objects,
-}
-
-/// What is to become of a request.
-pub(crate) enum Entrance {
-    Serve(InUse),
-    /// Another object is to be asked.
-    Forward(Forwarding),
-    /// It waits, and then begins anew.
-    Wait(Ticket),
-    /// It begins anew at once.
-    Again,
 }
 
 impl Adapter {
@@ -129,12 +146,12 @@ impl Adapter {
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.path.last().map_or(crate::hierarchy::ROOT_NAME, String::as_str)
+        self.path.last().map_or(ROOT_NAME, String::as_str)
     }
 
     /// The names from the root on.
     pub(crate) fn full_name(&self) -> Vec<String> {
-        std::iter::once(crate::hierarchy::ROOT_NAME.to_owned()).chain(self.path.iter().cloned()).collect()
+        full_name(&self.path)
     }
 
     pub(crate) fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
@@ -196,116 +213,17 @@ impl Adapter {
         }
     }
 
-    /// What a request is told that found the adapter not open.
-    pub(crate) fn refuse(&self) -> Result<Entrance, SystemException> {
+    /// What a request is told that found the adapter not open: where it is to wait, or nothing if it is to begin anew at once.
+    pub(crate) fn refuse(&self) -> Result<Option<Ticket>, SystemException> {
         match self.phase() {
             Phase::Living => match self.manager.refuse() {
                 // If it went meanwhile, those that were held may have been told already.
-                Refused::Held(ticket) if self.phase() == Phase::Living => Ok(Entrance::Wait(ticket)),
-                Refused::Held(_) | Refused::Again => Ok(Entrance::Again),
+                Refused::Held(ticket) if self.phase() == Phase::Living => Ok(Some(ticket)),
+                Refused::Held(_) | Refused::Again => Ok(None),
                 Refused::No(exception) => Err(exception),
             },
             Phase::Ending => Err(ending()),
-            Phase::Gone => Ok(Entrance::Again),
-        }
-    }
-
-    /// Finds what serves a request for this object (15.2.6).
-    #[inline]
-    pub(crate) fn enter(
-        self: &Arc<Self>,
-        id: &[u8],
-        operation: &str,
-        call: Option<&ServerCall<'_>>,
-    ) -> Result<Entrance, SystemException> {
-        if self.policies.retains() {
-            match self.objects.enter(id, call, || self.is_open()) {
-                Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
-                Found::Shut => return self.refuse(),
-                Found::Busy(over) if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly => {
-                    return wait_for(&over);
-                }
-                // What is being deactivated exists no longer.
-                Found::Busy(_) | Found::Nothing => {}
-            }
-        }
-        self.enter_inactive(id, operation)
-    }
-
-    /// Finds what serves this object without asking or waiting for anybody: an object of the map that any thread may serve.
-    #[inline]
-    pub(crate) fn enter_active(&self, id: &[u8]) -> Option<InUse> {
-        if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
-            return None;
-        }
-        match self.objects.enter(id, None, || self.is_open()) {
-            Found::Active(active) => Some(InUse::Object(active)),
-            _ => None,
-        }
-    }
-
-    /// Finds what serves an object that is not in the active object map.
-    fn enter_inactive(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
-        if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly {
-            return Err(error::not_active());
-        }
-        if self.objects.check_made(id).is_err() {
-            return Err(error::not_active());
-        }
-        if !self.usage.start(|| self.is_open()) {
-            return self.refuse();
-        }
-        // Ended by what is returned, if that serves; here in all other cases.
-        let counted = Counted(self);
-        let entrance = if self.policies.has_default_servant() {
-            self.default_servant().map(|servant| Entrance::Serve(InUse::Default(servant)))
-        } else if self.policies.retains() {
-            self.incarnate(id)
-        } else {
-            self.locate(id, operation)
-        };
-        if let Ok(Entrance::Serve(InUse::Default(_) | InUse::Located(_))) = &entrance {
-            std::mem::forget(counted);
-        }
-        entrance
-    }
-
-    fn default_servant(&self) -> Result<Arc<dyn Servant>, SystemException> {
-        self.default_servant.read().clone().ok_or_else(|| {
-            SystemException::obj_adapter(minor::NO_DEFAULT_SERVANT, CompletionStatus::No)
-                .with_detail("the adapter has no default servant")
-        })
-    }
-
-    /// Has the servant activator find a servant, once for all requests that want it (15.3.6.1).
-    fn incarnate(self: &Arc<Self>, id: &[u8]) -> Result<Entrance, SystemException> {
-        let Some(ServantManager::Activator(activator)) = self.servant_manager.read().clone() else {
-            return Err(no_servant_manager());
-        };
-        match self.objects.begin_incarnation(id) {
-            Found::Nothing => {}
-            Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
-            Found::Busy(over) => return wait_for(&over),
-            Found::Shut => return self.refuse(),
-        }
-        let incarnating = Incarnating { adapter: self, id, is_over: false };
-        spandrel_sync::held::assert_none("a servant activator");
-        let answer = activator.incarnate(&id.into(), &Poa::of(self)?);
-        match answer {
-            Ok(servant) => incarnating.end(servant).map(|active| Entrance::Serve(InUse::Object(active))),
-            Err(why) => not_incarnated(why),
-        }
-    }
-
-    /// Has the servant locator find a servant for this request alone (15.3.7.1).
-    fn locate(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
-        let Some(ServantManager::Locator(locator)) = self.servant_manager.read().clone() else {
-            return Err(no_servant_manager());
-        };
-        spandrel_sync::held::assert_none("a servant locator");
-        match locator.preinvoke(&id.into(), &Poa::of(self)?, operation) {
-            Ok(found) => Ok(Entrance::Serve(InUse::Located(Arc::new(Located::new(locator, operation, found))))),
-            Err(why) => not_incarnated(why),
+            Phase::Gone => Ok(None),
         }
     }
 
@@ -348,17 +266,27 @@ impl Adapter {
     }
 }
 
-/// A place among those that wait for an object.
-pub(crate) fn wait_for(over: &Arc<Signal>) -> Result<Entrance, SystemException> {
-    let ticket = over.ticket(MAX_WAITING);
-    ticket.map(Entrance::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's servant"))
+/// The names of an adapter from the root on.
+pub(crate) fn full_name(path: &[String]) -> Vec<String> {
+    std::iter::once(ROOT_NAME.to_owned()).chain(path.iter().cloned()).collect()
 }
 
-fn not_incarnated(why: Incarnation) -> Result<Entrance, SystemException> {
-    match why {
-        Incarnation::ForwardRequest(target) => Ok(Entrance::Forward(Forwarding { target, is_permanent: false })),
-        Incarnation::ForwardPermanently(target) => Ok(Entrance::Forward(Forwarding { target, is_permanent: true })),
-        Incarnation::System(exception) => Err(exception),
+impl Root {
+    pub(crate) fn top(&self) -> &Arc<Adapter> {
+        self.top.get().expect("it is made with the root")
+    }
+}
+
+impl Poa {
+    /// What is public of an adapter.
+    pub(crate) fn of(adapter: &Arc<Adapter>) -> Result<Self, SystemException> {
+        let root = adapter.root.upgrade().ok_or_else(crate::error::no_adapter)?;
+        Ok(Self { orb: root.orb.get()?, root, adapter: Arc::clone(adapter) })
+    }
+
+    /// `WrongPolicy` unless the policies are such.
+    pub(crate) fn must(&self, is_so: bool) -> Result<(), PoaError> {
+        if is_so { Ok(()) } else { Err(PoaError::WrongPolicy) }
     }
 }
 
@@ -367,52 +295,28 @@ fn ending() -> SystemException {
     SystemException::transient(minor::POA_DESTROYED, CompletionStatus::No).with_detail("the adapter is being destroyed")
 }
 
-fn no_servant_manager() -> SystemException {
-    SystemException::obj_adapter(minor::NO_SERVANT_MANAGER, CompletionStatus::No)
-        .with_detail("the adapter has no servant manager")
-}
-
-/// The time in which a request that uses no entry of the active object map is counted.
-struct Counted<'a>(&'a Adapter);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.end_counted();
-    }
-}
-
-/// The time in which an activator is asked; whatever it does, the others must not wait for ever.
-struct Incarnating<'a> {
-    adapter: &'a Arc<Adapter>,
-    id: &'a [u8],
-    is_over: bool,
-}
-
-impl Incarnating<'_> {
-    fn end(mut self, servant: Arc<dyn Servant>) -> Result<Arc<crate::objects::Active>, SystemException> {
-        self.is_over = true;
-        let active = self.adapter.objects.end_incarnation(self.id, Some(servant));
-        if self.adapter.phase() >= Phase::Gone {
-            // Nobody else will end it: all objects that there were have been deactivated already.
-            self.adapter.deactivate_late(self.id);
-        }
-        active.ok_or_else(|| {
-            SystemException::obj_adapter(minor::INCARNATE_VIOLATED_POLICY, CompletionStatus::No)
-                .with_detail("the servant activator gave a servant that stands behind another object")
-        })
-    }
-}
-
-impl Drop for Incarnating<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let _ = self.adapter.objects.end_incarnation(self.id, None);
-        }
-    }
-}
-
 impl fmt::Debug for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Adapter").field("path", &self.path).field("phase", &self.phase()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Root").field("incarnation", &self.incarnation).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Poa {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.adapter, &other.adapter)
+    }
+}
+
+impl Eq for Poa {}
+
+impl fmt::Debug for Poa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Poa").field(&self.adapter.full_name().join("/")).finish()
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use spandrel_orb::Policy;
 use spandrel_sync::Arc;
 
-use crate::{PoaError, State, frames::check_may_wait, hierarchy::Root, manager::Manager};
+use crate::{PoaError, State, adapter::Root, frames::check_may_wait, manager::Manager};
 
 /// Controls the requests of all adapters that have it. Cheap to clone.
 #[derive(Clone)]

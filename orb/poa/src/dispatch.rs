@@ -11,10 +11,11 @@ use spandrel_sync::{Arc, Mutex, Weak, time::Instant};
 
 use crate::{
     ThreadPolicy,
-    adapter::{Adapter, Entrance},
+    adapter::{Adapter, Root},
+    entering::Entrance,
     error,
+    finding::Search,
     frames::Frame,
-    hierarchy::{Root, Search},
     in_use::InUse,
     invocation::{Invocation, Upcall},
     key,

@@ -2,7 +2,7 @@
 
 use spandrel_orb::{AdapterDescription, AdapterState, Policy, PolicyType};
 
-use crate::{hierarchy::ROOT_NAME, manager::Manager, policies::Policies};
+use crate::{adapter::full_name, manager::Manager, policies::Policies};
 
 /// An adapter that is about to be made.
 pub(crate) struct Described<'a> {
@@ -15,7 +15,7 @@ pub(crate) struct Described<'a> {
 
 impl AdapterDescription for Described<'_> {
     fn adapter_name(&self) -> Vec<String> {
-        std::iter::once(ROOT_NAME.to_owned()).chain(self.path.iter().cloned()).collect()
+        full_name(self.path)
     }
 
     fn manager_id(&self) -> &str {

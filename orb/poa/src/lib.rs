@@ -16,10 +16,13 @@ mod control;
 mod current;
 mod deactivation;
 pub mod demux;
+mod directory;
 mod dispatch;
+mod entering;
 mod error;
 mod establishing;
 mod etherealizer;
+mod finding;
 mod frames;
 mod hierarchy;
 mod in_use;
@@ -40,13 +43,13 @@ mod slots;
 mod turn;
 mod usage;
 
+pub use adapter::Poa;
 pub use control::{PoaManager, PoaManagerFactory};
 pub use current::{Current, NoContext};
 pub use error::PoaError;
 pub use key::describe_key;
 pub use manager::State;
 pub use object_id::ObjectId;
-pub use poa::Poa;
 pub use policies::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,

@@ -14,7 +14,7 @@ use spandrel_sync::{
 use crate::{
     IdAssignmentPolicy, Incarnation, ObjectId, Poa, PoaError, RequestProcessingPolicy, ServantActivator,
     ServantManager,
-    adapter::Entrance,
+    entering::Entrance,
     turn::{Asked, Turn},
 };
 

@@ -1,24 +1,10 @@
 //! The adapter as applications see it: its place among others, and what finds its servants (CORBA 3.3 Part 1, 15.3.9).
 
-use std::fmt;
-
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{Orb, Policy, Servant};
 use spandrel_sync::Arc;
 
-use crate::{
-    AdapterActivator, PoaError, PoaManager, PoaManagerFactory, ServantManager, adapter::Adapter, hierarchy::Root,
-};
-
-/// An object adapter: makes references to servants, and finds the servant of each request. Cheap to clone.
-///
-/// The root adapter accepts requests as soon as the first reference exists; others when their manager is activated.
-#[derive(Clone)]
-pub struct Poa {
-    pub(crate) orb: Orb,
-    pub(crate) root: Arc<Root>,
-    pub(crate) adapter: Arc<Adapter>,
-}
+use crate::{AdapterActivator, Poa, PoaError, PoaManager, PoaManagerFactory, ServantManager, adapter::Root};
 
 impl Poa {
     /// The root adapter of an ORB, made by the first call. It has the standard policies, and implicit activation (15.3.9.1).
@@ -37,12 +23,6 @@ impl Poa {
         adapter.check_exists()?;
         root.establish_top()?;
         Ok(Self { orb: orb.clone(), root, adapter })
-    }
-
-    /// What is public of an adapter.
-    pub(crate) fn of(adapter: &Arc<Adapter>) -> Result<Self, SystemException> {
-        let root = adapter.root.upgrade().ok_or_else(crate::error::no_adapter)?;
-        Ok(Self { orb: root.orb.get()?, root, adapter: Arc::clone(adapter) })
     }
 
     /// The ORB that it serves.
@@ -192,24 +172,5 @@ impl Poa {
         let old = self.adapter.default_servant.write().replace(servant);
         drop(old);
         Ok(())
-    }
-
-    /// `WrongPolicy` unless the policies are such.
-    pub(crate) fn must(&self, is_so: bool) -> Result<(), PoaError> {
-        if is_so { Ok(()) } else { Err(PoaError::WrongPolicy) }
-    }
-}
-
-impl PartialEq for Poa {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.adapter, &other.adapter)
-    }
-}
-
-impl Eq for Poa {}
-
-impl fmt::Debug for Poa {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Poa").field(&self.adapter.full_name().join("/")).finish()
     }
 }
