@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector};
-use support::{LONG, within_time};
+use spandrel_test_support::{PATIENCE, within_time};
 
 /// An address at which no one listens, kept so while the socket lives.
 fn vacant() -> (Addr, Socket) {
@@ -25,7 +25,7 @@ fn vacant() -> (Addr, Socket) {
 fn no_one_listening_is_a_refusal() {
     let (addr, _kept) = vacant();
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    assert_eq!(Connector::connect_timeout(&addr, LONG).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(Connector::connect_timeout(&addr, PATIENCE).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn shutting_down_ends_an_accept_that_surely_waits() {
 fn a_connection_not_yet_accepted_is_reset_by_shutting_down() {
     let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
     let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
-    client.set_recv_timeout(Some(LONG)).unwrap();
+    client.set_recv_timeout(Some(PATIENCE)).unwrap();
     acceptor.shutdown().unwrap();
     drop(acceptor);
     assert_eq!(client.recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use spandrel_ipc::dgram::{Batch, Connected, SendError, Unconnected};
 use spandrel_ipc::inet::{self, Addr, ConnectedDgram, Dgram, DgramOptions};
 use spandrel_ipc::{Interest, is_timeout, wait_ready};
+use spandrel_test_support::PATIENCE;
 
-/// Longer than anything in these tests takes, so that a hang becomes a failure.
-const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(30);
 
 /// The loopback addresses that this machine has.
@@ -35,7 +34,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
         here.send_to(data, &their_name).unwrap();
     }
     for data in [&b"first"[..], b"", b"the third, and longer"] {
-        let (received, from) = there.recv_from_within(&mut octets, LONG).unwrap();
+        let (received, from) = there.recv_from_within(&mut octets, PATIENCE).unwrap();
         assert_eq!((&octets[..received.len()], &from), (data, &our_name));
         assert!(!received.is_truncated());
         assert_eq!(received.datagram_len(), Some(data.len()));
@@ -43,7 +42,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
 
     // What does not fit is cut, and told.
     here.try_send_to(b"eleven octs", &their_name).unwrap();
-    assert_eq!(wait_ready(&there, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+    assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
     let (received, from) = there.recv_from(&mut octets[..4]).unwrap();
     assert_eq!((received.len(), received.is_truncated(), from), (4, true, our_name.clone()));
     if cfg!(target_os = "linux") {
@@ -66,7 +65,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
     assert_eq!((here.send_batch(&mut batch).unwrap(), batch.len()), (3, 0));
     let mut answered = 0;
     while answered < 3 {
-        assert_eq!(wait_ready(&there, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
         let came = there.recv_batch(&mut batch).unwrap();
         assert!((1..=3).contains(&came) && batch.len() == came);
         assert!(batch.iter().all(|datagram| datagram.addr().unwrap() == our_name));
@@ -74,7 +73,7 @@ fn unconnected<D: Unconnected>(open: impl Fn() -> D) {
         answered += there.send_batch(&mut batch).unwrap();
     }
     for word in ["SOME", "GO", "TOGETHER"] {
-        let (received, from) = here.recv_from_within(&mut octets, LONG).unwrap();
+        let (received, from) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
         assert_eq!((&octets[..received.len()], from), (word.as_bytes(), their_name.clone()));
     }
 }
@@ -84,10 +83,10 @@ fn connected<D: Connected>((here, there): (D, D)) {
     let mut octets = [0; 64];
     for data in [&b"first"[..], b"", b"the third, and longer"] {
         here.send(data).unwrap();
-        let received = there.recv_within(&mut octets, LONG).unwrap();
+        let received = there.recv_within(&mut octets, PATIENCE).unwrap();
         assert_eq!((&octets[..received.len()], received.is_truncated()), (data, false));
     }
-    there.send_within(b"eleven octs", LONG).unwrap();
+    there.send_within(b"eleven octs", PATIENCE).unwrap();
     let received = here.recv(&mut octets[..4]).unwrap();
     assert_eq!((received.len(), received.is_truncated()), (4, true));
 
@@ -102,7 +101,7 @@ fn connected<D: Connected>((here, there): (D, D)) {
     assert_eq!(here.send_batch(&mut batch).unwrap(), 2);
     let mut words = Vec::new();
     while words.len() < 2 {
-        assert_eq!(wait_ready(&there, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
         there.recv_batch(&mut batch).unwrap();
         words.extend(batch.iter().map(|datagram| datagram.octets().to_vec()));
     }
@@ -152,15 +151,15 @@ fn datagrams_are_gathered_and_scattered() {
     let pieces = [IoSlice::new(b"ga"), IoSlice::new(b""), IoSlice::new(b"thered")];
     here.send_to_v(&pieces, &to).unwrap();
     here.try_send_to_v(&pieces, &to).unwrap();
-    here.send_to_v_within(&pieces, &to, LONG).unwrap();
+    here.send_to_v_within(&pieces, &to, PATIENCE).unwrap();
     let (mut head, mut tail) = ([0; 3], [0; 20]);
     for form in 0..3 {
         let slices = &mut [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)];
-        assert_eq!(wait_ready(&there, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&there, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
         let (received, _) = match form {
             0 => there.recv_from_v(slices).unwrap(),
             1 => there.try_recv_from_v(slices).unwrap(),
-            _ => there.recv_from_v_within(slices, LONG).unwrap(),
+            _ => there.recv_from_v_within(slices, PATIENCE).unwrap(),
         };
         assert_eq!((received.len(), received.is_truncated()), (8, false));
         assert_eq!((&head, &tail[..5]), (b"gat", &b"hered"[..]));
@@ -172,14 +171,14 @@ fn datagrams_are_gathered_and_scattered() {
     let (one, other) = inet_pair(&Addr::loopback(0));
     one.send_v(&pieces).unwrap();
     one.try_send_v(&pieces).unwrap();
-    one.send_v_within(&pieces, LONG).unwrap();
+    one.send_v_within(&pieces, PATIENCE).unwrap();
     for form in 0..3 {
         let slices = &mut [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)];
-        assert_eq!(wait_ready(&other, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&other, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
         let received = match form {
             0 => other.recv_v(slices).unwrap(),
             1 => other.try_recv_v(slices).unwrap(),
-            _ => other.recv_v_within(slices, LONG).unwrap(),
+            _ => other.recv_v_within(slices, PATIENCE).unwrap(),
         };
         assert_eq!(received.len(), 8);
     }
@@ -200,7 +199,7 @@ fn a_connected_endpoint_hears_its_peer_alone() {
     stranger.send_to(b"psst", &here.local_addr().unwrap()).unwrap();
     there.send(b"hello").unwrap();
     let mut octets = [0; 16];
-    let received = here.recv_within(&mut octets, LONG).unwrap();
+    let received = here.recv_within(&mut octets, PATIENCE).unwrap();
     assert_eq!(&octets[..received.len()], b"hello");
     assert_eq!(here.try_recv(&mut octets).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
@@ -216,7 +215,7 @@ fn a_peer_can_be_let_go() {
         let stranger = Dgram::open(&loopback).unwrap();
         stranger.send_to(b"now you hear me", &addr).unwrap();
         let mut octets = [0; 16];
-        let (_, from) = here.recv_from_within(&mut octets, LONG).unwrap();
+        let (_, from) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
         assert_eq!(from, stranger.local_addr().unwrap());
         drop(there);
     }
@@ -240,25 +239,25 @@ fn nobody_at_the_peer_is_told_once_and_later() {
     let mut octets = [0; 16];
     if cfg!(unix) {
         here.send(b"anybody?").unwrap();
-        assert_eq!(here.recv_within(&mut octets, LONG).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(here.recv_within(&mut octets, PATIENCE).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         assert_eq!(here.recv_within(&mut octets, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     }
 
     if cfg!(target_os = "linux") {
         here.send(b"anybody?").unwrap();
-        wait_ready(&here, Interest::INPUT, Some(LONG)).unwrap();
+        wait_ready(&here, Interest::INPUT, Some(PATIENCE)).unwrap();
         let error = here.send(b"not sent").unwrap_err();
         assert!(matches!(error, SendError::Refused(_)), "{error:?}");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         assert_eq!(std::io::Error::from(error).kind(), ErrorKind::ConnectionRefused);
         here.send(b"anybody?").unwrap();
-        wait_ready(&here, Interest::INPUT, Some(LONG)).unwrap();
+        wait_ready(&here, Interest::INPUT, Some(PATIENCE)).unwrap();
         assert_eq!(here.take_error().unwrap().unwrap().kind(), ErrorKind::ConnectionRefused);
     }
 
     let there = Dgram::open(&addr).unwrap();
     here.send(b"at last").unwrap();
-    let (received, from) = there.recv_from_within(&mut octets, LONG).unwrap();
+    let (received, from) = there.recv_from_within(&mut octets, PATIENCE).unwrap();
     assert_eq!((&octets[..received.len()], from), (&b"at last"[..], here.local_addr().unwrap()));
 }
 
@@ -274,7 +273,7 @@ fn an_unconnected_endpoint_is_not_disturbed_by_absent_receivers() {
     here.send_to(b"anybody?", &absent).unwrap();
     there.send_to(b"somebody", &here.local_addr().unwrap()).unwrap();
     let mut octets = [0; 16];
-    let (received, _) = here.recv_from_within(&mut octets, LONG).unwrap();
+    let (received, _) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
     assert_eq!(&octets[..received.len()], b"somebody");
 }
 
@@ -294,7 +293,7 @@ fn what_is_too_long_is_told_with_its_length() {
     }
     here.send(&data[..65_507]).unwrap();
     let mut room = vec![0; 70_000];
-    assert_eq!(there.recv_within(&mut room, LONG).unwrap().len(), 65_507);
+    assert_eq!(there.recv_within(&mut room, PATIENCE).unwrap().len(), 65_507);
 }
 
 #[test]
@@ -315,8 +314,8 @@ fn time_outs_and_non_blocking_hold_for_plain_forms() {
     for zero in [here.set_recv_timeout(Some(Duration::ZERO)), here.set_send_timeout(Some(Duration::ZERO))] {
         assert_eq!(zero.unwrap_err().kind(), ErrorKind::InvalidInput);
     }
-    here.set_send_timeout(Some(LONG)).unwrap();
-    assert_eq!(here.send_timeout().unwrap(), Some(LONG));
+    here.set_send_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(here.send_timeout().unwrap(), Some(PATIENCE));
 }
 
 #[test]
@@ -326,8 +325,8 @@ fn a_wait_ends_when_a_datagram_comes() {
     let receiver = thread::spawn(move || {
         let mut octets = [0; 8];
         let mut batch = Batch::new(4, 8);
-        assert_eq!(there.recv_from_within(&mut octets, LONG).unwrap().0.len(), 5);
-        there.recv_batch_within(&mut batch, LONG).unwrap();
+        assert_eq!(there.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 5);
+        there.recv_batch_within(&mut batch, PATIENCE).unwrap();
         batch.get(0).unwrap().octets().to_vec()
     });
     here.send_to(b"first", &to).unwrap();
@@ -384,9 +383,9 @@ fn a_dual_stack_endpoint_hears_both() {
     for loopback in loopbacks() {
         let client = Dgram::open(&loopback).unwrap();
         client.send_to(b"hello", &loopback.with_port(port)).unwrap();
-        let (_, from) = both.recv_from_within(&mut octets, LONG).unwrap();
+        let (_, from) = both.recv_from_within(&mut octets, PATIENCE).unwrap();
         both.send_to(b"answer", &from).unwrap();
-        assert_eq!(client.recv_from_within(&mut octets, LONG).unwrap().0.len(), 6);
+        assert_eq!(client.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 6);
     }
 }
 
@@ -402,7 +401,7 @@ fn endpoints_are_shared_between_threads() {
         scope.spawn(|| (0..50).for_each(|_| other.send(b"octets").unwrap()));
         let mut octets = [0; 8];
         for _ in 0..100 {
-            assert_eq!(there.recv_within(&mut octets, LONG).unwrap().len(), 6);
+            assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
         }
     });
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use spandrel_ipc::dgram::{Batch, PushError, SendError};
 use spandrel_ipc::inet::{Addr, Dgram};
-
-/// Longer than anything in these tests takes, so that a hang becomes a failure.
-const LONG: Duration = Duration::from_secs(20);
+use spandrel_test_support::PATIENCE;
 
 /// Two unconnected endpoints and the name of the second.
 fn endpoints() -> (Dgram, Dgram, Addr) {
@@ -22,7 +20,7 @@ fn receive_all(there: &Dgram, count: usize, room: usize) -> Vec<(Vec<u8>, bool)>
     let mut batch = Batch::new(64, room);
     let mut all = Vec::new();
     while all.len() < count {
-        assert_eq!(there.recv_batch_within(&mut batch, LONG).unwrap(), batch.len());
+        assert_eq!(there.recv_batch_within(&mut batch, PATIENCE).unwrap(), batch.len());
         all.extend(batch.iter().map(|one| (one.octets().to_vec(), one.received().is_truncated())));
     }
     all
@@ -113,7 +111,7 @@ fn different_receivers_get_their_own() {
     assert_eq!(here.send_batch(&mut batch).unwrap(), 10);
     for (index, receiver) in receivers.iter().enumerate() {
         let mut octets = [0; 8];
-        assert_eq!(receiver.recv_from_within(&mut octets, LONG).unwrap().0.len(), 1);
+        assert_eq!(receiver.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 1);
         assert_eq!(octets[0], index as u8);
     }
 }
@@ -156,7 +154,7 @@ mod unix {
             let mut batch = Batch::new(room, 300);
             let mut all = Vec::new();
             while all.len() < count {
-                there.recv_batch_within(&mut batch, LONG).unwrap();
+                there.recv_batch_within(&mut batch, PATIENCE).unwrap();
                 assert!((1..=room).contains(&batch.len()));
                 all.extend(batch.iter().map(|one| one.octets().to_vec()));
             }
@@ -166,7 +164,7 @@ mod unix {
         for (index, size) in sizes.iter().enumerate() {
             batch.push(&vec![index as u8; *size]).unwrap();
         }
-        here.set_send_timeout(Some(LONG)).unwrap();
+        here.set_send_timeout(Some(PATIENCE)).unwrap();
         while !batch.is_empty() {
             here.send_batch(&mut batch).unwrap();
         }
@@ -223,7 +221,7 @@ mod unix {
                     for one in room.iter() {
                         assert_eq!(one.octets(), expected.next().unwrap().to_ne_bytes());
                     }
-                    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+                    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
                 }
             }
         }

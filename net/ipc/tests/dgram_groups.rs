@@ -2,13 +2,10 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use std::time::Duration;
 
 use spandrel_ipc::dgram::SendError;
 use spandrel_ipc::inet::{Addr, Broadcast, Dgram, DgramOptions, Interface, Multicast};
-
-/// Longer than anything in these tests takes, so that a hang becomes a failure.
-const LONG: Duration = Duration::from_secs(20);
+use spandrel_test_support::PATIENCE;
 
 fn loopback() -> Interface {
     Interface::with_addr(Ipv4Addr::LOCALHOST.into()).unwrap()
@@ -40,7 +37,7 @@ fn at(group: impl Into<IpAddr>, port: u16) -> Addr {
 #[track_caller]
 fn next(endpoint: &Multicast) -> (Vec<u8>, Addr) {
     let mut octets = [0; 64];
-    let (received, from) = endpoint.recv_from_within(&mut octets, LONG).unwrap();
+    let (received, from) = endpoint.recv_from_within(&mut octets, PATIENCE).unwrap();
     (octets[..received.len()].to_vec(), from)
 }
 
@@ -192,16 +189,16 @@ fn a_broadcast_comes_to_every_listener() {
         let networks = match form {
             0 => endpoint.send(word, port),
             1 => endpoint.try_send(word, port),
-            2 => endpoint.send_within(word, port, LONG),
+            2 => endpoint.send_within(word, port, PATIENCE),
             3 => endpoint.send_v(&pieces, port),
             _ => endpoint.try_send_v(&pieces, port),
         };
         assert_eq!(networks.unwrap(), 1);
         for listener in [&first, &second] {
-            let (received, from) = listener.recv_from_within(&mut octets, LONG).unwrap();
+            let (received, from) = listener.recv_from_within(&mut octets, PATIENCE).unwrap();
             assert_eq!(&octets[..received.len()], word);
             listener.send_to(b"here", &from.with_port(endpoint.local_addr().unwrap().port())).unwrap();
-            let (_, answering) = endpoint.recv_from_within(&mut octets, LONG).unwrap();
+            let (_, answering) = endpoint.recv_from_within(&mut octets, PATIENCE).unwrap();
             assert_eq!(answering.port(), port);
         }
     }

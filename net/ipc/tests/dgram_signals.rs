@@ -20,16 +20,14 @@ mod linux {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
-    use std::time::{Duration, Instant};
 
     use rustix::process::{Signal, getpid, kill_process};
     use signal_hook::consts::SIGUSR1;
     use spandrel_ipc::dgram::Batch;
     use spandrel_ipc::inet::{Addr, Dgram};
     use spandrel_ipc::unix;
+    use spandrel_test_support::{PATIENCE, comes_within};
 
-    /// Longer than anything here takes, so that a hang becomes a failure.
-    const LONG: Duration = Duration::from_secs(20);
     const SIGNALS: usize = 20;
 
     pub(super) fn waits_go_on_after_signals() {
@@ -43,14 +41,14 @@ mod linux {
     fn receives(handled: &Arc<AtomicBool>) {
         let (here, there) = (Dgram::open(&Addr::loopback(0)).unwrap(), Dgram::open(&Addr::loopback(0)).unwrap());
         let to = there.local_addr().unwrap();
-        there.set_recv_timeout(Some(LONG)).unwrap();
+        there.set_recv_timeout(Some(PATIENCE)).unwrap();
         let mut octets = [0; 8];
         let mut batch = Batch::new(4, 8);
         let waits: [&mut dyn FnMut(); 5] = [
             &mut || assert_eq!(there.recv_from(&mut octets).expect("it goes on").0.len(), 5),
-            &mut || assert_eq!(there.recv_from_within(&mut [0; 8], LONG).expect("it goes on").0.len(), 5),
+            &mut || assert_eq!(there.recv_from_within(&mut [0; 8], PATIENCE).expect("it goes on").0.len(), 5),
             &mut || assert_eq!(there.recv_batch(&mut batch).expect("it goes on"), 1),
-            &mut || assert_eq!(there.recv_batch_within(&mut Batch::new(4, 8), LONG).expect("it goes on"), 1),
+            &mut || assert_eq!(there.recv_batch_within(&mut Batch::new(4, 8), PATIENCE).expect("it goes on"), 1),
             &mut || assert_eq!(there.recv_arrival(&mut [0; 8]).expect("it goes on").received.len(), 5),
         ];
         for wait in waits {
@@ -70,7 +68,7 @@ mod linux {
     fn sends(handled: &Arc<AtomicBool>) {
         for form in 0..3 {
             let (here, there) = unix::ConnectedDgram::pair().unwrap();
-            here.set_send_timeout(Some(LONG)).unwrap();
+            here.set_send_timeout(Some(PATIENCE)).unwrap();
             while here.try_send(b"octets").is_ok() {}
             let handled = Arc::clone(handled);
             let interrupter = thread::spawn(move || {
@@ -82,7 +80,7 @@ mod linux {
             });
             match form {
                 0 => here.send(b"at last").expect("it goes on"),
-                1 => here.send_within(b"at last", LONG).expect("it goes on"),
+                1 => here.send_within(b"at last", PATIENCE).expect("it goes on"),
                 _ => {
                     let mut batch = Batch::new(1, 8);
                     batch.push(b"at last").unwrap();
@@ -108,13 +106,9 @@ mod linux {
 
     /// Waits for a condition; ends the program if it never holds, as the main thread may be waiting for this one.
     fn bounded(condition: impl Fn() -> bool) {
-        let end = Instant::now() + LONG;
-        while !condition() {
-            if Instant::now() > end {
-                eprintln!("dgram_signals: the main thread does not wait for a datagram any more");
-                process::exit(1);
-            }
-            thread::yield_now();
+        if !comes_within(PATIENCE, condition) {
+            eprintln!("dgram_signals: the main thread does not wait for a datagram any more");
+            process::exit(1);
         }
     }
 }

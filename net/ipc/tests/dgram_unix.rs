@@ -10,10 +10,8 @@ use std::time::Duration;
 use spandrel_ipc::dgram::SendError;
 use spandrel_ipc::unix::{Addr, ConnectedDgram, Dgram, DgramOptions};
 use spandrel_ipc::{Interest, wait_ready};
+use spandrel_test_support::PATIENCE;
 use tempfile::TempDir;
-
-/// Longer than anything in these tests takes, so that a hang becomes a failure.
-const LONG: Duration = Duration::from_secs(20);
 
 fn name_in(folder: &TempDir, name: &str) -> Addr {
     Addr::path(folder.path().join(name)).unwrap()
@@ -39,16 +37,16 @@ fn a_full_queue_makes_a_connected_sender_wait() {
     assert!(here.send(b"octets").unwrap_err().is_timeout());
 
     let sender = thread::spawn(move || {
-        here.send_within(b"at last", LONG).unwrap();
+        here.send_within(b"at last", PATIENCE).unwrap();
         here
     });
     let mut octets = [0; 8];
     for _ in 0..sent {
-        assert_eq!(there.recv_within(&mut octets, LONG).unwrap().len(), 6);
+        assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 6);
     }
-    assert_eq!(there.recv_within(&mut octets, LONG).unwrap().len(), 7);
+    assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 7);
     let here = sender.join().unwrap();
-    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&here, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
 }
 
 /// An unconnected socket is ready for output whatever the receiver's queue: a wait must neither spin nor sleep past the moment.
@@ -77,13 +75,13 @@ fn a_full_queue_makes_an_unconnected_sender_wait_without_spinning() {
     }
 
     let name = to.clone();
-    let sender = thread::spawn(move || here.send_to_within(b"at last", &name, LONG));
+    let sender = thread::spawn(move || here.send_to_within(b"at last", &name, PATIENCE));
     let mut octets = [0; 8];
     for _ in 0..sent {
-        assert_eq!(there.recv_from_within(&mut octets, LONG).unwrap().0.len(), 6);
+        assert_eq!(there.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 6);
     }
     sender.join().unwrap().unwrap();
-    assert_eq!(there.recv_from_within(&mut octets, LONG).unwrap().0.len(), 7);
+    assert_eq!(there.recv_from_within(&mut octets, PATIENCE).unwrap().0.len(), 7);
 }
 
 #[test]
@@ -93,7 +91,7 @@ fn a_receiver_that_goes_ends_the_wait_for_it() {
     let there = Dgram::open_with(&to, &DgramOptions::default().keep_file(true)).unwrap();
     let here = Dgram::unnamed().unwrap();
     while here.try_send_to(b"octets", &to).is_ok() {}
-    let sender = thread::spawn(move || here.send_to_within(b"to whom?", &to, LONG));
+    let sender = thread::spawn(move || here.send_to_within(b"to whom?", &to, PATIENCE));
     drop(there);
     let error = sender.join().unwrap().unwrap_err();
     assert!(matches!(error, SendError::Refused(_)), "{error:?}");
@@ -105,7 +103,7 @@ fn a_peer_that_is_gone_is_told_to_senders() {
     here.send(b"last words").unwrap();
     drop(here);
     let mut octets = [0; 16];
-    assert_eq!(there.recv_within(&mut octets, LONG).unwrap().len(), 10, "what was sent before is still there");
+    assert_eq!(there.recv_within(&mut octets, PATIENCE).unwrap().len(), 10, "what was sent before is still there");
     for _ in 0..2 {
         let error = there.send(b"hello?").unwrap_err();
         assert!(matches!(error, SendError::Refused(_)), "{error:?}");
@@ -182,10 +180,10 @@ fn abstract_names_are_told_and_answered() {
     let here = Dgram::open(&ours).unwrap();
     here.send_to(b"question", &to).unwrap();
     let mut octets = [0; 16];
-    let (_, from) = there.recv_from_within(&mut octets, LONG).unwrap();
+    let (_, from) = there.recv_from_within(&mut octets, PATIENCE).unwrap();
     assert_eq!(from, ours);
     there.send_to(b"answer", &from).unwrap();
-    let (received, from) = here.recv_from_within(&mut octets, LONG).unwrap();
+    let (received, from) = here.recv_from_within(&mut octets, PATIENCE).unwrap();
     assert_eq!((&octets[..received.len()], from), (&b"answer"[..], to));
 }
 
@@ -198,7 +196,7 @@ fn senders_without_a_name_have_none() {
     nameless.send_to(b"one", &to).unwrap();
     nameless.connect(&to).unwrap().send(b"two").unwrap();
     for _ in 0..2 {
-        let (received, from) = there.recv_from_within(&mut [0; 4], LONG).unwrap();
+        let (received, from) = there.recv_from_within(&mut [0; 4], PATIENCE).unwrap();
         assert_eq!((received.len(), from), (3, Addr::unnamed()));
     }
 }
@@ -217,7 +215,7 @@ fn a_sender_with_the_longest_name_does_no_harm() {
     rustix::net::bind(&socket, &name).unwrap();
     let sender = Dgram::try_from(socket).unwrap();
     sender.send_to(b"hello", &to).unwrap();
-    let (received, from) = there.recv_from_within(&mut [0; 8], LONG).unwrap();
+    let (received, from) = there.recv_from_within(&mut [0; 8], PATIENCE).unwrap();
     assert_eq!((received.len(), from), (5, Addr::unnamed()));
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use spandrel_ipc::{Accept, Family, Receive, Transmit};
-use support::LONG;
+use spandrel_test_support::PATIENCE;
 use support::places::*;
 
 /// Tells the program run again which place it is to test.
@@ -68,7 +68,7 @@ fn serve<P: Place>() {
                     loop {
                         let Ok((stream, _)) = acceptor.accept() else { return };
                         let mut octet = [0];
-                        if stream.recv_n_within(&mut octet, LONG).is_ok() {
+                        if stream.recv_n_within(&mut octet, PATIENCE).is_ok() {
                             stream.send_n(&octet).unwrap();
                         }
                     }
@@ -139,9 +139,9 @@ where
     let mut server = Server::start(test);
     let addr: AddrOf<P> = server.report().parse().unwrap();
     let is_served = || -> bool {
-        let Ok(client) = P::family().connect(&addr, Some(LONG)) else { return false };
+        let Ok(client) = P::family().connect(&addr, Some(PATIENCE)) else { return false };
         let mut octet = [7];
-        client.send_n(&octet).is_ok() && client.recv_n_within(&mut octet, LONG).is_ok()
+        client.send_n(&octet).is_ok() && client.recv_n_within(&mut octet, PATIENCE).is_ok()
     };
     assert!(server.order("fill").parse::<u64>().unwrap() > 8, "there were descriptors to use up");
     server.order("accept");
@@ -156,7 +156,7 @@ where
     for _ in 0..20 {
         let start = std::time::Instant::now();
         assert!(!is_served());
-        assert!(start.elapsed() < LONG / 2, "a refusal took {:?}", start.elapsed());
+        assert!(start.elapsed() < PATIENCE / 2, "a refusal took {:?}", start.elapsed());
     }
     let before = server.time();
     thread::sleep(Duration::from_millis(300));

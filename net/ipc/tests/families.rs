@@ -14,8 +14,8 @@ use std::time::Duration;
 use spandrel_ipc::{
     Accept, Connecting, Family, Interest, Pollable, Receive, Shutdown, Transfer, Transmit, is_timeout, wait_ready,
 };
+use spandrel_test_support::{PATIENCE, pattern};
 use support::places::*;
-use support::{LONG, pattern};
 
 /// Long enough to be noticed, short enough to be waited for.
 const SHORT: Duration = Duration::from_millis(30);
@@ -90,18 +90,18 @@ fn octets_go_both_ways_in_every_form<P: Place>() {
         assert_eq!([&one[..], &other[..]].concat(), b"vector");
         from.send_n(b"all").unwrap();
         from.send_n_v(&mut [IoSlice::new(b"of"), IoSlice::new(b"it")]).unwrap();
-        to.recv_n_within(&mut octets, LONG).unwrap();
+        to.recv_n_within(&mut octets, PATIENCE).unwrap();
         assert_eq!(&octets, b"allofi");
         assert_eq!(to.recv(&mut octets).unwrap(), 1);
-        from.send_within(b"ti", LONG).unwrap();
-        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], LONG).unwrap();
-        from.send_n_within(b"bou", LONG).unwrap();
-        from.send_n_v_within(&mut [IoSlice::new(b"nd")], LONG).unwrap();
+        from.send_within(b"ti", PATIENCE).unwrap();
+        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], PATIENCE).unwrap();
+        from.send_n_within(b"bou", PATIENCE).unwrap();
+        from.send_n_v_within(&mut [IoSlice::new(b"nd")], PATIENCE).unwrap();
         let mut octets = [0; 9];
-        assert!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], LONG).unwrap() == 1);
-        assert!(to.recv_within(&mut octets[1..2], LONG).unwrap() == 1);
+        assert!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], PATIENCE).unwrap() == 1);
+        assert!(to.recv_within(&mut octets[1..2], PATIENCE).unwrap() == 1);
         let (one, other) = octets[2..].split_at_mut(3);
-        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], LONG).unwrap();
+        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], PATIENCE).unwrap();
         assert_eq!(&octets, b"timebound");
         assert_eq!(from.try_send(b"tr").unwrap(), 2);
         assert_eq!(from.try_send_v(&[IoSlice::new(b"y"), IoSlice::new(b"!")]).unwrap(), 2);
@@ -250,7 +250,7 @@ fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
     let error = a.send_n_within(&data, SHORT).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     let mut received = vec![0; error.transferred];
-    b.recv_n_within(&mut received, LONG).unwrap();
+    b.recv_n_within(&mut received, PATIENCE).unwrap();
     assert!(received == data[..error.transferred]);
 }
 
@@ -265,7 +265,7 @@ fn a_peer_that_vanishes_is_noticed<P: Place>() {
     assert_eq!(end.unwrap(), 0);
     let error = std::iter::repeat_with(|| b.send(b"to no one")).take(1_000_000).find_map(Result::err).unwrap();
     assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted));
-    assert!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap().contains(Interest::INPUT));
+    assert!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap().contains(Interest::INPUT));
 }
 
 fn a_peer_that_leaves_octets_unread_is_noticed<P: Place>() {
@@ -301,7 +301,7 @@ fn shutting_down_ends_a_receive_in_another_thread<P: Place>() {
         });
         assert!(told.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
-        let end = told.recv_timeout(LONG).expect("the wait ends").unwrap();
+        let end = told.recv_timeout(PATIENCE).expect("the wait ends").unwrap();
         assert!(!matches!(end, Ok(1..)), "{end:?}");
     });
     assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -318,14 +318,14 @@ fn shutting_down_ends_a_send_in_another_thread<P: Place>() {
         });
         assert!(told.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
-        told.recv_timeout(LONG).expect("the wait ends").unwrap().unwrap_err();
+        told.recv_timeout(PATIENCE).expect("the wait ends").unwrap().unwrap_err();
     });
 }
 
 fn closing_the_reader_ends_a_wait<P: Place>() {
     let (a, b) = connected::<P>();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], LONG));
+        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], PATIENCE));
         a.close_reader().unwrap();
         assert_eq!(waiting.join().unwrap().unwrap(), 0);
     });
@@ -338,13 +338,13 @@ fn readiness_tells_what_can_be_done<P: Place>() {
     let now = Some(Duration::ZERO);
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none());
     assert!(wait_ready(&b, Interest::INPUT, Some(SHORT)).unwrap().is_none());
-    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
     thread::scope(|scope| {
         scope.spawn(|| a.send_n(b"xy").unwrap());
-        assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
     });
     b.recv_n(&mut [0; 1]).unwrap();
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "there is more");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "there is more");
     b.recv_n(&mut [0; 1]).unwrap();
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none() && !b.pending());
 
@@ -354,12 +354,12 @@ fn readiness_tells_what_can_be_done<P: Place>() {
         sent += std::iter::from_fn(|| a.try_send(&[7; 65_536]).ok()).sum::<usize>();
     }
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| wait_ready(&a, Interest::OUTPUT, Some(LONG)).unwrap());
+        let waiting = scope.spawn(|| wait_ready(&a, Interest::OUTPUT, Some(PATIENCE)).unwrap());
         b.recv_n(&mut vec![0; sent]).unwrap();
         assert_eq!(waiting.join().unwrap(), Interest::OUTPUT);
     });
     drop(a);
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "the end");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "the end");
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
 }
 
@@ -390,7 +390,7 @@ fn shutting_down_ends_every_waiting_accept<P: Place>() {
             acceptor.shutdown().unwrap();
             acceptor.shutdown().unwrap();
             for _ in 0..waiting {
-                assert_eq!(told.recv_timeout(LONG).expect("the wait ends"), ErrorKind::NotConnected);
+                assert_eq!(told.recv_timeout(PATIENCE).expect("the wait ends"), ErrorKind::NotConnected);
             }
         });
         assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::NotConnected);
@@ -401,9 +401,9 @@ fn an_acceptor_that_must_not_wait_says_so<P: Place>() {
     let (acceptor, fresh) = listening::<P>();
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
-    let client = thread::spawn(move || P::family().connect(&fresh.addr, Some(LONG)).map(|client| (client, fresh)));
+    let client = thread::spawn(move || P::family().connect(&fresh.addr, Some(PATIENCE)).map(|client| (client, fresh)));
     let server = loop {
-        assert!(!wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap().is_none(), "somebody comes");
+        assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none(), "somebody comes");
         match acceptor.accept() {
             Ok((server, _)) => break server,
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
@@ -420,8 +420,8 @@ fn an_acceptor_shows_who_comes<P: Place>() {
     let (acceptor, fresh) = listening::<P>();
     assert!(wait_ready(&acceptor, Interest::INPUT, Some(Duration::ZERO)).unwrap().is_none());
     thread::scope(|scope| {
-        let client = scope.spawn(|| P::family().connect(&fresh.addr, Some(LONG)).unwrap());
-        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        let client = scope.spawn(|| P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap());
+        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
         let (server, _) = acceptor.accept().unwrap();
         client.join().unwrap().send_n(b"x").unwrap();
         server.recv_n(&mut [0; 1]).unwrap();
@@ -432,18 +432,18 @@ fn connecting_to_nobody_is_refused<P: Place>() {
     let (acceptor, fresh) = listening::<P>();
     drop(acceptor);
     let refused = |kind| matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::NotFound);
-    for timeout in [None, Some(LONG)] {
+    for timeout in [None, Some(PATIENCE)] {
         let error = P::family().connect(&fresh.addr, timeout).unwrap_err();
         assert!(refused(error.kind()), "{error:?}");
     }
-    let result = P::family().start(&fresh.addr).and_then(|connecting| connecting.complete(Some(LONG)));
+    let result = P::family().start(&fresh.addr).and_then(|connecting| connecting.complete(Some(PATIENCE)));
     let error = result.unwrap_err();
     assert!(refused(error.kind()), "{error:?}");
     // Whoever waits while the acceptor goes away learns of it, whether there was a connection already or not.
     let (acceptor, fresh) = listening::<P>();
     let connecting = P::family().start(&fresh.addr).unwrap();
     drop(acceptor);
-    let end = connecting.complete(Some(LONG)).map(|stream| stream.recv(&mut [0; 1]));
+    let end = connecting.complete(Some(PATIENCE)).map(|stream| stream.recv(&mut [0; 1]));
     assert!(!matches!(end, Ok(Ok(1..))), "{end:?}");
     assert!(!end.is_err_and(|error| error.kind() == ErrorKind::TimedOut));
 }
@@ -457,7 +457,7 @@ fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
             if let Some(client) = connecting.try_complete().unwrap() {
                 break client;
             }
-            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(LONG)).unwrap().is_none(), "it ends in time");
+            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "it ends in time");
         };
         connecting.try_complete().expect_err("a connection is made only once");
         let server = server.join().unwrap();
@@ -527,7 +527,7 @@ fn several_threads_accept<P: Place>() {
                     let mut served = 0;
                     while let Ok((stream, _)) = acceptor.accept() {
                         let mut octet = [0];
-                        stream.recv_n_within(&mut octet, LONG).unwrap();
+                        stream.recv_n_within(&mut octet, PATIENCE).unwrap();
                         stream.send_n(&octet).unwrap();
                         served += 1;
                     }
@@ -536,10 +536,10 @@ fn several_threads_accept<P: Place>() {
             })
             .collect();
         for i in 0..40 {
-            let client = P::family().connect(&fresh.addr, Some(LONG)).unwrap();
+            let client = P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap();
             client.send_n(&[i]).unwrap();
             let mut octet = [0];
-            client.recv_n_within(&mut octet, LONG).unwrap();
+            client.recv_n_within(&mut octet, PATIENCE).unwrap();
             assert_eq!(octet[0], i);
         }
         acceptor.shutdown().unwrap();

@@ -45,7 +45,8 @@ use std::net::TcpStream;
 use std::thread;
 
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector};
-use support::{pair_from, pattern};
+use spandrel_test_support::pattern;
+use support::pair_from;
 
 /// Those that a type prevents.
 #[cfg(not(windows))] // where the tests are run on another machine than the one that built them, without a compiler

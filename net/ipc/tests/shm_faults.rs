@@ -16,7 +16,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use spandrel_ipc::shm::{Acceptor, AcceptorOptions, Addr, Connector, Stream};
 use spandrel_ipc::{Interest, unix, wait_ready};
-use support::LONG;
+use spandrel_test_support::PATIENCE;
 
 /// The words and the octets in the memory, as `shm::segment` lays them out; both rings hold 4,096 octets here.
 const FORWARD_TAIL: u64 = 0;
@@ -61,7 +61,7 @@ fn refused(octets: &[u8], files: &[BorrowedFd<'_>]) {
     let (stream, _) = acceptor.accept().unwrap();
     assert_eq!(acceptor.refused(), 1);
     stream.send_n(b"served").unwrap();
-    assert_eq!(hostile.recv_within(&mut [0], LONG).unwrap_or(0), 0, "the connection is closed");
+    assert_eq!(hostile.recv_within(&mut [0], PATIENCE).unwrap_or(0), 0, "the connection is closed");
     drop((stream, hostile));
     // Other tests of this program open some of their own, so there is no exact number; none of these keeps a hundred.
     assert!(self::descriptors() < descriptors + 100);
@@ -136,8 +136,8 @@ impl Attack {
         let file = memory(SIZE, SEALS);
         greet(&socket, &GREETING, &[file.as_fd()]);
         let (victim, _) = acceptor.accept().unwrap();
-        victim.set_recv_timeout(Some(LONG)).unwrap();
-        victim.set_send_timeout(Some(LONG)).unwrap();
+        victim.set_recv_timeout(Some(PATIENCE)).unwrap();
+        victim.set_send_timeout(Some(PATIENCE)).unwrap();
         Self { victim, socket, file }
     }
 
@@ -156,8 +156,8 @@ fn a_tail_that_cannot_be_ends_the_connection() {
             assert_eq!(error.kind(), ErrorKind::InvalidData, "position {position}");
         }
         assert_eq!(attack.victim.send(b"more").unwrap_err().kind(), ErrorKind::InvalidData);
-        assert_eq!(wait_ready(&attack.victim, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
-        assert_eq!(attack.socket.recv_within(&mut [0], LONG).unwrap(), 0, "the other side is told");
+        assert_eq!(wait_ready(&attack.victim, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
+        assert_eq!(attack.socket.recv_within(&mut [0], PATIENCE).unwrap(), 0, "the other side is told");
     }
 }
 
@@ -243,7 +243,7 @@ fn an_acceptor_that_goes_away_resets_those_it_has_not_accepted() {
     let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
     client.send_n(b"is anybody there").unwrap();
     drop(acceptor);
-    client.set_recv_timeout(Some(LONG)).unwrap();
+    client.set_recv_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(client.recv(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     while client.try_send(&[0; 65_536]).is_ok() {}
     assert_eq!(client.send(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -277,7 +277,7 @@ fn another_user_is_refused_unless_all_are_welcome() {
         let client = scope.spawn(connect_as_nobody).join().unwrap();
         assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         assert_eq!(acceptor.refused(), 1);
-        client.set_recv_timeout(Some(LONG)).unwrap();
+        client.set_recv_timeout(Some(PATIENCE)).unwrap();
         assert!(matches!(client.recv(&mut [0]), Ok(0)), "it is closed");
         drop(acceptor);
 
@@ -286,6 +286,6 @@ fn another_user_is_refused_unless_all_are_welcome() {
         let (server, _) = acceptor.accept().unwrap();
         assert_eq!(server.peer_credentials().unwrap().uid, 65_534);
         client.send_n(b"welcome").unwrap();
-        server.recv_n_within(&mut [0; 7], LONG).unwrap();
+        server.recv_n_within(&mut [0; 7], PATIENCE).unwrap();
     });
 }

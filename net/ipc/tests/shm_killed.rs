@@ -33,10 +33,10 @@ mod linux {
 
     use spandrel_ipc::shm::{Acceptor, Addr, Connector, Stream};
     use spandrel_ipc::{Interest, wait_ready};
+    use spandrel_test_support::PATIENCE;
 
-    /// How soon a death must be known: at once, but for what a busy machine adds. Who does not notice it waits for [`LONG`].
+    /// How soon a death must be known: at once, but for what a busy machine adds. Who does not notice it waits for [`PATIENCE`].
     const SOON: Duration = Duration::from_secs(5);
-    const LONG: Duration = Duration::from_secs(20);
     /// What the peer is asked to do.
     const WRITE: u8 = 1;
     const BE_SILENT: u8 = 2;
@@ -71,10 +71,10 @@ mod linux {
         let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
         let mut peer = Command::new(env::current_exe().unwrap());
         let child = peer.arg("peer").arg(acceptor.local_addr().unwrap().to_string()).spawn().unwrap();
-        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
         let (stream, _) = acceptor.accept().unwrap();
-        stream.set_recv_timeout(Some(LONG)).unwrap();
-        stream.set_send_timeout(Some(LONG)).unwrap();
+        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+        stream.set_send_timeout(Some(PATIENCE)).unwrap();
         stream.send_n(&[task]).unwrap();
         let mut answer = [0];
         stream.recv_n(&mut answer).unwrap();
@@ -146,7 +146,7 @@ mod linux {
 
     pub(super) fn who_polls_learns_of_the_death() {
         let (child, stream) = start(BE_SILENT);
-        let ready = noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(LONG))).unwrap();
+        let ready = noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(PATIENCE))).unwrap();
         assert_eq!(ready, Interest::INPUT);
         assert_eq!(stream.try_recv(&mut [0]).unwrap(), 0);
     }

@@ -25,16 +25,17 @@ mod linux {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use rustix::process::{Signal, getpid, kill_process};
     use signal_hook::consts::{SIGPIPE, SIGUSR1};
 
     use spandrel_ipc::{Accept, Family, Interest, Receive, Transmit, fifo, inet, spipe, unix, wait_ready};
 
+    use super::support::pair;
     use super::support::places::*;
-    use super::support::{LONG, pair};
     use crate::for_every_place;
+    use spandrel_test_support::{PATIENCE, comes_within};
 
     pub(super) fn main() {
         let waits = Waits::new();
@@ -102,16 +103,20 @@ mod linux {
             let (client, server) = connected::<P>();
             let octet = || client.send_n(b"x").unwrap();
             let mut buffer = [0; 1];
-            for timeout in [None, Some(LONG)] {
+            for timeout in [None, Some(PATIENCE)] {
                 server.set_recv_timeout(timeout).unwrap();
                 self.interrupted(P::NAME, || server.recv(&mut buffer).expect("recv goes on"), octet);
                 self.interrupted(P::NAME, || server.recv_n(&mut buffer).expect("recv_n goes on"), octet);
                 let mut slices = [IoSliceMut::new(&mut buffer)];
                 self.interrupted(P::NAME, || server.recv_v(&mut slices).expect("recv_v goes on"), octet);
             }
-            self.interrupted(P::NAME, || server.recv_within(&mut buffer, LONG).expect("recv_within goes on"), octet);
-            self.interrupted(P::NAME, || server.recv_n_within(&mut buffer, LONG).expect("it goes on"), octet);
-            let readable = || assert!(!wait_ready(&server, Interest::INPUT, Some(LONG)).unwrap().is_none());
+            self.interrupted(
+                P::NAME,
+                || server.recv_within(&mut buffer, PATIENCE).expect("recv_within goes on"),
+                octet,
+            );
+            self.interrupted(P::NAME, || server.recv_n_within(&mut buffer, PATIENCE).expect("it goes on"), octet);
+            let readable = || assert!(!wait_ready(&server, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
             self.interrupted(P::NAME, readable, octet);
         }
 
@@ -121,7 +126,7 @@ mod linux {
             // What went in while nobody read, and must come out before more can go in.
             let fill = || -> usize { std::iter::from_fn(|| client.try_send(&data).ok()).sum() };
             let drain = |octets: usize| server.recv_n(&mut vec![0; octets]).unwrap();
-            for timeout in [None, Some(LONG)] {
+            for timeout in [None, Some(PATIENCE)] {
                 client.set_send_timeout(timeout).unwrap();
                 let mut full = fill();
                 let (sent, ()) =
@@ -135,16 +140,16 @@ mod linux {
                 self.interrupted(P::NAME, || client.send_n(&data).expect("send_n goes on"), || drain(all));
             }
             let all = fill() + data.len();
-            let send = || client.send_n_within(&data, LONG).expect("send_n_within goes on");
+            let send = || client.send_n_within(&data, PATIENCE).expect("send_n_within goes on");
             self.interrupted(P::NAME, send, || drain(all));
         }
 
         fn accepting<P: Place>(&self) {
             let (acceptor, fresh) = listening::<P>();
-            let connect = || P::family().connect(&fresh.addr, Some(LONG)).unwrap();
+            let connect = || P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap();
             self.interrupted(P::NAME, || acceptor.accept().expect("accept goes on"), connect);
             let waiting = || {
-                assert!(!wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap().is_none());
+                assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
                 acceptor.accept().unwrap()
             };
             self.interrupted(P::NAME, waiting, connect);
@@ -156,18 +161,18 @@ mod linux {
             let full = unix::Acceptor::open_with(&unix::Addr::unnamed(), &short).unwrap();
             let addr = full.local_addr().unwrap();
             let _queued = unix::Connector::connect(&addr).unwrap();
-            for timeout in [None, Some(LONG)] {
+            for timeout in [None, Some(PATIENCE)] {
                 let connect = || unix::Unix::default().connect(&addr, timeout).expect("connecting goes on");
                 self.interrupted("unix connect", connect, || full.accept().unwrap());
             }
 
             let (acceptor, fresh) = listening::<Pipe>();
-            for timeout in [None, Some(LONG)] {
+            for timeout in [None, Some(PATIENCE)] {
                 let connect = || spipe::Spipe::default().connect(&fresh.addr, timeout).expect("connecting goes on");
                 self.interrupted("spipe connect", connect, || acceptor.accept().unwrap());
             }
 
-            for timeout in [None, Some(LONG)] {
+            for timeout in [None, Some(PATIENCE)] {
                 let short = inet::AcceptorOptions::default().backlog(0);
                 let full = inet::Acceptor::open_with(&inet::Addr::loopback(0), &short).unwrap();
                 let addr = full.local_addr().unwrap();
@@ -193,7 +198,7 @@ mod linux {
             drop(writer);
             let open = || fifo::Writer::open(&addr).expect("opening goes on");
             let (writer, reader) = self.interrupted("fifo", open, || fifo::Reader::open(&addr).unwrap());
-            for timeout in [None, Some(LONG)] {
+            for timeout in [None, Some(PATIENCE)] {
                 reader.set_recv_timeout(timeout).unwrap();
                 self.interrupted(
                     "fifo",
@@ -215,7 +220,7 @@ mod linux {
             let receive = || there.recv_handle::<spipe::Stream>().expect("it goes on");
             let (received, ()) = self.interrupted("passing", receive, pass);
             drop(received);
-            let receive = || there.recv_handle_within::<spipe::Stream>(LONG).expect("it goes on");
+            let receive = || there.recv_handle_within::<spipe::Stream>(PATIENCE).expect("it goes on");
             self.interrupted("passing", receive, pass);
         }
     }
@@ -227,13 +232,9 @@ mod linux {
 
     /// Waits for a condition; ends the program if it never holds, as the main thread may be waiting for this one.
     fn bounded(what: &str, condition: impl Fn() -> bool) {
-        let end = Instant::now() + LONG;
-        while !condition() {
-            if Instant::now() > end {
-                eprintln!("signals: the main thread does not wait any more ({what})");
-                process::exit(1);
-            }
-            thread::yield_now();
+        if !comes_within(PATIENCE, condition) {
+            eprintln!("signals: the main thread does not wait any more ({what})");
+            process::exit(1);
         }
     }
 

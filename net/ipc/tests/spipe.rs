@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use spandrel_ipc::spipe::{Acceptor, Addr, Connector, pair};
 use spandrel_ipc::{Connecting as _, Interest, unix, wait_ready};
+use spandrel_test_support::PATIENCE;
 use tempfile::TempDir;
-
-const LONG: Duration = Duration::from_secs(20);
 
 fn folder_and_addr() -> (TempDir, Addr) {
     let folder = TempDir::new().unwrap();
@@ -61,7 +60,7 @@ fn until_it_is_accepted_there_is_no_pipe() {
         Ok(0) => acceptor.accept().unwrap().0,
         _ => first,
     };
-    assert_eq!(wait_ready(&connecting, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&connecting, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
     let client = connecting.try_complete().unwrap().expect("there is a pipe now");
     connecting.try_complete().expect_err("there was only one");
     server.send_n(b"x").unwrap();
@@ -74,7 +73,7 @@ fn an_acceptor_that_goes_away_refuses_those_who_wait() {
     let acceptor = Acceptor::open(&addr).unwrap();
     let waiting = Connector::start(&addr).unwrap();
     drop(acceptor);
-    assert_eq!(waiting.complete(Some(LONG)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(waiting.complete(Some(PATIENCE)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(Connector::connect(&Addr::unnamed()).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
@@ -91,13 +90,13 @@ fn the_handle_to_wait_on_stays_the_same_on_the_way() {
     let handle = second.handle().as_raw_fd();
     assert!(second.try_complete().unwrap().is_none());
     acceptor.accept().unwrap();
-    first.complete(Some(LONG)).unwrap();
+    first.complete(Some(PATIENCE)).unwrap();
     while acceptor.set_nonblocking(true).is_ok() && acceptor.accept().is_err() {
         assert!(second.try_complete().unwrap().is_none());
-        assert!(!wait_ready(&second, Interest::OUTPUT, Some(LONG)).unwrap().is_none(), "time to look again");
+        assert!(!wait_ready(&second, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "time to look again");
         assert_eq!(second.handle().as_raw_fd(), handle);
     }
-    second.complete(Some(LONG)).unwrap();
+    second.complete(Some(PATIENCE)).unwrap();
 }
 
 #[cfg(target_os = "linux")]
@@ -136,11 +135,11 @@ fn visitors_who_have_nothing_to_say_keep_nobody_waiting() {
         let tell = tell.clone();
         thread::spawn(move || {
             let mut octet = [0];
-            let received = server.recv_within(&mut octet, LONG).unwrap();
+            let received = server.recv_within(&mut octet, PATIENCE).unwrap();
             tell.send(octet[..received].to_vec()).unwrap();
         });
     }
-    assert_eq!(told.recv_timeout(LONG).unwrap(), b"!");
+    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), b"!");
     client.join().unwrap();
     for _ in silent.drain(..) {} // and so the ends that they never took are closed
     drop(tell);

@@ -13,22 +13,9 @@ use std::time::{Duration, Instant};
 
 use spandrel_ipc::is_timeout;
 use spandrel_ipc::spipe::{Acceptor, AcceptorOptions, Addr, Connector, Stream, pair};
+use spandrel_test_support::{PATIENCE, pattern, within_time};
 
-/// Longer than anything here takes, so that a hang becomes a failure.
-const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(30);
-
-/// Octets that are not alike anywhere near each other.
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect()
-}
-
-/// Runs `work` in a thread and gives its result; fails if it takes too long.
-fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, result) = mpsc::channel();
-    thread::spawn(move || done.send(work()));
-    result.recv_timeout(LONG).expect("the work ends in time")
-}
 
 /// Wine does not know `FILE_FLAG_FIRST_PIPE_INSTANCE`, and takes no notice of it (up to release 8 at least).
 fn is_wine() -> bool {
@@ -45,8 +32,8 @@ fn fresh() -> Addr {
 fn met() -> (Acceptor, Stream, Stream) {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
-    let client = Connector::connect_timeout(&addr, LONG).unwrap();
-    let (server, _) = acceptor.accept_within(LONG).unwrap();
+    let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
     (acceptor, client, server)
 }
 
@@ -68,7 +55,7 @@ fn fill(stream: &Stream) -> usize {
 /// Receives so many octets, which must be those of [`fill`].
 fn drain(stream: &Stream, octets: usize) {
     let mut received = vec![0; octets];
-    stream.recv_n_within(&mut received, LONG).unwrap();
+    stream.recv_n_within(&mut received, PATIENCE).unwrap();
     assert!(received.chunks(50_000).all(|chunk| chunk == &pattern(50_000)[..chunk.len()]));
 }
 
@@ -100,10 +87,10 @@ fn whoever_comes_is_given_a_pipe() {
         .map(|i| {
             let addr = addr.clone();
             thread::spawn(move || {
-                let client = Connector::connect_timeout(&addr, LONG).unwrap();
+                let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
                 client.send_n(&[i]).unwrap();
                 let mut answer = [0];
-                client.recv_n_within(&mut answer, LONG).unwrap();
+                client.recv_n_within(&mut answer, PATIENCE).unwrap();
                 assert_eq!(answer[0], i + 100);
             })
         })
@@ -113,10 +100,10 @@ fn whoever_comes_is_given_a_pipe() {
             let acceptor = Arc::clone(&acceptor);
             thread::spawn(move || {
                 for _ in 0..4 {
-                    let (server, from) = acceptor.accept_within(LONG).unwrap();
+                    let (server, from) = acceptor.accept_within(PATIENCE).unwrap();
                     assert_eq!(from, Addr::unnamed());
                     let mut octet = [0];
-                    server.recv_n_within(&mut octet, LONG).unwrap();
+                    server.recv_n_within(&mut octet, PATIENCE).unwrap();
                     server.send_n(&[octet[0] + 100]).unwrap();
                 }
             })
@@ -143,7 +130,7 @@ fn there_are_no_more_streams_than_there_may_be() {
     let addr = fresh();
     let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().connections(2)).unwrap();
     let clients = [(); 3].map(|()| {
-        let client = Connector::connect_timeout(&addr, LONG).unwrap();
+        let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
         (client, acceptor.try_accept())
     });
     let [(_, Ok((first, _))), (_, Ok(_second)), (third, Err(refused))] = clients else { panic!("two are accepted") };
@@ -153,9 +140,9 @@ fn there_are_no_more_streams_than_there_may_be() {
     assert_eq!(Acceptor::open(&addr).unwrap_err().kind(), ErrorKind::AddrInUse);
     assert_eq!(Connector::connect_timeout(&addr, SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     drop(first);
-    let (server, _) = acceptor.accept_within(LONG).unwrap();
+    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
     third.send_n(b"third").unwrap();
-    server.recv_n_within(&mut [0; 5], LONG).unwrap();
+    server.recv_n_within(&mut [0; 5], PATIENCE).unwrap();
     for number in [0, 254] {
         let options = AcceptorOptions::default().connections(number);
         assert_eq!(Acceptor::open_with(&fresh(), &options).unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -171,7 +158,7 @@ fn an_acceptor_waits_as_it_is_told() {
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     acceptor.set_nonblocking(false).unwrap();
-    let client = thread::spawn(move || Connector::connect_timeout(&addr, LONG).unwrap());
+    let client = thread::spawn(move || Connector::connect_timeout(&addr, PATIENCE).unwrap());
     within_time(move || acceptor.accept().unwrap());
     client.join().unwrap();
 }
@@ -180,10 +167,10 @@ fn an_acceptor_waits_as_it_is_told() {
 fn shutting_an_acceptor_down_ends_its_waits() {
     let addr = fresh();
     let acceptor = Arc::new(Acceptor::open(&addr).unwrap());
-    let early = Connector::connect_timeout(&addr, LONG).unwrap();
-    acceptor.accept_within(LONG).unwrap();
-    let unaccepted = Connector::connect_timeout(&addr, LONG).unwrap();
-    drop(acceptor.accept_within(LONG).unwrap());
+    let early = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+    acceptor.accept_within(PATIENCE).unwrap();
+    let unaccepted = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+    drop(acceptor.accept_within(PATIENCE).unwrap());
     let (tell, told) = mpsc::channel();
     for _ in 0..3 {
         let (acceptor, tell) = (Arc::clone(&acceptor), tell.clone());
@@ -194,12 +181,12 @@ fn shutting_an_acceptor_down_ends_its_waits() {
     acceptor.shutdown().unwrap();
     assert!(acceptor.is_shut_down());
     for _ in 0..3 {
-        assert_eq!(told.recv_timeout(LONG).unwrap(), ErrorKind::NotConnected);
+        assert_eq!(told.recv_timeout(PATIENCE).unwrap(), ErrorKind::NotConnected);
     }
     assert_eq!(acceptor.try_accept().unwrap_err().kind(), ErrorKind::NotConnected);
     assert_eq!(Connector::connect(&addr).unwrap_err().kind(), ErrorKind::NotFound);
     for stream in [early, unaccepted] {
-        assert_eq!(stream.recv_within(&mut [0; 1], LONG).unwrap(), 0);
+        assert_eq!(stream.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
     }
 }
 
@@ -208,14 +195,14 @@ fn whoever_has_come_and_gone_is_accepted_with_what_they_sent() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     for words in ["first", "again"] {
-        let client = Connector::connect_timeout(&addr, LONG).unwrap();
+        let client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
         client.send_n(words.as_bytes()).unwrap();
         drop(client);
-        let (server, _) = acceptor.accept_within(LONG).unwrap();
+        let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
         let mut received = [0; 5];
-        server.recv_n_within(&mut received, LONG).unwrap();
+        server.recv_n_within(&mut received, PATIENCE).unwrap();
         assert_eq!(&received, words.as_bytes());
-        assert_eq!(server.recv_within(&mut received, LONG).unwrap(), 0);
+        assert_eq!(server.recv_within(&mut received, PATIENCE).unwrap(), 0);
     }
 }
 
@@ -232,8 +219,8 @@ fn a_thread_that_waited_to_accept_and_has_ended_takes_nothing_with_it() {
     );
     let other = Arc::clone(&acceptor);
     thread::spawn(move || other.accept_within(SHORT).unwrap_err()).join().unwrap();
-    let _client = Connector::connect_timeout(&addr, LONG).unwrap();
-    acceptor.accept_within(LONG).unwrap();
+    let _client = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+    acceptor.accept_within(PATIENCE).unwrap();
 }
 
 #[test]
@@ -251,15 +238,15 @@ fn every_form_of_transfer_brings_the_same_octets() {
         assert_eq!((&first, &second[..2]), (b"abcd", &b"ef"[..]));
         one.send_n_v(&mut [IoSlice::new(b"abc"), IoSlice::new(b"def")]).unwrap();
         other.recv_n_v(&mut [IoSliceMut::new(&mut octets[..1]), IoSliceMut::new(&mut [0; 5])]).unwrap();
-        one.send_n_within(b"abc", LONG).unwrap();
-        one.send_n_v_within(&mut [IoSlice::new(b"def")], LONG).unwrap();
-        other.recv_n_v_within(&mut [IoSliceMut::new(&mut octets)], LONG).unwrap();
+        one.send_n_within(b"abc", PATIENCE).unwrap();
+        one.send_n_v_within(&mut [IoSlice::new(b"def")], PATIENCE).unwrap();
+        other.recv_n_v_within(&mut [IoSliceMut::new(&mut octets)], PATIENCE).unwrap();
         assert_eq!(&octets, b"abcdef");
         assert_eq!(one.try_send_v(&[IoSlice::new(b"abc")]).unwrap(), 3);
-        assert_eq!(one.send_v_within(&[IoSlice::new(b"def")], LONG).unwrap(), 3);
-        other.recv_n_within(&mut octets, LONG).unwrap();
-        assert_eq!(one.send_within(b"x", LONG).unwrap(), 1);
-        assert_eq!(other.recv_v_within(&mut [IoSliceMut::new(&mut octets)], LONG).unwrap(), 1);
+        assert_eq!(one.send_v_within(&[IoSlice::new(b"def")], PATIENCE).unwrap(), 3);
+        other.recv_n_within(&mut octets, PATIENCE).unwrap();
+        assert_eq!(one.send_within(b"x", PATIENCE).unwrap(), 1);
+        assert_eq!(other.recv_v_within(&mut [IoSliceMut::new(&mut octets)], PATIENCE).unwrap(), 1);
         assert_eq!((one.send(b"").unwrap(), other.recv(&mut []).unwrap()), (0, 0));
         let nothing = other.try_recv_v(&mut [IoSliceMut::new(&mut octets)]).unwrap_err();
         assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
@@ -278,7 +265,7 @@ fn much_goes_both_ways_at_once() {
             let send = thread::spawn(move || data.chunks(70_001).for_each(|chunk| sender.send_n(chunk).unwrap()));
             let receive = thread::spawn(move || {
                 let mut received = vec![0; 3_000_000];
-                end.recv_n_within(&mut received, LONG).unwrap();
+                end.recv_n_within(&mut received, PATIENCE).unwrap();
                 assert!(received == pattern(3_000_000));
             });
             [send, receive]
@@ -327,21 +314,21 @@ fn a_send_that_runs_out_of_time_says_how_much_was_sent() {
     client.set_nonblocking(false).unwrap();
     drain(&server, sent);
 
-    client.send_n_within(b"again", LONG).unwrap();
-    server.recv_n_within(&mut [0; 5], LONG).unwrap();
+    client.send_n_within(b"again", PATIENCE).unwrap();
+    server.recv_n_within(&mut [0; 5], PATIENCE).unwrap();
     let data = pattern(1_000_000);
     let stopped = client.send_n_within(&data, SHORT).unwrap_err();
     assert_eq!(stopped.kind(), ErrorKind::TimedOut);
     assert!(stopped.transferred > 0);
     let rest = thread::spawn({
         let data = data.clone();
-        move || client.send_n_within(&data[stopped.transferred..], LONG).unwrap()
+        move || client.send_n_within(&data[stopped.transferred..], PATIENCE).unwrap()
     });
     let mut received = vec![0; 1_000_000];
-    server.recv_n_within(&mut received, LONG).unwrap();
+    server.recv_n_within(&mut received, PATIENCE).unwrap();
     assert!(received == data);
     rest.join().unwrap();
-    assert_eq!(server.recv_within(&mut [0; 1], LONG).unwrap(), 0, "and nothing twice");
+    assert_eq!(server.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0, "and nothing twice");
 }
 
 #[test]
@@ -349,21 +336,21 @@ fn what_counts_as_sent_survives_the_thread_and_the_end_that_sent_it() {
     let (_acceptor, client, server) = met();
     let sent = thread::spawn(move || fill(&client)).join().unwrap(); // and with it the end is closed
     drain(&server, sent);
-    assert_eq!(server.recv_within(&mut [0; 1], LONG).unwrap(), 0);
+    assert_eq!(server.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0);
 }
 
 #[test]
 fn a_peer_that_never_receives_holds_an_end_that_is_closed_for_a_while_only() {
     let addr = fresh();
     let acceptor = Acceptor::open_with(&addr, &AcceptorOptions::default().connections(1)).unwrap();
-    let idle = Connector::connect_timeout(&addr, LONG).unwrap();
-    let (server, _) = acceptor.accept_within(LONG).unwrap();
+    let idle = Connector::connect_timeout(&addr, PATIENCE).unwrap();
+    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
     fill(&server);
     drop(server);
-    let _next = Connector::connect_timeout(&addr, LONG).unwrap();
+    let _next = Connector::connect_timeout(&addr, PATIENCE).unwrap();
     assert_eq!(acceptor.try_accept().unwrap_err().kind(), ErrorKind::WouldBlock, "the end goes on");
-    acceptor.accept_within(LONG).unwrap();
-    assert_eq!(idle.send_within(b"x", LONG).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    acceptor.accept_within(PATIENCE).unwrap();
+    assert_eq!(idle.send_within(b"x", PATIENCE).unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -380,13 +367,13 @@ fn shutting_an_end_down_ends_all_waits_and_leaves_what_was_sent() {
     }
     told.recv_timeout(SHORT).unwrap_err(); // likely they wait by now
     client.shutdown().unwrap();
-    let mut ends: Vec<_> = (0..4).map(|_| told.recv_timeout(LONG).unwrap().map_err(|error| error.kind())).collect();
+    let mut ends: Vec<_> = (0..4).map(|_| told.recv_timeout(PATIENCE).unwrap().map_err(|error| error.kind())).collect();
     ends.sort_by_key(Result::is_err);
     assert_eq!(ends, [Ok(0), Ok(0), Err(ErrorKind::BrokenPipe), Err(ErrorKind::BrokenPipe)]);
     assert_eq!(client.recv(&mut [0; 9]).unwrap(), 0);
     assert_eq!(client.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
     drain(&server, sent);
-    assert_eq!(server.recv_within(&mut [0; 1], LONG).unwrap(), 0, "the end, though the other side is not dropped");
+    assert_eq!(server.recv_within(&mut [0; 1], PATIENCE).unwrap(), 0, "the end, though the other side is not dropped");
     client.shutdown().unwrap();
 }
 
@@ -395,9 +382,9 @@ fn a_peer_that_goes_is_the_end_and_then_a_broken_pipe() {
     let (_acceptor, client, server) = met();
     server.send_n(b"last").unwrap();
     drop(server);
-    client.recv_n_within(&mut [0; 4], LONG).unwrap();
+    client.recv_n_within(&mut [0; 4], PATIENCE).unwrap();
     for _ in 0..2 {
-        assert_eq!(client.recv_within(&mut [0; 4], LONG).unwrap(), 0);
+        assert_eq!(client.recv_within(&mut [0; 4], PATIENCE).unwrap(), 0);
     }
     let stopped = client.recv_n(&mut [0; 4]).unwrap_err();
     assert_eq!((stopped.transferred, stopped.kind()), (0, ErrorKind::UnexpectedEof));
@@ -413,7 +400,7 @@ fn a_peer_that_goes_is_the_end_and_then_a_broken_pipe() {
     thread::spawn(move || told_other.send(other.recv(&mut [0; 1]).map_err(|error| error.kind())).unwrap());
     told.recv_timeout(SHORT).unwrap_err();
     drop(server);
-    let ends = [told.recv_timeout(LONG).unwrap(), told.recv_timeout(LONG).unwrap()];
+    let ends = [told.recv_timeout(PATIENCE).unwrap(), told.recv_timeout(PATIENCE).unwrap()];
     assert!(ends.contains(&Ok(0)) && ends.contains(&Err(ErrorKind::BrokenPipe)), "{ends:?}");
 }
 
@@ -422,11 +409,11 @@ fn a_peer_that_sends_nothing_with_much_ado_has_not_ended() {
     let addr = fresh();
     let acceptor = Acceptor::open(&addr).unwrap();
     let mut client = File::options().read(true).write(true).open(addr.as_path().unwrap()).unwrap();
-    let (server, _) = acceptor.accept_within(LONG).unwrap();
+    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
     assert_eq!(client.write(b"").unwrap(), 0);
     client.write_all(b"x").unwrap();
     let mut octet = [0];
-    assert_eq!((server.recv_within(&mut octet, LONG).unwrap(), octet), (1, *b"x"));
+    assert_eq!((server.recv_within(&mut octet, PATIENCE).unwrap(), octet), (1, *b"x"));
 }
 
 #[test]
@@ -461,16 +448,16 @@ fn waits_that_end_early_lose_no_octet_and_send_none_twice() {
     let client = sender.join().unwrap();
     assert_eq!(server.try_recv(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
     drop(client);
-    assert_eq!(server.recv_within(&mut buffer, LONG).unwrap(), 0);
+    assert_eq!(server.recv_within(&mut buffer, PATIENCE).unwrap(), 0);
 }
 
 #[test]
 fn a_process_that_is_killed_is_a_peer_that_goes() {
     const ROLE: &str = "SPANDREL_TEST_PIPE";
     if let Ok(addr) = env::var(ROLE) {
-        let client = Connector::connect_timeout(&addr.parse().unwrap(), LONG).unwrap();
+        let client = Connector::connect_timeout(&addr.parse().unwrap(), PATIENCE).unwrap();
         client.send_n(&process::id().to_le_bytes()).unwrap();
-        thread::sleep(LONG); // receives nothing for as long as it lives
+        thread::sleep(PATIENCE); // receives nothing for as long as it lives
         return;
     }
     let addr = fresh();
@@ -481,15 +468,15 @@ fn a_process_that_is_killed_is_a_peer_that_goes() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let (server, _) = acceptor.accept_within(LONG).unwrap();
+    let (server, _) = acceptor.accept_within(PATIENCE).unwrap();
     let mut id = [0; 4];
-    server.recv_n_within(&mut id, LONG).unwrap();
+    server.recv_n_within(&mut id, PATIENCE).unwrap();
     assert_eq!((u32::from_le_bytes(id), server.peer_process_id()), (child.id(), Some(child.id())));
     fill(&server);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(server.recv_within(&mut id, LONG).unwrap(), 0);
-    assert_eq!(server.send_within(b"x", LONG).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(server.recv_within(&mut id, PATIENCE).unwrap(), 0);
+    assert_eq!(server.send_within(b"x", PATIENCE).unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -509,7 +496,7 @@ fn several_threads_may_send_and_receive_at_one_end() {
                 let mut counts = [0_usize; 5];
                 let mut buffer = [0; 3000];
                 loop {
-                    match other.recv_within(&mut buffer, LONG).unwrap() {
+                    match other.recv_within(&mut buffer, PATIENCE).unwrap() {
                         0 => return counts,
                         n => buffer[..n].iter().for_each(|mark| counts[usize::from(*mark)] += 1),
                     }
@@ -542,9 +529,9 @@ fn the_ends_of_a_pair_are_one_pipe() {
     }
     for (i, (one, other)) in pairs.iter().enumerate() {
         let mut octets = [0; 4];
-        other.recv_n_within(&mut octets, LONG).unwrap();
+        other.recv_n_within(&mut octets, PATIENCE).unwrap();
         assert_eq!(octets, [i as u8; 4]);
-        one.recv_n_within(&mut octets, LONG).unwrap();
+        one.recv_n_within(&mut octets, PATIENCE).unwrap();
         assert_eq!(octets, [i as u8 + 100; 4]);
     }
 }

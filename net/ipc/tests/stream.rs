@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet};
 use spandrel_ipc::{Accept, Family, Pollable, Receive, Transfer, Transmit, is_timeout};
-use support::{LONG, pair, pair_from, pair_over, pattern, within_time};
+use spandrel_test_support::{PATIENCE, pattern, within_time};
+use support::{pair, pair_from, pair_over};
 
 /// The loopback addresses that this machine has.
 fn loopbacks() -> Vec<Addr> {
@@ -44,7 +45,7 @@ fn both_ip_versions_carry_octets_both_ways() {
 /// Code that knows no family.
 fn echo_once<F: Family>(family: &F, addr: &F::Addr) -> Vec<u8> {
     let acceptor = family.open(addr).unwrap();
-    let client = family.connect(&acceptor.local_addr().unwrap(), Some(LONG)).unwrap();
+    let client = family.connect(&acceptor.local_addr().unwrap(), Some(PATIENCE)).unwrap();
     let (server, _) = acceptor.accept().unwrap();
     assert!(!server.pending() && !acceptor.pending());
     client.send_n_v(&mut [IoSlice::new(b"ge"), IoSlice::new(b"neric")]).unwrap();
@@ -242,8 +243,8 @@ fn options_are_kept() {
         client.set_keep_alive(on).unwrap();
         assert_eq!(client.keep_alive().unwrap(), on);
     }
-    client.set_send_timeout(Some(LONG)).unwrap();
-    assert_eq!(client.send_timeout().unwrap(), Some(LONG));
+    client.set_send_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(client.send_timeout().unwrap(), Some(PATIENCE));
     assert_eq!(client.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
     assert!(client.take_error().unwrap().is_none());
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use spandrel_ipc::unix::{Acceptor, AcceptorOptions, Addr, Connector, pair};
 use spandrel_ipc::{Connecting as _, Interest, Pollable, wait_ready};
+use spandrel_test_support::PATIENCE;
 use tempfile::TempDir;
-
-const LONG: Duration = Duration::from_secs(20);
 
 fn folder_and_addr() -> (TempDir, Addr) {
     let folder = TempDir::new().unwrap();
@@ -150,11 +149,11 @@ fn a_full_queue_is_waited_for() {
     let mut waiting = Connector::new().start(&addr).unwrap();
     assert!(!waiting.is_plain() && waiting.try_complete().unwrap().is_none());
     assert!(
-        wait_ready(&waiting, Interest::OUTPUT, Some(LONG)).unwrap().contains(Interest::OUTPUT),
+        wait_ready(&waiting, Interest::OUTPUT, Some(PATIENCE)).unwrap().contains(Interest::OUTPUT),
         "time to try again"
     );
     drop((acceptor.accept().unwrap(), queued));
-    let client = waiting.complete(Some(LONG)).unwrap();
+    let client = waiting.complete(Some(PATIENCE)).unwrap();
     let (server, _) = acceptor.accept().unwrap();
     client.send_n(b"in").unwrap();
     server.recv_n(&mut [0; 2]).unwrap();

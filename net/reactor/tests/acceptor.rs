@@ -13,8 +13,9 @@ use spandrel_ipc::{Family, Receive, Shutdown, Transfer, Transmit};
 use spandrel_reactor::strategy::{AtMost, Concurrency, Pooled, Reactive, Singleton, ThreadPerConnection, ThreadPool};
 use spandrel_reactor::{Acceptor, CloseReason, Expired, Peer, Server, ServiceHandler};
 
+use spandrel_test_support::{PATIENCE, eventually};
 use support::places::*;
-use support::{Echo, LONG, Running, client, eventually, expect_echo, expect_end};
+use support::{Echo, Running, client, expect_echo, expect_end};
 
 fn serve(running: &Running, concurrency: impl Concurrency<Inet, Echo>) -> Server<Inet> {
     let acceptor = Acceptor::new(Inet::default(), || Echo).concurrency(concurrency);
@@ -52,9 +53,9 @@ fn conforms<P: Place>(concurrency: impl Concurrency<P::Family, Echo>) {
     assert_eq!(&last, b"last words");
     expect_end(&clients[3]);
 
-    assert_eq!(server.drain(LONG), 0, "idle connections end by themselves");
+    assert_eq!(server.drain(PATIENCE), 0, "idle connections end by themselves");
     clients[4..].iter().for_each(expect_end);
-    assert!(P::family().connect(server.addr(), Some(LONG)).is_err(), "nobody listens any more");
+    assert!(P::family().connect(server.addr(), Some(PATIENCE)).is_err(), "nobody listens any more");
 }
 
 macro_rules! conforming {
@@ -261,11 +262,11 @@ fn unread_output_waits<P: Place>() {
     let server = Acceptor::new(P::family(), make).open(running.reactor.registry(), &addr).unwrap();
     let client = client_of::<P>(server.addr());
     client.send_n(b"input that has to wait").unwrap();
-    assert_eq!(told.recv_timeout(LONG).unwrap(), "timer", "timers go on while output waits");
+    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "timer", "timers go on while output waits");
     let mut octets = vec![0; OCTETS];
     client.recv_n(&mut octets).unwrap();
     assert!(octets.iter().all(|octet| *octet == 7));
-    assert_eq!(told.recv_timeout(LONG).unwrap(), "sent");
+    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "sent");
 }
 
 /// Says much and goes, as soon as it is asked.
@@ -342,7 +343,7 @@ fn a_thread_that_serves_one_connection_serves_its_timers() {
         .open(running.reactor.registry(), &Addr::loopback(0))
         .unwrap();
     let client = client(server.addr());
-    assert_eq!(told.recv_timeout(LONG).unwrap(), "timer");
+    assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "timer");
     drop(client);
     eventually(|| server.connections() == 0);
 }
@@ -356,7 +357,7 @@ impl<F: Family> ServiceHandler<F> for Held {
             peer.close();
             return Ok(());
         }
-        self.0.lock().unwrap().recv_timeout(LONG).map_err(io::Error::other)?;
+        self.0.lock().unwrap().recv_timeout(PATIENCE).map_err(io::Error::other)?;
         peer.put(b"done")
     }
 }
@@ -374,7 +375,7 @@ fn draining_lets_what_has_begun_end() {
     client.send_n(b"begin").unwrap();
     eventually(|| server.connections() == 1);
     let draining = server.clone();
-    let drained = thread::spawn(move || draining.drain(LONG));
+    let drained = thread::spawn(move || draining.drain(PATIENCE));
     go.send(()).unwrap();
     let mut answer = [0; 4];
     client.recv_n(&mut answer).unwrap();

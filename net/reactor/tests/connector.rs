@@ -11,7 +11,8 @@ use spandrel_ipc::{Family, Shutdown};
 use spandrel_reactor::strategy::{Concurrency, Reactive, ThreadPerConnection};
 use spandrel_reactor::{Acceptor, Backoff, CacheLimits, CloseReason, ConnectionCache, Connector, Peer, ServiceHandler};
 
-use support::{Echo, LONG, Running, eventually, expect_echo};
+use spandrel_test_support::{PATIENCE, eventually};
+use support::{Echo, Running, expect_echo};
 
 /// Greets whom it is connected to, and says what comes back.
 struct Greeter(mpsc::Sender<String>);
@@ -43,10 +44,10 @@ fn conforms(concurrency: impl Concurrency<Inet, Greeter>) {
     let (say, said) = mpsc::channel();
     let connector = Connector::new(Inet::default(), move || Greeter(say.clone())).concurrency(concurrency);
     let client = connector.connect(registry, server.addr()).unwrap();
-    assert_eq!(said.recv_timeout(LONG).unwrap(), "greetings");
+    assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "greetings");
     assert!(client.is_connected());
-    assert_eq!(client.drain(LONG), 0);
-    assert_eq!(said.recv_timeout(LONG).unwrap(), "closed");
+    assert_eq!(client.drain(PATIENCE), 0);
+    assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "closed");
     eventually(|| server.connections() == 0);
 }
 
@@ -73,10 +74,10 @@ fn a_refusal_is_told_and_ends_it() {
     let connector = Connector::new(Inet::default(), move || Greeter(say.clone()))
         .on_failure(move |error| fail.send(error.kind()).unwrap());
     let client = connector.connect(running.reactor.registry(), &nobody()).unwrap();
-    assert_eq!(failed.recv_timeout(LONG).unwrap(), io::ErrorKind::ConnectionRefused);
+    assert_eq!(failed.recv_timeout(PATIENCE).unwrap(), io::ErrorKind::ConnectionRefused);
     assert!(!client.is_connected());
     // Its failure handler is dropped with it: there is no further attempt.
-    assert_eq!(failed.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(failed.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
 #[test]
@@ -91,17 +92,17 @@ fn it_tries_again_until_somebody_listens_and_again_when_the_connection_is_lost()
         .connect(running.reactor.registry(), &addr)
         .unwrap();
     for _ in 0..3 {
-        failed.recv_timeout(LONG).unwrap();
+        failed.recv_timeout(PATIENCE).unwrap();
     }
     let listener = Listener::open(&addr).unwrap();
     for _ in 0..3 {
         let (stream, _) = listener.accept().unwrap();
-        stream.set_recv_timeout(Some(LONG)).unwrap();
+        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
         let mut greeting = [0; 9];
         stream.recv_n(&mut greeting).unwrap();
         assert_eq!(&greeting, b"greetings");
         drop(stream);
-        assert_eq!(said.recv_timeout(LONG).unwrap(), "closed");
+        assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "closed");
     }
     client.close();
 }
@@ -121,7 +122,7 @@ fn an_attempt_that_takes_too_long_is_given_up() {
         .on_failure(move |error| fail.send(error.kind()).unwrap())
         .connect(running.reactor.registry(), &addr)
         .unwrap();
-    let kind = failed.recv_timeout(LONG).unwrap();
+    let kind = failed.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused), "{kind:?}");
     drop(attempts);
 }
@@ -137,13 +138,13 @@ fn a_connection_is_used_again() {
     let server = echo(&running);
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
     for _ in 0..3 {
-        let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
+        let stream = cache.connect(server.addr(), Some(PATIENCE)).unwrap();
         expect_echo(&*stream, "again");
         assert_eq!(cache.idle(), 0);
         drop(stream);
         assert_eq!((cache.idle(), server.connections()), (1, 1));
     }
-    cache.connect(server.addr(), Some(LONG)).unwrap().discard();
+    cache.connect(server.addr(), Some(PATIENCE)).unwrap().discard();
     assert_eq!(cache.idle(), 0);
     eventually(|| server.connections() == 0);
 }
@@ -153,12 +154,12 @@ fn a_connection_that_died_while_idle_is_not_used_again() {
     let running = Running::start(1);
     let server = echo(&running);
     let cache = ConnectionCache::new(Inet::default(), CacheLimits::default());
-    let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
+    let stream = cache.connect(server.addr(), Some(PATIENCE)).unwrap();
     expect_echo(&*stream, "alive");
     stream.shutdown(Shutdown::Write).unwrap();
     drop(stream);
     eventually(|| server.connections() == 0);
-    let stream = cache.connect(server.addr(), Some(LONG)).unwrap();
+    let stream = cache.connect(server.addr(), Some(PATIENCE)).unwrap();
     expect_echo(&*stream, "a new one");
     assert_eq!(cache.idle(), 0);
 }
@@ -170,7 +171,7 @@ fn the_least_recently_used_is_closed_first() {
     let limits = CacheLimits::default().idle(2);
     let cache = ConnectionCache::new(Inet::default(), limits);
     for server in &servers {
-        expect_echo(&*cache.connect(server.addr(), Some(LONG)).unwrap(), "hello");
+        expect_echo(&*cache.connect(server.addr(), Some(PATIENCE)).unwrap(), "hello");
     }
     eventually(|| servers[0].connections() == 0);
     assert_eq!((cache.idle(), servers[1].connections(), servers[2].connections()), (2, 1, 1));

@@ -20,7 +20,8 @@ mod linux {
     use spandrel_reactor::strategy::{ProcessPerConnection, Reactive, ThreadPerConnection, ThreadPool, serve_handed};
     use spandrel_reactor::{Acceptor, Peer, Reactor, ServiceHandler};
 
-    use crate::support::{LONG, Running, client, eventually, expect_end};
+    use crate::support::{Running, client, expect_end};
+    use spandrel_test_support::{PATIENCE, eventually};
 
     /// Says in which process it is; a `!` kills that, a `#` asks which handles it has, a `>` what a process sees that it starts.
     struct WhoAmI;
@@ -134,7 +135,7 @@ mod linux {
         let idle = client(server.addr());
         idle.send_n(b"who").unwrap();
         idle.recv_n(&mut [0; 4]).unwrap();
-        assert_eq!(server.drain(LONG), 0);
+        assert_eq!(server.drain(PATIENCE), 0);
         expect_end(&idle);
 
         let server = executing(&running);
@@ -169,7 +170,7 @@ mod linux {
     fn run(reactor: &Reactor, mut is_so: impl FnMut() -> bool) {
         let start = std::time::Instant::now();
         while !is_so() {
-            assert!(start.elapsed() < LONG, "it never became so");
+            assert!(start.elapsed() < PATIENCE, "it never became so");
             reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
         }
     }
@@ -214,7 +215,7 @@ mod linux {
             let stream = client(server.addr());
             let is_over =
                 || !matches!(stream.try_recv(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-            assert!(reactor.run_until(Some(LONG), is_over).unwrap());
+            assert!(reactor.run_until(Some(PATIENCE), is_over).unwrap());
             assert_eq!((children(), server.connections()), (0, 0));
         }
     }
@@ -234,7 +235,7 @@ mod linux {
         let mut id = [0; 4];
         let mut filled = 0;
         while filled < 4 {
-            assert!(start.elapsed() < LONG);
+            assert!(start.elapsed() < PATIENCE);
             reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
             match stream.try_recv(&mut id[filled..]) {
                 Ok(count) => filled += count,
@@ -244,7 +245,7 @@ mod linux {
         assert_ne!(u32::from_le_bytes(id), std::process::id());
         drop(stream);
         while server.connections() != 0 {
-            assert!(start.elapsed() < LONG, "the copy is reaped");
+            assert!(start.elapsed() < PATIENCE, "the copy is reaped");
             reactor.run_once(Some(std::time::Duration::from_millis(1))).unwrap();
         }
     }

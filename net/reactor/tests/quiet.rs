@@ -6,12 +6,13 @@ mod scripted;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use scripted::{Log, Scripted, echo, pair, wait_until};
+use scripted::{Log, Scripted, echo, pair};
 use spandrel_ipc::Interest;
 use spandrel_reactor::{Backend, Options, Reactor, ThreadStrategy, Trigger};
 use spandrel_sync::atomic::{AtomicBool, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, thread};
+use spandrel_test_support::eventually;
 
 /// How long each case is looked at.
 const WHILE: Duration = Duration::from_millis(150);
@@ -60,7 +61,7 @@ fn busy_handles_that_stay_ready(backend: Backend, strategy: ThreadStrategy) {
     });
     reactor.registry().register(handler, Interest::INPUT).expect("registered");
     near.send_n(b"x").expect("sent");
-    wait_until(|| log.has("a input"));
+    eventually(|| log.has("a input"));
     assert_quiet(&case);
     near.send_n(b"y").expect("sent");
     assert_quiet(&case);
@@ -89,7 +90,7 @@ fn suspended_handles_that_are_closed(backend: Backend, strategy: ThreadStrategy)
     registry.register_with(Box::new(shot), Interest::INPUT, Trigger::OneShot).expect("registered");
     assert!(registry.suspend(suspended));
     other_near.send_n(b"x").expect("sent");
-    wait_until(|| log.has("b input"));
+    eventually(|| log.has("b input"));
     drop((near, other_near));
     assert_quiet(&case);
     assert!(!log.has("a input"));

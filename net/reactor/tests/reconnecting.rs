@@ -13,8 +13,9 @@ use spandrel_ipc::{Accept, Family, Shutdown};
 use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConnection};
 use spandrel_reactor::{Acceptor, Backoff, Connector, Options, Peer, Reactor, ServiceHandler};
 
+use spandrel_test_support::{PATIENCE, eventually};
 use support::places::*;
-use support::{Echo, LONG, Running, eventually};
+use support::{Echo, Running};
 
 /// Says `hello`, and ends when it has come back.
 struct Hello(mpsc::Sender<&'static str>);
@@ -45,9 +46,9 @@ fn it_connects_again_and_again<P: Place>(concurrency: impl Concurrency<P::Family
     let connector = Connector::new(P::family(), move || Hello(say.clone())).concurrency(concurrency).reconnect(quick());
     let client = connector.connect(registry, server.addr()).unwrap();
     for _ in 0..5 {
-        assert_eq!(said.recv_timeout(LONG).unwrap(), "hello");
+        assert_eq!(said.recv_timeout(PATIENCE).unwrap(), "hello");
     }
-    let _ = client.drain(LONG);
+    let _ = client.drain(PATIENCE);
     assert!(!client.is_connected());
     eventually(|| server.connections() == 0);
 }
@@ -121,8 +122,8 @@ fn a_handler_that_cannot_be_made_is_a_failure_that_is_waited_after() {
             .connect(registry, server.addr())
             .unwrap();
         // The fifth is the last: then the sender is dropped.
-        (0..5).for_each(|_| failed.recv_timeout(LONG).unwrap());
-        assert_eq!(failed.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected), "panics: {panics}");
+        (0..5).for_each(|_| failed.recv_timeout(PATIENCE).unwrap());
+        assert_eq!(failed.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected), "panics: {panics}");
         assert_eq!(made.load(Ordering::SeqCst), 5);
         // At least half of 8, 16, 32 and 64 milliseconds.
         assert!(start.elapsed() >= Duration::from_millis(60), "it waits longer each time: {:?}", start.elapsed());
@@ -165,7 +166,7 @@ fn without_room_for_handlers_it_tries_again() {
             kind = kind.or(failed.try_recv().ok());
             kind.is_some()
         };
-        assert!(reactor.run_until(Some(LONG), has_failed).unwrap());
+        assert!(reactor.run_until(Some(PATIENCE), has_failed).unwrap());
         assert_eq!(kind, Some(io::ErrorKind::QuotaExceeded));
     }
     client.close();
@@ -190,7 +191,7 @@ fn it_hears_of_the_end_where_no_notice_is_free() {
             come = come.take().or(listener.accept().ok());
             come.is_some()
         };
-        assert!(reactor.run_until(Some(LONG), has_come).unwrap());
+        assert!(reactor.run_until(Some(PATIENCE), has_come).unwrap());
     }
     client.close();
 }
@@ -214,13 +215,13 @@ fn closing_gives_up_the_attempt_and_the_wait() {
         client.close();
         let _ = client.drain(Duration::ZERO);
         let is_over = || reactor.registry().is_empty();
-        assert!(reactor.run_until(Some(LONG), is_over).unwrap(), "after {rounds} rounds");
+        assert!(reactor.run_until(Some(PATIENCE), is_over).unwrap(), "after {rounds} rounds");
         assert!(said.try_recv().is_err());
     }
     // During the wait.
     drop(listener);
-    let (client, said) = connect(Backoff::new(LONG * 100, LONG * 100));
-    assert!(reactor.run_until(Some(LONG), || reactor.registry().len() == 1).unwrap());
+    let (client, said) = connect(Backoff::new(PATIENCE * 100, PATIENCE * 100));
+    assert!(reactor.run_until(Some(PATIENCE), || reactor.registry().len() == 1).unwrap());
     client.close();
     assert!(reactor.registry().is_empty());
     assert_eq!(said.try_recv(), Err(mpsc::TryRecvError::Disconnected), "nothing is left of it");
@@ -259,7 +260,7 @@ fn late_attempts_and_their_successes_make_one_connection() {
         while !client.is_connected() && start.elapsed() < Duration::from_millis(20) {
             thread::yield_now();
         }
-        let _ = client.drain(LONG);
+        let _ = client.drain(PATIENCE);
     }
     assert!(most.load(Ordering::SeqCst) <= 1, "{most:?} connections at once");
 }
@@ -275,9 +276,9 @@ fn a_peer_that_never_finishes_its_part_of_the_handshake_is_given_up() {
         .connect(running.reactor.registry(), &listener.local_addr().unwrap())
         .unwrap();
     let (silent, _) = listener.accept().unwrap();
-    assert_eq!(failed.recv_timeout(LONG).unwrap(), io::ErrorKind::TimedOut);
+    assert_eq!(failed.recv_timeout(PATIENCE).unwrap(), io::ErrorKind::TimedOut);
     // What it has said by then, and the end.
-    silent.set_recv_timeout(Some(LONG)).unwrap();
+    silent.set_recv_timeout(Some(PATIENCE)).unwrap();
     while silent.recv(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     silent.shutdown(Shutdown::Both).unwrap_or_default();
     assert!(!client.is_connected());

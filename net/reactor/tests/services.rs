@@ -13,8 +13,9 @@ use spandrel_ipc::{Family, Interest, Receive, Shutdown, Transfer};
 use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConnection, ThreadPool};
 use spandrel_reactor::{Acceptor, CloseReason, Expired, Listening, Peer, Reactor, ServiceHandler};
 
+use spandrel_test_support::{PATIENCE, eventually};
 use support::places::*;
-use support::{Echo, LONG, Running, client, eventually, expect_echo, expect_end};
+use support::{Echo, Running, client, expect_echo, expect_end};
 
 /// What a handler does when its connection is opened.
 #[derive(Clone, Copy, Debug)]
@@ -225,7 +226,7 @@ impl<F: Family> ServiceHandler<F> for Timed {
             peer.close();
             return Ok(());
         }
-        let never = peer.schedule(LONG, None, 9)?;
+        let never = peer.schedule(PATIENCE, None, 9)?;
         assert!(peer.cancel(never) && !peer.cancel(never));
         for argument in 1..=3 {
             peer.schedule(Duration::from_nanos(argument), Some(Duration::from_nanos(1)), argument)?;
@@ -341,11 +342,11 @@ fn a_reactor_that_closes_closes_its_connections() {
     let make = move || Stops(Arc::clone(&count));
     let server = Acceptor::new(Inet::default(), make).open(reactor.registry(), &Addr::loopback(0)).unwrap();
     let clients = [client(server.addr()), client(server.addr())];
-    assert!(reactor.run_until(Some(LONG), || server.connections() == 2).unwrap());
+    assert!(reactor.run_until(Some(PATIENCE), || server.connections() == 2).unwrap());
     drop(reactor);
     assert_eq!((closed.load(Ordering::SeqCst), server.connections()), (2, 0));
     clients.iter().for_each(expect_end);
-    assert_eq!(server.drain(LONG), 0);
+    assert_eq!(server.drain(PATIENCE), 0);
 }
 
 #[test]
@@ -358,7 +359,7 @@ fn several_servers_are_drained_together() {
     clients.iter().for_each(|client| expect_echo(client, "hello"));
     servers.iter().for_each(|server| server.begin_drain());
     clients.iter().for_each(expect_end);
-    servers.iter().for_each(|server| assert_eq!(server.drain(LONG), 0));
+    servers.iter().for_each(|server| assert_eq!(server.drain(PATIENCE), 0));
 }
 
 #[test]
@@ -369,14 +370,14 @@ fn nobody_comes_in_while_a_server_is_drained() {
         let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
         let addr = *server.addr();
         let crowd = thread::spawn(move || {
-            while let Ok(stream) = Inet::default().connect(&addr, Some(LONG)) {
+            while let Ok(stream) = Inet::default().connect(&addr, Some(PATIENCE)) {
                 drop(stream);
             }
         });
         eventually(|| server.connections() > 0);
         let other = server.clone();
-        let twice = thread::spawn(move || other.drain(LONG));
-        assert_eq!((server.drain(LONG), twice.join().unwrap()), (0, 0));
+        let twice = thread::spawn(move || other.drain(PATIENCE));
+        assert_eq!((server.drain(PATIENCE), twice.join().unwrap()), (0, 0));
         assert_eq!(server.connections(), 0);
         crowd.join().unwrap();
     }
@@ -394,7 +395,7 @@ fn others_have_their_turn_while_a_crowd_is_accepted() {
     let over = Arc::clone(&is_over);
     let crowd = thread::spawn(move || {
         while over.load(Ordering::SeqCst) == 0 {
-            drop(Inet::default().connect(&addr, Some(LONG)));
+            drop(Inet::default().connect(&addr, Some(PATIENCE)));
         }
     });
     (0..200).for_each(|round| expect_echo(&early, &format!("round {round}")));

@@ -6,7 +6,8 @@ mod support;
 use spandrel_ipc::inet::{self, Addr, Inet};
 use spandrel_reactor::{Acceptor, Options, Shards};
 
-use support::{Echo, LONG, client, expect_echo, expect_end};
+use spandrel_test_support::PATIENCE;
+use support::{Echo, client, expect_echo, expect_end};
 
 #[test]
 fn several_reactors_share_an_address() {
@@ -20,7 +21,7 @@ fn several_reactors_share_an_address() {
     let shares: Vec<_> = servers.iter().map(|server| server.connections()).collect();
     assert_eq!(shares.iter().sum::<usize>(), 60);
     assert!(shares.iter().filter(|share| **share > 0).count() > 1, "the system spreads them: {shares:?}");
-    servers.iter().for_each(|server| assert_eq!(server.drain(LONG), 0));
+    servers.iter().for_each(|server| assert_eq!(server.drain(PATIENCE), 0));
     shards.stop().unwrap();
 }
 

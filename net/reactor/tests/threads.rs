@@ -5,11 +5,12 @@ mod scripted;
 use std::io;
 use std::time::Duration;
 
-use scripted::{LONG, Log, NONE, Scripted, echo, pair, ping, wait_until};
+use scripted::{Log, NONE, Scripted, echo, pair, ping};
 use spandrel_ipc::{Interest, Pollable, inet};
 use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, HandlerId, Options, Reactor, ThreadStrategy};
 use spandrel_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex, thread};
+use spandrel_test_support::{PATIENCE, eventually};
 
 const POOL: ThreadStrategy = ThreadStrategy::HalfSyncHalfAsync { workers: 3, queue: 4 };
 
@@ -79,7 +80,7 @@ fn many_connections_at_once_and_no_handler_is_entered_twice() {
             })
             .collect();
         clients.into_iter().for_each(|client| client.join().expect("all was echoed"));
-        wait_until(|| running.reactor.registry().is_empty());
+        eventually(|| running.reactor.registry().is_empty());
         let closes: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("a close")).collect();
         assert_eq!(closes, ["a close: failed: unexpected end of file"; 8]);
     });
@@ -113,13 +114,13 @@ fn a_long_dispatch_loses_the_lead() {
         let (other_near, other_far) = pair();
         let seen = log.clone();
         let slow = Scripted::new("slow", &log).over(far).input(move |_, stream| {
-            wait_until(|| seen.has("quick input"));
+            eventually(|| seen.has("quick input"));
             echo(stream)
         });
         running.register(slow, Interest::INPUT);
         running.register(Scripted::new("quick", &log).over(other_far), Interest::INPUT);
         near.send_n(b"x").expect("sent");
-        wait_until(|| log.has("slow input"));
+        eventually(|| log.has("slow input"));
         ping(&other_near, b"y");
         near.recv_n(&mut [0]).expect("echoed");
     });
@@ -129,7 +130,7 @@ fn a_long_dispatch_loses_the_lead() {
 fn a_handler_hands_the_lead_on() {
     for backend in Backend::available() {
         // So patient that only the handler itself can let another lead in time.
-        let options = Options::default().backend(backend).patience(LONG * 100);
+        let options = Options::default().backend(backend).patience(PATIENCE * 100);
         let reactor = Reactor::with(&options).expect("a reactor");
         let runs: Vec<_> = (0..2)
             .map(|_| {
@@ -143,13 +144,13 @@ fn a_handler_hands_the_lead_on() {
         let seen = log.clone();
         let slow = Scripted::new("slow", &log).over(far).input(move |cx, stream| {
             cx.promote();
-            wait_until(|| seen.has("quick input"));
+            eventually(|| seen.has("quick input"));
             echo(stream)
         });
         reactor.registry().register(slow, Interest::INPUT).expect("registered");
         reactor.registry().register(Scripted::new("quick", &log).over(other_far), Interest::INPUT).expect("registered");
         near.send_n(b"x").expect("sent");
-        wait_until(|| log.has("slow input"));
+        eventually(|| log.has("slow input"));
         ping(&other_near, b"y");
         near.recv_n(&mut [0]).expect("echoed");
         reactor.stop();
@@ -167,18 +168,18 @@ fn a_handler_is_removed_while_it_runs() {
         let goes_on = Arc::new(AtomicBool::new(false));
         let gate = Arc::clone(&goes_on);
         let handler = Scripted::new("a", &log).over(far).input(move |cx, _| {
-            wait_until(|| gate.load(Ordering::SeqCst));
+            eventually(|| gate.load(Ordering::SeqCst));
             assert!(!cx.contains(cx.id()));
             Ok(())
         });
         let id = running.register(handler, Interest::INPUT);
         near.send_n(b"x").expect("sent");
-        wait_until(|| log.has("a input"));
+        eventually(|| log.has("a input"));
         assert!(registry.remove(id), "it does not wait for the handler");
         assert!(!log.has("a close: removed"));
         assert!(!registry.suspend(id) && !registry.remove(id));
         goes_on.store(true, Ordering::SeqCst);
-        wait_until(|| log.has("a close: removed"));
+        eventually(|| log.has("a close: removed"));
     });
 }
 
@@ -195,7 +196,7 @@ fn handlers_remove_each_other() {
             let (ids_seen, inside) = (Arc::clone(&ids), Arc::clone(&both));
             let handler = Scripted::new("a", &log).over(far).input(move |cx, _| {
                 inside.fetch_add(1, Ordering::SeqCst);
-                wait_until(|| inside.load(Ordering::SeqCst) >= 2);
+                eventually(|| inside.load(Ordering::SeqCst) >= 2);
                 let other = ids_seen.lock()[1 - number];
                 cx.remove(other);
                 Ok(())
@@ -204,8 +205,8 @@ fn handlers_remove_each_other() {
             near.push(one);
         }
         near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
-        wait_until(|| log.count("a close: removed") == 2);
-        wait_until(|| running.reactor.registry().is_empty());
+        eventually(|| log.count("a close: removed") == 2);
+        eventually(|| running.reactor.registry().is_empty());
     });
 }
 
@@ -218,20 +219,20 @@ fn changes_to_a_running_handler_take_effect_when_it_returns() {
         let goes_on = Arc::new(AtomicBool::new(false));
         let gate = Arc::clone(&goes_on);
         let handler = Scripted::new("a", &log).over(far).input(move |_, stream| {
-            wait_until(|| gate.load(Ordering::SeqCst));
+            eventually(|| gate.load(Ordering::SeqCst));
             stream.try_recv(&mut [0]).map(drop)
         });
         let id = running.register(handler, Interest::INPUT);
         near.send_n(b"xy").expect("sent");
-        wait_until(|| log.has("a input"));
+        eventually(|| log.has("a input"));
         assert!(registry.suspend(id));
         registry.notify(id, 1).expect("accepted");
         registry.schedule(id, Duration::from_millis(1), None, 2).expect("room");
         goes_on.store(true, Ordering::SeqCst);
-        wait_until(|| log.has("a notice 1") && log.has("a timeout 2"));
+        eventually(|| log.has("a notice 1") && log.has("a timeout 2"));
         assert_eq!(log.count("a input"), 1, "it is suspended, and one octet is left");
         assert!(registry.resume(id));
-        wait_until(|| log.count("a input") == 2);
+        eventually(|| log.count("a input") == 2);
     });
 }
 
@@ -244,7 +245,7 @@ fn notices_wait_for_a_busy_handler() {
         let goes_on = Arc::new(AtomicBool::new(false));
         let gate = Arc::clone(&goes_on);
         let busy = Scripted::new("busy", &log).notice(move |_, _| {
-            wait_until(|| gate.load(Ordering::SeqCst));
+            eventually(|| gate.load(Ordering::SeqCst));
             Ok(())
         });
         let busy = running.register(busy, NONE);
@@ -252,12 +253,12 @@ fn notices_wait_for_a_busy_handler() {
         for notice in 0..50 {
             registry.notify(busy, notice).expect("accepted");
         }
-        wait_until(|| log.has("busy notice 0"));
+        eventually(|| log.has("busy notice 0"));
         registry.notify(other, 99).expect("accepted");
-        wait_until(|| log.has("other notice 99"));
+        eventually(|| log.has("other notice 99"));
         assert!(!log.has("busy notice 1"));
         goes_on.store(true, Ordering::SeqCst);
-        wait_until(|| log.has("busy notice 49"));
+        eventually(|| log.has("busy notice 49"));
         let told: Vec<_> = log.take().into_iter().filter(|line| line.starts_with("busy notice")).collect();
         let sent: Vec<_> = (0..50).map(|notice| format!("busy notice {notice}")).collect();
         assert_eq!(told, sent);
@@ -303,7 +304,7 @@ fn run_until_ends_wherever_it_comes_true() {
         let runs: Vec<_> = (0..3)
             .map(|number| {
                 let (reactor, flags) = (reactor.clone(), Arc::clone(&flags));
-                thread::spawn(move || reactor.run_until(Some(LONG), || flags[number].load(Ordering::SeqCst)))
+                thread::spawn(move || reactor.run_until(Some(PATIENCE), || flags[number].load(Ordering::SeqCst)))
             })
             .collect();
         for flag in flags.iter() {
@@ -311,7 +312,7 @@ fn run_until_ends_wherever_it_comes_true() {
             reactor.registry().wake();
         }
         runs.into_iter().for_each(|run| assert!(run.join().expect("no panic").expect("runs")));
-        assert!(start.elapsed() < LONG, "it was not told, but found out when its time was up");
+        assert!(start.elapsed() < PATIENCE, "it was not told, but found out when its time was up");
     }
 }
 
@@ -369,7 +370,7 @@ fn half_sync_half_async_with_a_short_queue() {
             near.iter().for_each(|one| one.recv_n(&mut [0]).expect("echoed"));
         }
         running.reactor.close();
-        wait_until(|| running.reactor.registry().is_empty());
+        eventually(|| running.reactor.registry().is_empty());
         assert_eq!(log.count("a close: the reactor was closed"), 10);
     }
 }
@@ -406,7 +407,7 @@ impl EventHandler for Nesting {
                     log: log.clone(),
                 };
                 cx.register(next, Interest::INPUT)?;
-                assert!(reactor.run_until(Some(LONG), || open.load(Ordering::SeqCst) == depth)?);
+                assert!(reactor.run_until(Some(PATIENCE), || open.load(Ordering::SeqCst) == depth)?);
             }
             b')' => drop(self.open.fetch_sub(1, Ordering::SeqCst)),
             _ => {}
@@ -434,11 +435,11 @@ fn a_handler_may_leave_its_handle_to_another_while_it_is_called() {
             near.recv_n(&mut echoed).expect("echoed");
             // The innermost returns first.
             assert_eq!(&echoed, b"xyz)()(", "{backend}");
-            wait_until(|| log.count("closed: removed") == 2 * round);
+            eventually(|| log.count("closed: removed") == 2 * round);
         }
         assert_eq!(running.reactor.registry().len(), 1);
         drop(near);
-        wait_until(|| running.reactor.registry().is_empty());
+        eventually(|| running.reactor.registry().is_empty());
         assert_eq!(log.count("closed: removed"), 7);
     }
 }

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use spandrel_ipc::{
     Connecting, Family, Interest, Pollable, Receive, Shutdown, Transfer, Transmit, inet, is_timeout, wait_ready,
 };
+use spandrel_test_support::pattern;
 use spandrel_tls::{Stream, Tls};
-use support::{LONG, SHORT, pair_of, pattern, tls};
+use support::{PATIENCE, SHORT, pair_of, tls};
 
 /// Where the suite is run.
 trait Place {
@@ -119,18 +120,18 @@ fn octets_go_both_ways_in_every_form<P: Place>() {
         assert_eq!([&one[..], &other[..]].concat(), b"vector");
         from.send_n(b"all").unwrap();
         from.send_n_v(&mut [IoSlice::new(b"of"), IoSlice::new(b"it")]).unwrap();
-        to.recv_n_within(&mut octets, LONG).unwrap();
+        to.recv_n_within(&mut octets, PATIENCE).unwrap();
         assert_eq!(&octets, b"allofi");
         assert_eq!(to.recv(&mut octets).unwrap(), 1);
-        from.send_within(b"ti", LONG).unwrap();
-        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], LONG).unwrap();
-        from.send_n_within(b"bou", LONG).unwrap();
-        from.send_n_v_within(&mut [IoSlice::new(b"nd")], LONG).unwrap();
+        from.send_within(b"ti", PATIENCE).unwrap();
+        from.send_v_within(&[IoSlice::new(b"m"), IoSlice::new(b"e")], PATIENCE).unwrap();
+        from.send_n_within(b"bou", PATIENCE).unwrap();
+        from.send_n_v_within(&mut [IoSlice::new(b"nd")], PATIENCE).unwrap();
         let mut octets = [0; 9];
-        assert_eq!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], LONG).unwrap(), 1);
-        assert_eq!(to.recv_within(&mut octets[1..2], LONG).unwrap(), 1);
+        assert_eq!(to.recv_v_within(&mut [IoSliceMut::new(&mut octets[..1])], PATIENCE).unwrap(), 1);
+        assert_eq!(to.recv_within(&mut octets[1..2], PATIENCE).unwrap(), 1);
         let (one, other) = octets[2..].split_at_mut(3);
-        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], LONG).unwrap();
+        to.recv_n_v_within(&mut [IoSliceMut::new(one), IoSliceMut::new(other)], PATIENCE).unwrap();
         assert_eq!(&octets, b"timebound");
         assert_eq!(from.try_send(b"tr").unwrap(), 2);
         assert_eq!(from.try_send_v(&[IoSlice::new(b"y"), IoSlice::new(b"!")]).unwrap(), 2);
@@ -286,9 +287,9 @@ fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
     let error = a.send_n_within(&data, SHORT).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     thread::scope(|scope| {
-        scope.spawn(|| a.send_n_within(&data[error.transferred..], LONG).unwrap());
+        scope.spawn(|| a.send_n_within(&data[error.transferred..], PATIENCE).unwrap());
         let mut received = vec![0; data.len()];
-        b.recv_n_within(&mut received, LONG).unwrap();
+        b.recv_n_within(&mut received, PATIENCE).unwrap();
         assert!(received == data);
     });
 }
@@ -305,7 +306,7 @@ fn a_peer_that_vanishes_is_noticed<P: Place>() {
     let error = std::iter::repeat_with(|| b.send(b"to no one")).take(1_000_000).find_map(Result::err).unwrap();
     assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted));
     assert_eq!(b.send(b"to no one").unwrap_err().kind(), error.kind(), "and it stays so");
-    assert!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap().contains(Interest::INPUT));
+    assert!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap().contains(Interest::INPUT));
 }
 
 fn an_early_end_says_how_much_came<P: Place>() {
@@ -338,7 +339,7 @@ fn shutting_down_ends_waits_in_other_threads<P: Place>() {
         assert!(told.recv().unwrap().is_none() && told.recv().unwrap().is_none());
         a.shutdown(Shutdown::Both).unwrap();
         for _ in 0..2 {
-            assert_eq!(told.recv_timeout(LONG).expect("the wait ends"), Some(true));
+            assert_eq!(told.recv_timeout(PATIENCE).expect("the wait ends"), Some(true));
         }
     });
     assert_eq!(a.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -348,7 +349,7 @@ fn shutting_down_ends_waits_in_other_threads<P: Place>() {
 fn closing_the_reader_ends_a_wait<P: Place>() {
     let (a, b) = connected::<P>();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], LONG));
+        let waiting = scope.spawn(|| a.recv_within(&mut [0; 1], PATIENCE));
         a.close_reader().unwrap();
         assert_eq!(waiting.join().unwrap().unwrap(), 0);
     });
@@ -362,13 +363,13 @@ fn readiness_tells_what_can_be_done<P: Place>() {
     assert!(!b.is_plain());
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none());
     assert!(wait_ready(&b, Interest::INPUT, Some(SHORT)).unwrap().is_none());
-    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+    assert_eq!(wait_ready(&b, Interest::INPUT | Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
     thread::scope(|scope| {
         scope.spawn(|| a.send_n(b"xy").unwrap());
-        assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+        assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
     });
     b.recv_n(&mut [0; 1]).unwrap();
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "there is more");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "there is more");
     assert!(b.pending());
     b.recv_n(&mut [0; 1]).unwrap();
     assert!(wait_ready(&b, Interest::INPUT, now).unwrap().is_none() && !b.pending());
@@ -380,14 +381,14 @@ fn readiness_tells_what_can_be_done<P: Place>() {
     }
     thread::scope(|scope| {
         scope.spawn(|| {
-            assert_eq!(wait_ready(&a, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+            assert_eq!(wait_ready(&a, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
             assert_eq!(a.try_send(&[7]).unwrap(), 1);
         });
         b.recv_n(&mut vec![0; sent + 1]).unwrap();
     });
     assert!(!a.has_unsent());
     drop(a);
-    assert_eq!(wait_ready(&b, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT, "the end");
+    assert_eq!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT, "the end");
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
     assert!(b.pending(), "the end stays");
 }
@@ -415,9 +416,9 @@ fn an_acceptor_shows_who_comes_and_need_not_wait<P: Place>() {
     acceptor.set_nonblocking(true).unwrap();
     assert_eq!(acceptor.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     thread::scope(|scope| {
-        let client = scope.spawn(|| family.connect(&addr, Some(LONG)).unwrap());
+        let client = scope.spawn(|| family.connect(&addr, Some(PATIENCE)).unwrap());
         let server = loop {
-            assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+            assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
             match acceptor.accept() {
                 Ok((server, _)) => break server,
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
@@ -451,7 +452,7 @@ fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
             if let Some(client) = connecting.try_complete().unwrap() {
                 break client;
             }
-            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(LONG)).unwrap().is_none(), "it ends in time");
+            assert!(!wait_ready(&connecting, Interest::OUTPUT, Some(PATIENCE)).unwrap().is_none(), "it ends in time");
         };
         connecting.try_complete().expect_err("a connection is made only once");
         assert!(!client.is_handshaking());
@@ -471,15 +472,15 @@ fn tls_goes_over_tls() {
             let mut received = vec![0; data.len()];
             server.recv_n(&mut received).unwrap();
             assert!(received == data);
-            wait_ready(&server, Interest::OUTPUT, Some(LONG)).unwrap();
+            wait_ready(&server, Interest::OUTPUT, Some(PATIENCE)).unwrap();
             server.send_n(&received).unwrap();
         });
-        let client = tls(below).start(&addr).unwrap().complete(Some(LONG)).unwrap();
+        let client = tls(below).start(&addr).unwrap().complete(Some(PATIENCE)).unwrap();
         client.send_n(&data).unwrap();
         let mut received = vec![0; data.len()];
         let mut at = 0;
         while at < received.len() {
-            assert_eq!(wait_ready(&client, Interest::INPUT, Some(LONG)).unwrap(), Interest::INPUT);
+            assert_eq!(wait_ready(&client, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
             at += client.try_recv(&mut received[at..][..1000.min(data.len() - at)]).expect("it was announced");
         }
         assert!(received == data);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustls::{AlertDescription, CertificateError, Error, ProtocolVersion};
 use spandrel_ipc::{Connecting, Family, Interest, inet, wait_ready};
 use spandrel_sync::Arc;
+use spandrel_test_support::{comes, pattern};
 use spandrel_tls::{ClientOptions, ServerOptions, Stream, Tls, pem, tls_error};
 use support::*;
 
@@ -17,7 +18,7 @@ fn meet(server: ServerOptions, client: ClientOptions) -> (TcpStream, TcpStream, 
     let family = Tls::new(inet::Inet::default())
         .server(server.build().unwrap())
         .client(client.build().unwrap(), name())
-        .handshake_timeout(LONG);
+        .handshake_timeout(PATIENCE);
     meet_in(&family)
 }
 
@@ -61,7 +62,7 @@ fn a_peer_that_says_nothing_holds_neither_the_acceptor_nor_others() {
         let stuck = scope.spawn(move || stuck.recv(&mut [0; 1]));
         for _ in 0..3 {
             let client = scope.spawn(|| {
-                let client = family.connect(&addr, Some(LONG)).unwrap();
+                let client = family.connect(&addr, Some(PATIENCE)).unwrap();
                 client.send_n(b"x").unwrap();
             });
             let (server, _) = acceptor.accept().unwrap();
@@ -92,7 +93,7 @@ fn a_handshake_that_takes_too_long_fails_every_transfer() {
     assert_eq!(server.send(b"x").unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(server.handshake().unwrap_err().kind(), ErrorKind::TimedOut);
     let both = Interest::INPUT | Interest::OUTPUT;
-    assert_eq!(wait_ready(&server, both, Some(LONG)).unwrap(), both, "the next transfer will tell");
+    assert_eq!(wait_ready(&server, both, Some(PATIENCE)).unwrap(), both, "the next transfer will tell");
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn connecting_to_somebody_who_says_nothing_ends_in_time() {
     assert_eq!(patient.start(&addr).unwrap().complete(Some(SHORT)).unwrap_err().kind(), ErrorKind::TimedOut);
     drop(silent);
     assert_eq!(patient.connect(&addr, None).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    let refused = patient.start(&addr).and_then(|connecting| connecting.complete(Some(LONG)));
+    let refused = patient.start(&addr).and_then(|connecting| connecting.complete(Some(PATIENCE)));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
@@ -152,7 +153,7 @@ fn a_peer_that_goes_away_in_the_middle_is_noticed() {
         let server = tcp().serve(server).unwrap();
         peer.send_n(&[22, 3, 1, 1, 0].repeat(10)[..hello]).unwrap();
         drop(peer);
-        assert_eq!(wait_ready(&server, Interest::OUTPUT, Some(LONG)).unwrap(), Interest::OUTPUT);
+        assert_eq!(wait_ready(&server, Interest::OUTPUT, Some(PATIENCE)).unwrap(), Interest::OUTPUT);
         let kind = server.send(b"x").unwrap_err().kind();
         assert!(matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData), "{kind:?} after {hello} octets");
         assert_eq!(server.recv(&mut [0; 1]).unwrap_err().kind(), kind);
@@ -313,13 +314,13 @@ fn a_handshake_may_come_octet_by_octet() {
         let count = from.try_recv(&mut octets).unwrap_or(0);
         for octet in &octets[..count] {
             to.send_n(&[*octet]).unwrap();
-            wait_ready(side.inner(), Interest::INPUT, Some(LONG)).unwrap();
+            wait_ready(side.inner(), Interest::INPUT, Some(PATIENCE)).unwrap();
             assert!(side.try_handshake().is_ok() || side.is_handshaking());
         }
         count
     };
     let mut handed_on = 0;
-    until("the handshake", || {
+    comes("the handshake", || {
         let _ = (client.try_handshake(), server.try_handshake());
         handed_on += hand_on(&to_client, &to_server, &server);
         handed_on += hand_on(&to_server, &to_client, &client);
@@ -327,7 +328,7 @@ fn a_handshake_may_come_octet_by_octet() {
     });
     assert!(handed_on > 500, "{handed_on} octets make no handshake");
     client.send_n(b"x").unwrap();
-    until("the octet", || {
+    comes("the octet", || {
         hand_on(&to_client, &to_server, &server);
         server.try_recv(&mut [0; 1]).is_ok()
     });
@@ -348,8 +349,8 @@ fn whoever_transfers_first_makes_the_handshake_and_several_may_at_once() {
                     assert_eq!(&octets, b"first");
                 });
                 scope.spawn(move || side.handshake().unwrap());
-                scope.spawn(move || side.send_n_within(b"", LONG).unwrap());
-                scope.spawn(move || side.handshake_within(LONG).unwrap());
+                scope.spawn(move || side.send_n_within(b"", PATIENCE).unwrap());
+                scope.spawn(move || side.handshake_within(PATIENCE).unwrap());
             }
         });
         assert!(!client.has_unsent() && !server.has_unsent());

@@ -14,7 +14,7 @@ use spandrel::{
     },
 };
 
-use crate::support::{named, same, until};
+use crate::support::{eventually, named, same};
 
 /// What was asked of a servant manager.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -106,7 +106,7 @@ impl Scripted {
     /// Waits until so much was asked.
     #[track_caller]
     pub fn await_asked(&self, count: usize) -> Vec<Asked> {
-        until(|| self.asked().len() >= count);
+        eventually(|| self.asked().len() >= count);
         self.asked()
     }
 

@@ -1,10 +1,6 @@
 //! A server and a client in one process, joined by a socket, and servants whose upcalls can be held.
 
-use std::{
-    sync::{Arc, Condvar, Mutex, mpsc},
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, Condvar, Mutex};
 
 use spandrel::{
     CompletionStatus, ObjectRef, Orb, Poa, Policy, Servant, SystemException, SystemExceptionKind,
@@ -13,8 +9,7 @@ use spandrel::{
 
 use crate::idl::conformance::{Subject, SubjectServant, SubjectSkeleton};
 
-/// Far more than anything here takes; a test that would hang fails instead.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub use spandrel_test_support::{PATIENCE, eventually, in_background};
 
 /// A server with its root adapter, and a client that reaches it by a socket only.
 #[derive(Debug)]
@@ -180,26 +175,6 @@ impl Gate {
     fn until(&self, passing: std::sync::MutexGuard<'_, Passing>, is_so: impl Fn(&Passing) -> bool) {
         let waited = self.0.1.wait_timeout_while(passing, PATIENCE, |passing| !is_so(passing)).unwrap();
         assert!(!waited.1.timed_out(), "nothing happened at the gate");
-    }
-}
-
-/// Runs `call` on a thread of its own; the receiver gets its result.
-pub fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || send.send(call()));
-    receive
-}
-
-/// Waits until this is so.
-///
-/// # Panics
-/// If it never is.
-#[track_caller]
-pub fn until(is_so: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "it never came to be");
-        thread::yield_now();
     }
 }
 

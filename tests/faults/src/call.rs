@@ -1,15 +1,14 @@
 //! The ways in which something is asked of a server, and what may come of it.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread;
-use std::time::Instant;
+use std::task::{Context, Poll, Waker};
 
 use spandrel::dynamic::{CreateRequest, RequestError};
 use spandrel::messaging::ExceptionHolder;
 use spandrel::policies::{SetOverrideType, SyncScopePolicy};
 use spandrel::{CompletionStatus, SystemException, Typed};
+use spandrel_test_support::ready_within;
 
 use crate::LONG;
 use crate::ledger::{AmiBookHandler, Book};
@@ -71,7 +70,9 @@ impl Way {
     pub fn ask(self, book: &Book, number: u64, data: &[u8]) -> Told {
         match self {
             Self::Synchronous => echoed(book.enter(number, data), data),
-            Self::Future => block_on(book.enter_async(number, data)).map_or_else(late, |came| echoed(came, data)),
+            Self::Future => {
+                ready_within(LONG, book.enter_async(number, data)).map_or_else(late, |came| echoed(came, data))
+            }
             Self::Dropped => {
                 let mut future = book.enter_async(number, data);
                 let polled = Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()));
@@ -168,31 +169,6 @@ fn call_back(book: &Book, number: u64, data: &[u8]) -> Told {
         Err(mpsc::RecvTimeoutError::Disconnected) => echoed(outcome, data),
         Err(mpsc::RecvTimeoutError::Timeout) => Told::Wrong("the handler is kept".to_owned()),
         Ok(again) => Told::Wrong(format!("told twice: {outcome:?}, {again:?}")),
-    }
-}
-
-/// Waits for a future in this thread; none if it takes for ever.
-pub fn block_on<F: Future>(future: F) -> Option<F::Output> {
-    struct Unpark(thread::Thread);
-
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let end = Instant::now() + LONG;
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Some(output);
-        }
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return None;
-        }
-        thread::park_timeout(left);
     }
 }
 

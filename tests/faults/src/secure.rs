@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use spandrel::IiopProfile;
 use spandrel::ssliop::{Ssliop, pem};
 use spandrel_giop::component::{Component, SslSecTrans};
+use spandrel_test_support::certificates::Authority;
 
 const AUTHORITY: &str = "authority.pem";
 
@@ -19,15 +19,12 @@ pub fn protocol() -> Ssliop {
 
 /// Puts a new authority and a certificate of a server into the folder; the server's options.
 pub fn server_options(folder: &Path) -> Result<Vec<String>> {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-    let key = KeyPair::generate()?;
-    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &authority)?;
+    let authority = Authority::new("the authority of the faults");
+    let server = authority.issue("127.0.0.1");
     fs::write(folder.join(AUTHORITY), authority.pem())?;
     let mut options = vec!["-ORBListenEndpoints".to_owned(), "ssliop://127.0.0.1:0".to_owned()];
     for (option, name, text) in
-        [("-ORBSSLCertificate", "chain.pem", certificate.pem()), ("-ORBSSLKey", "key.pem", key.serialize_pem())]
+        [("-ORBSSLCertificate", "chain.pem", server.chain), ("-ORBSSLKey", "key.pem", server.key)]
     {
         let path = folder.join(name);
         fs::write(&path, text)?;

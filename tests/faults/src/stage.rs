@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use spandrel::{IiopProfile, Orb};
+use spandrel_test_support::comes_within;
 use tempfile::TempDir;
 
 use crate::call::Told;
@@ -137,11 +138,8 @@ impl Stage {
     /// # Errors
     /// If it keeps something of connections that have ended, or does not end.
     pub fn finish(self) -> Result<HashMap<u64, Executions>> {
-        let begun = Instant::now();
-        while self.descriptors() > self.alone.map(|alone| alone + LAZY) {
-            ensure!(begun.elapsed() < LEEWAY, "the server keeps what it had of connections that have ended");
-            thread::yield_now();
-        }
+        let is_clean = comes_within(LEEWAY, || self.descriptors() <= self.alone.map(|alone| alone + LAZY));
+        ensure!(is_clean, "the server keeps what it had of connections that have ended");
         let server = self.current.lock().expect("nobody panics with it").take();
         server.context("there is no server any more")?.finish()?;
         Ok(journal::read(self.journal())?)

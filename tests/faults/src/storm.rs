@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
 use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
+use spandrel_test_support::comes_within;
 
 use crate::call::{Told, WAYS, Way};
 use crate::journal::{self, Executions, Journal};
@@ -100,11 +101,8 @@ fn kill_on(
     let mut rng = Rng::with_seed(seed);
     for _ in 0..kills {
         let then = next.load(Ordering::SeqCst) + rng.u64(1..BETWEEN);
-        let begun = Instant::now();
-        while next.load(Ordering::SeqCst) < then {
-            ensure!(begun.elapsed() < LONG, "the callers do not go on");
-            thread::yield_now();
-        }
+        let go_on = comes_within(LONG, || next.load(Ordering::SeqCst) >= then);
+        ensure!(go_on, "the callers do not go on");
         server.kill()?;
         server = Server::start(arrangement)?;
         current.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&server.reference);
@@ -165,11 +163,8 @@ pub fn over_clients(seed: u64, kills: u64, endpoint: &str) -> Result<usize> {
         caller.kill()?;
         caller.wait()?;
     }
-    let begun = Instant::now();
-    while server.descriptors() > before {
-        ensure!(begun.elapsed() < LONG, "the server keeps what it had of callers that are gone");
-        thread::yield_now();
-    }
+    let is_clean = comes_within(LONG, || server.descriptors() <= before);
+    ensure!(is_clean, "the server keeps what it had of callers that are gone");
     server.finish()?;
     let (asked, executed) = (journal::read(&diary)?, journal::read(&arrangement.journal)?);
     for (number, told) in &asked {

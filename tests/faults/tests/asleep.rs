@@ -11,6 +11,7 @@ use spandrel_faults::ledger::Book;
 use spandrel_faults::namespace::Namespace;
 use spandrel_faults::server::{Arrangement, Server, program};
 use spandrel_faults::{Gate, LONG, servants};
+use spandrel_test_support::comes;
 
 /// The deadline of calls.
 const LIMIT: Duration = Duration::from_millis(400);
@@ -45,15 +46,6 @@ fn client(away: &Away, builder: OrbBuilder) -> (Orb, Book) {
     let orb = builder.build();
     let book = Book::unchecked_narrow(&orb.string_to_object(&away.server.reference).unwrap());
     (orb, book)
-}
-
-/// Waits until something is so.
-fn comes(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < LONG, "{what} never came");
-        std::thread::yield_now();
-    }
 }
 
 const AWAITED: [Way; 8] = [

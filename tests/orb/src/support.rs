@@ -4,11 +4,8 @@ use std::{
     fmt::Debug,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    pin::{Pin, pin},
-    sync::{Arc, mpsc},
-    task::{Context, Poll, Wake, Waker},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use socket2::{Domain, Socket, Type};
@@ -18,28 +15,7 @@ use spandrel_giop::{ids::TAG_LOCAL_ADDRESS, local_address::TAG_OMNIORB_UNIX_TRAN
 
 use crate::probe::Target;
 
-/// Far more than anything here takes; a test that would hang fails instead.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Runs `call` on a thread of its own; the receiver gets its result.
-pub fn in_background<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || send.send(call()));
-    receive
-}
-
-/// Something that another thread does: it comes, or the test fails.
-///
-/// # Panics
-/// If it does not come.
-#[track_caller]
-pub fn comes(what: &str, is_there: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_there() {
-        assert!(Instant::now() < end, "{what} never came");
-        thread::yield_now();
-    }
-}
+pub use spandrel_test_support::{PATIENCE, block_on, comes, comes_within, eventually, in_background, is_ready};
 
 /// The longest that any call here is given.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -123,38 +99,6 @@ pub fn read_message(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
 /// What an exception is judged by.
 pub fn kind_and_completion(error: &SystemException) -> (SystemExceptionKind, CompletionStatus) {
     (error.kind(), error.completed())
-}
-
-/// Waits for a future in this thread.
-///
-/// # Panics
-/// If it takes for ever.
-#[track_caller]
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(thread::Thread);
-
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        let left = end.saturating_duration_since(Instant::now());
-        assert!(!left.is_zero(), "the future was not ready in time");
-        thread::park_timeout(left);
-    }
-}
-
-/// Polls a future once; true if it is ready.
-pub fn is_ready<F: Future + Unpin>(future: &mut F) -> bool {
-    Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
 /// What a server's reference says of IIOP, without the other ways to reach it: where that is changed, clients must not go by these.

@@ -24,7 +24,7 @@ use spandrel_cdr::{CdrError, Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     probe::{Refused, Target, TargetAsyncServant, TargetAsyncSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, in_background, kind_and_completion, late, read_message},
+    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, late, read_message},
 };
 
 /// Gates that futures wait at.
@@ -383,11 +383,7 @@ fn a_one_way_is_served_though_its_client_has_left() {
         gates.await_that(|state| state.held == 1 && state.dropped == 1);
         assert_eq!(notes.load(Ordering::SeqCst), 0);
         gates.open(NOTES);
-        let end = Instant::now() + PATIENCE;
-        while notes.load(Ordering::SeqCst) == 0 {
-            assert!(Instant::now() < end, "the one-way was never served");
-            thread::yield_now();
-        }
+        comes("the one-way", || notes.load(Ordering::SeqCst) > 0);
     });
 }
 

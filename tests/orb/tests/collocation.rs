@@ -18,7 +18,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetServant, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, in_background, kind_and_completion, late, with_time_enough},
+    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, late, with_time_enough},
 };
 
 const STRATEGIES: [Collocation; 3] = [Collocation::Direct, Collocation::ThroughPoa, Collocation::No];
@@ -260,11 +260,7 @@ fn a_time_out_ends_the_wait_and_tells_the_servant() {
             Some((error, requests.try_recv().ok()?))
         });
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
-        let end = Instant::now() + PATIENCE;
-        while !deferred.is_cancelled() {
-            assert!(Instant::now() < end, "the servant was never told");
-            thread::yield_now();
-        }
+        comes("what tells the servant", || deferred.is_cancelled());
         answer(deferred);
         orb.shutdown(true).unwrap();
     }
@@ -370,11 +366,7 @@ fn shutdown_gives_up_what_is_never_answered() {
             "{strategy:?}"
         );
         // The client may learn of it a little earlier.
-        let start = std::time::Instant::now();
-        while !deferred.is_cancelled() {
-            assert!(start.elapsed() < PATIENCE, "{strategy:?}");
-            std::thread::yield_now();
-        }
+        comes("what tells the servant", || deferred.is_cancelled());
         drop(deferred);
         orb.shutdown(true).unwrap();
     }
@@ -570,11 +562,7 @@ fn an_object_that_is_deactivated_while_it_is_called_stays_until_it_has_returned(
             Ok(i32::try_from(gone.load(Ordering::SeqCst)).unwrap())
         });
         assert_eq!(seen.unwrap(), 0, "{strategy:?}: it was etherealized while it ran");
-        let end = Instant::now() + PATIENCE;
-        while stage.1.load(Ordering::SeqCst) == 0 {
-            assert!(Instant::now() < end, "it was never etherealized");
-            thread::yield_now();
-        }
+        comes("its etherealization", || stage.1.load(Ordering::SeqCst) > 0);
     }
 }
 

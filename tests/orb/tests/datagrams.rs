@@ -1,10 +1,7 @@
 //! One-ways by datagram: those that may be lost go so, everything else does not, and nothing that comes disturbs anybody.
 #![cfg(unix)]
 
-use std::{
-    net::UdpSocket,
-    time::{Duration, Instant},
-};
+use std::net::UdpSocket;
 
 use spandrel::{
     Endpoint, IiopProfile, Orb, OrbBuilder,
@@ -12,16 +9,7 @@ use spandrel::{
     statistics::{Event, Statistics},
 };
 use spandrel_giop::datagram::DatagramAddress;
-use spandrel_orb_tests::{Server, probe::Target};
-
-/// Waits until something is so.
-fn until(is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not come");
-        std::thread::yield_now();
-    }
-}
+use spandrel_orb_tests::{Server, probe::Target, support::eventually};
 
 fn server_with(builder: OrbBuilder, datagrams: &str) -> Server {
     Server::with(builder.listen(Endpoint::new("", 0)).listen(datagrams.parse().unwrap()))
@@ -56,7 +44,7 @@ fn one_ways_go_by_datagram_and_other_calls_by_the_connection() {
     for size in [0, 100, 1000] {
         target.note(&vec![7; size]).unwrap();
     }
-    until(|| target.count().unwrap() == 3);
+    eventually(|| target.count().unwrap() == 3);
     assert_eq!(sent(&orb), 3);
     assert_eq!(count(server.orb.statistics(), Event::DatagramReceived), 3);
     assert_eq!(target.add(40, 2).unwrap(), 42);
@@ -77,7 +65,7 @@ fn what_does_not_fit_goes_by_the_connection() {
         let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
         target.note(&vec![7; fits]).unwrap();
         target.note(&vec![7; 70_000]).unwrap();
-        until(|| target.count().unwrap() == 2);
+        eventually(|| target.count().unwrap() == 2);
         assert_eq!(sent(&orb), 1, "{endpoint}");
     }
 }
@@ -93,7 +81,7 @@ fn nobody_sends_datagrams_who_did_not_choose_to() {
     let orb = Orb::builder().take_args(&mut args).unwrap().build();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.note(&[7]).unwrap();
-    until(|| target.count().unwrap() == 2);
+    eventually(|| target.count().unwrap() == 2);
     assert_eq!(sent(&orb), 1);
 }
 
@@ -103,7 +91,7 @@ fn datagrams_find_their_way_by_the_newer_protocol_too() {
     let orb = client().build();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.note(&[7, 7, 7]).unwrap();
-    until(|| target.count().unwrap() == 1);
+    eventually(|| target.count().unwrap() == 1);
     assert_eq!(sent(&orb), 1);
 }
 
@@ -132,10 +120,10 @@ fn hostile_datagrams_are_dropped_and_counted() {
     }
     let statistics = server.orb.statistics();
     // The system may drop some; what came has been refused, or was no object's.
-    until(|| count(statistics, Event::DatagramRefused) + count(statistics, Event::DatagramReceived) >= sent / 2);
+    eventually(|| count(statistics, Event::DatagramRefused) + count(statistics, Event::DatagramReceived) >= sent / 2);
     let before = target.count().unwrap();
     target.note(&[7]).unwrap();
-    until(|| target.count().unwrap() == before + 1);
+    eventually(|| target.count().unwrap() == before + 1);
 }
 
 #[test]
@@ -144,7 +132,7 @@ fn rules_hold_for_datagrams_too() {
         server_with(Orb::builder().server_transport_rule("localhost iiop; * none").unwrap(), "diop://127.0.0.1:0");
     let target = server.client_with(client());
     target.note(&[7]).unwrap();
-    until(|| count(server.orb.statistics(), Event::RefusedForAddress) == 1);
+    eventually(|| count(server.orb.statistics(), Event::RefusedForAddress) == 1);
     assert_eq!(target.count().unwrap(), 0, "nobody may send datagrams there");
     let server = self::server();
     for builder in [client().transports(["iiop"]), client().client_transport_rule("* iiop").unwrap()] {
@@ -167,13 +155,13 @@ fn datagrams_that_an_adapter_holds_are_limited() {
         target.note(&[7]).unwrap();
     }
     assert_eq!(sent(target.as_object().orb()), 8);
-    until(|| count(server.orb.statistics(), Event::RefusedDeferred) == 5);
+    eventually(|| count(server.orb.statistics(), Event::RefusedDeferred) == 5);
     manager.activate().unwrap();
-    until(|| target.count().unwrap() == 3);
+    eventually(|| target.count().unwrap() == 3);
     manager.hold_requests(false).unwrap();
     target.note(&[7]).unwrap();
     manager.activate().unwrap();
-    until(|| target.count().unwrap() == 4);
+    eventually(|| target.count().unwrap() == 4);
 }
 
 #[test]

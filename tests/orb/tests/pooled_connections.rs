@@ -18,7 +18,7 @@ use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, in_background, read_message},
+    support::{PATIENCE, comes, in_background, read_message},
 };
 
 /// How many threads this process has, by their names.
@@ -79,22 +79,9 @@ fn a_connection_that_was_taken_over_goes_back_to_the_reactor() {
         assert_eq!(target.add(1, 1).unwrap(), 2);
         #[cfg(target_os = "linux")]
         {
-            let start = Instant::now();
-            while threads_named("spandrel-relief") != 0 {
-                assert!(start.elapsed() < PATIENCE, "a thread stays with a quiet connection");
-                thread::sleep(Duration::from_millis(1));
-            }
+            comes("the end of the thread of a quiet connection", || threads_named("spandrel-relief") == 0);
         }
         assert_eq!(target.add(2, 2).unwrap(), 4);
-    }
-}
-
-/// Waits until it is so.
-fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -132,8 +119,8 @@ fn descriptors() -> usize {
 fn await_nothing_left(port: u16) {
     #[cfg(target_os = "linux")]
     {
-        await_that("connections are left", || connections_at(port) == 0);
-        await_that("threads stay that took over", || threads_named("spandrel-relief") == 0);
+        comes("the end of the connections", || connections_at(port) == 0);
+        comes("the end of the threads that took over", || threads_named("spandrel-relief") == 0);
     }
     let _ = port;
 }
@@ -195,7 +182,7 @@ impl Caller {
     /// Waits until another call was answered that began after this.
     fn await_call(&self) {
         let before = self.calls.load(Ordering::SeqCst);
-        await_that("nobody else is served", || self.calls.load(Ordering::SeqCst) > before + 1);
+        comes("somebody else's turn", || self.calls.load(Ordering::SeqCst) > before + 1);
     }
 }
 
@@ -354,7 +341,7 @@ fn shutdown_lets_go_of_every_connection_and_of_all_that_it_served() {
     server.probe.open(1);
     await_nothing_left(port);
     drop((server, silent));
-    await_that("the servant is still there", || probe.upgrade().is_none());
+    comes("the servant's end", || probe.upgrade().is_none());
 }
 
 #[test]

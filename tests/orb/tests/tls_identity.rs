@@ -5,7 +5,6 @@ mod certificates;
 use std::{future::poll_fn, task::Poll, time::Duration};
 
 use certificates::{As, authority, chain, client, serving, trusting};
-use rcgen::DnType;
 use spandrel::{
     CompletionStatus, Concurrency, Endpoint, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
     ssliop::{ClientVerification, PeerIdentity, Ssliop},
@@ -15,6 +14,7 @@ use spandrel_orb_tests::{
     doors::{Door, DoorAsyncServant, DoorAsyncSkeleton, DoorServant, DoorSkeleton},
     support::{comes, in_background},
 };
+use spandrel_test_support::certificates::DnType;
 
 /// A door, perhaps with another behind it.
 struct Doorman(Option<Door>);
@@ -196,7 +196,7 @@ fn who_is_called_back_knows_the_server() {
 fn a_certificate_that_leaves_open_whose_it_is_has_no_name() {
     let (orb, poa) = root(serving(asking()));
     let reference = poa.activate(DoorSkeleton::new(Doorman(None))).unwrap().to_string();
-    // What rcgen takes for another attribute is one more common name.
+    // What the library takes for another attribute is one more common name.
     let common_name = DnType::CustomDnType(vec![2, 5, 4, 3]);
     let unnamed = authority().issue_with(&[], |_| {});
     let named_twice = authority().issue_with(&["teller.example"], |params| {

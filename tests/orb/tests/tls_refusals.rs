@@ -10,7 +10,6 @@ use std::{
 };
 
 use certificates::{As, Authority, authority, chain, client, plain, server, serving, trusting};
-use rcgen::date_time_ymd;
 use spandrel::{
     CompletionStatus, GiopVersion, IiopProfile, Ior, Orb, OrbBuilder, SystemException, SystemExceptionKind,
     ssliop::{ClientVerification, Ssliop},
@@ -22,6 +21,7 @@ use spandrel_orb_tests::{
     probe::Target,
     support::{block_on, comes, kind_and_completion},
 };
+use spandrel_test_support::certificates::date_time_ymd;
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},

@@ -16,7 +16,10 @@ use spandrel::{
     transport::{Listener, Place, PlaceError, Protocol, Published, SocketSettings, Transport, cost},
 };
 use spandrel_cdr::TaggedComponent;
-use spandrel_orb_tests::Server;
+use spandrel_orb_tests::{
+    Server,
+    support::{block_on, comes},
+};
 
 const TAG: u32 = 0x7465_7374;
 
@@ -292,12 +295,10 @@ mod same_host {
                 let calls: Vec<_> = (0..20).map(|turn| (turn, single.add_async(turn, 1))).collect();
                 assert_eq!(single.add(1, 2).unwrap(), 3);
                 for (turn, call) in calls {
-                    assert_eq!(spandrel_orb_tests::support::block_on(call).unwrap(), turn + 1);
+                    assert_eq!(block_on(call).unwrap(), turn + 1);
                 }
                 (0..50).for_each(|_| target.note(&[7]).unwrap());
-                while target.count().unwrap() < 50 {
-                    std::thread::yield_now();
-                }
+                comes("the last note", || target.count().unwrap() >= 50);
             }
         }
     }
@@ -331,11 +332,7 @@ mod same_host {
             return fs::remove_dir_all(&folder).unwrap();
         };
         let _running = OmniNames(process, folder);
-        let begin = std::time::Instant::now();
-        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            assert!(begin.elapsed() < spandrel_orb_tests::support::PATIENCE, "omniNames does not start");
-            std::thread::yield_now();
-        }
+        comes("omniNames", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
         // As it says it itself.
         let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
         let address = UnixTransport { host: host.clone(), path: socket.to_str().unwrap().to_owned() };

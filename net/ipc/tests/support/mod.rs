@@ -2,14 +2,8 @@
 
 pub(crate) mod places;
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-
 use spandrel_ipc::inet::{Acceptor, Addr, Connector, Stream};
-
-/// Longer than anything in these tests takes, so that a hang becomes a failure.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+use spandrel_test_support::PATIENCE;
 
 /// Two ends of one connection over `addr`, a loopback address with port 0.
 pub(crate) fn pair_over(addr: &Addr) -> (Stream, Stream) {
@@ -27,19 +21,7 @@ pub(crate) fn pair_from(acceptor: &Acceptor, connector: &Connector) -> (Stream, 
     let client = connector.open(&acceptor.local_addr().unwrap()).unwrap();
     let (server, _) = acceptor.accept().unwrap();
     for stream in [&client, &server] {
-        stream.set_recv_timeout(Some(LONG)).unwrap();
+        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
     }
     (client, server)
-}
-
-/// Octets that are not alike anywhere near each other.
-pub(crate) fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect()
-}
-
-/// Runs `work` in a thread and gives its result; fails if it takes too long.
-pub(crate) fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, result) = mpsc::channel();
-    thread::spawn(move || done.send(work()));
-    result.recv_timeout(LONG).expect("the work ends in time")
 }

@@ -8,7 +8,7 @@ use spandrel_ipc::{Accept, Family, inet};
 #[cfg(unix)]
 use spandrel_ipc::{spipe, unix};
 
-use super::LONG;
+use super::PATIENCE;
 
 /// Where a family can be tested.
 pub(crate) trait Place: 'static {
@@ -56,7 +56,7 @@ pub(crate) fn connected<P: Place>() -> (StreamOf<P>, StreamOf<P>) {
 /// One more connection. In some families there is none before it is accepted, so both sides must be at it at once.
 pub(crate) fn join<P: Place>(acceptor: &AcceptorOf<P>, addr: &AddrOf<P>) -> (StreamOf<P>, StreamOf<P>) {
     thread::scope(|scope| {
-        let client = scope.spawn(|| P::family().connect(addr, Some(LONG)).unwrap());
+        let client = scope.spawn(|| P::family().connect(addr, Some(PATIENCE)).unwrap());
         let (server, _) = acceptor.accept().unwrap();
         (client.join().unwrap(), server)
     })

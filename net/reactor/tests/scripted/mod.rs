@@ -2,15 +2,11 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::io;
-use std::time::Duration;
 
 use spandrel_ipc::{Interest, Pollable, inet};
 use spandrel_reactor::{Backend, CloseReason, Context, EventHandler, Expired, Options, Reactor};
-use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex};
-
-/// Longer than anything takes that does not hang.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+use spandrel_test_support::PATIENCE;
 
 /// What handlers have seen, in order.
 #[derive(Clone, Default)]
@@ -163,7 +159,7 @@ pub(crate) fn pair() -> (inet::Stream, inet::Stream) {
     let near = inet::Connector::connect(&acceptor.local_addr().expect("an address")).expect("a connection");
     let (far, _) = acceptor.accept().expect("a connection");
     far.set_nonblocking(true).expect("non-blocking");
-    near.set_recv_timeout(Some(LONG)).expect("a time-out");
+    near.set_recv_timeout(Some(PATIENCE)).expect("a time-out");
     (near, far)
 }
 
@@ -177,20 +173,7 @@ pub(crate) fn reactor(backend: Backend) -> Reactor {
 /// If that takes long.
 #[track_caller]
 pub(crate) fn run_until(reactor: &Reactor, done: impl FnMut() -> bool) {
-    assert!(reactor.run_until(Some(LONG), done).expect("it runs"), "it takes too long");
-}
-
-/// Waits, in a thread that does not run the reactor, until `done`.
-///
-/// # Panics
-/// If that takes long.
-#[track_caller]
-pub(crate) fn wait_until(mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < LONG, "it takes too long");
-        std::thread::yield_now();
-    }
+    assert!(reactor.run_until(Some(PATIENCE), done).expect("it runs"), "it takes too long");
 }
 
 /// Sends and receives the same again.

@@ -5,14 +5,11 @@ pub mod places;
 
 use std::io;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use spandrel_ipc::inet::{self, Addr, Inet};
 use spandrel_ipc::{Family, Transfer};
 use spandrel_reactor::{Options, Peer, Reactor, ServiceHandler};
-
-/// Far more than anything here takes; a test that would hang fails instead.
-pub const LONG: Duration = Duration::from_secs(30);
+use spandrel_test_support::PATIENCE;
 
 /// Sends back what it receives; a `!` makes it panic, a `?` fail.
 #[derive(Debug, Default)]
@@ -58,19 +55,9 @@ impl Drop for Running {
     }
 }
 
-/// Waits until something is so.
-#[track_caller]
-pub fn eventually(mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < LONG, "it never became so");
-        thread::yield_now();
-    }
-}
-
 pub fn client(addr: &Addr) -> inet::Stream {
-    let stream = Inet::default().connect(addr, Some(LONG)).unwrap();
-    stream.set_recv_timeout(Some(LONG)).unwrap();
+    let stream = Inet::default().connect(addr, Some(PATIENCE)).unwrap();
+    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 

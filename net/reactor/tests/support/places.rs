@@ -6,9 +6,9 @@ use spandrel_ipc::inet::{self, Inet};
 use spandrel_ipc::{Family, Receive};
 #[cfg(target_os = "linux")]
 use spandrel_ipc::{shm, unix};
+use spandrel_test_support::PATIENCE;
+use spandrel_test_support::certificates::{Authority, Identity};
 use spandrel_tls::{ClientOptions, ServerOptions, Tls, pem};
-
-use super::LONG;
 
 /// Where a family can be tested.
 pub trait Place: 'static {
@@ -26,8 +26,8 @@ pub type StreamOf<P> = <<P as Place>::Family as Family>::Stream;
 /// Connects; nothing the stream does waits for longer than a test may take.
 #[track_caller]
 pub fn client_of<P: Place>(addr: &AddrOf<P>) -> StreamOf<P> {
-    let stream = P::family().connect(addr, Some(LONG)).unwrap();
-    stream.set_recv_timeout(Some(LONG)).unwrap();
+    let stream = P::family().connect(addr, Some(PATIENCE)).unwrap();
+    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
@@ -95,15 +95,15 @@ impl Place for OverTls {
     }
 }
 
-/// Both sides: a server that vouches for itself, and clients that believe it.
+/// Both sides: a server that an authority vouches for, and clients that believe it.
 fn tls() -> Tls<Inet> {
     const NAME: &str = "server.test";
     let provider = spandrel_sync::Arc::new(rustls::crypto::ring::default_provider());
-    let rcgen::CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
-    let chain = pem::certificates(cert.pem().as_bytes()).unwrap();
-    let key = pem::private_key(signing_key.serialize_pem().as_bytes()).unwrap();
+    let authority = Authority::new("the authority of the tests");
+    let Identity { chain, key } = authority.issue(NAME);
+    let (chain, key) = (pem::certificates(chain.as_bytes()).unwrap(), pem::private_key(key.as_bytes()).unwrap());
     let server = ServerOptions::new(spandrel_sync::Arc::clone(&provider), chain, key).build().unwrap();
-    let client = ClientOptions::new(provider, pem::authorities(cert.pem().as_bytes()).unwrap()).build().unwrap();
+    let client = ClientOptions::new(provider, pem::authorities(authority.pem().as_bytes()).unwrap()).build().unwrap();
     Tls::new(Inet::default()).server(server).client(client, NAME.try_into().unwrap())
 }
 

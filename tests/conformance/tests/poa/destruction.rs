@@ -6,7 +6,7 @@ use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError};
 use spandrel::{CompletionStatus, Poa, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     managers::{Asked, Scripted, activating},
-    support::{Gate, PATIENCE, Pair, acting, gated, in_background, named, raised, refused, until},
+    support::{Gate, PATIENCE, Pair, acting, eventually, gated, in_background, named, raised, refused},
 };
 
 /// What an adapter that has been destroyed says of itself (15.3.9 destroy).
@@ -124,7 +124,7 @@ fn waiting_for_completion_is_waiting_for_the_requests_that_run() {
         seen.lock().unwrap().push("destroyed");
         outcome
     });
-    until(|| pair.root.find_poa("child", false).is_err());
+    eventually(|| pair.root.find_poa("child", false).is_err());
     events.lock().unwrap().push("released");
     gate.release();
     destroyed.recv_timeout(PATIENCE).unwrap().unwrap();

@@ -6,7 +6,7 @@ use spandrel::poa::{Poa, PoaError, PoaManager, State};
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
-    support::{Gate, PATIENCE, Pair, gated, in_background, judged, named, until},
+    support::{Gate, PATIENCE, Pair, eventually, gated, in_background, judged, named},
 };
 
 /// An adapter under a manager of its own, and an object of it as the client sees it.
@@ -189,7 +189,7 @@ fn waiting_for_completion_ends_when_the_state_is_changed() {
     let running = Running::begin();
     let holding = running.manager.clone();
     let held = in_background(move || holding.hold_requests(true));
-    until(|| running.manager.state() == State::Holding);
+    eventually(|| running.manager.state() == State::Holding);
     running.manager.activate().unwrap();
     held.recv_timeout(PATIENCE).unwrap().unwrap();
     running.ends_in_peace();

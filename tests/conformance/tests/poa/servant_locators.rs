@@ -10,7 +10,7 @@ use spandrel::{CompletionStatus, Poa, SystemException, SystemExceptionKind};
 use spandrel_conformance_tests::{
     idl::conformance::{Derived, Subject},
     managers::{Asked, Scripted, locating},
-    support::{Gate, PATIENCE, Pair, acting, gated, in_background, judged, named, until},
+    support::{Gate, PATIENCE, Pair, acting, eventually, gated, in_background, judged, named},
 };
 
 const TYPE: &str = "IDL:Conformance/Subject:1.0";
@@ -200,7 +200,7 @@ fn postinvoke_may_call_others() {
     for object in ways(&pair, &poa, "one") {
         assert_eq!(object.name().unwrap(), "one");
     }
-    until(|| answers.lock().unwrap().len() == 2);
+    eventually(|| answers.lock().unwrap().len() == 2);
     assert!(answers.lock().unwrap().iter().all(|answer| answer.as_deref() == Ok("other")));
 }
 
@@ -217,7 +217,7 @@ fn a_request_has_not_completed_before_postinvoke() {
     gate.await_arrivals(1);
     let destroying = poa.clone();
     let destroyed = in_background(move || destroying.destroy(false, true));
-    until(|| pair.root.find_poa("child", false).is_err());
+    eventually(|| pair.root.find_poa("child", false).is_err());
     assert!(destroyed.try_recv().is_err(), "postinvoke still runs");
     gate.release();
     destroyed.recv_timeout(PATIENCE).unwrap().unwrap();

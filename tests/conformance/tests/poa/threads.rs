@@ -13,7 +13,7 @@ use spandrel::{CompletionStatus, SystemExceptionKind, minor};
 use spandrel_conformance_tests::{
     idl::conformance::Subject,
     managers::{Scripted, activating, locating},
-    support::{Gate, PATIENCE, Pair, acting, gated, in_background, named, raised, until},
+    support::{Gate, PATIENCE, Pair, acting, eventually, gated, in_background, named, raised},
 };
 
 const TYPE: &str = "IDL:Conformance/Subject:1.0";
@@ -210,5 +210,5 @@ fn managers_may_be_changed_inside_of_an_upcall() {
     });
     let object = pair.seen(&poa.id_to_reference(&poa.activate_object(servant).unwrap()).unwrap());
     assert_eq!(object.name().unwrap(), "changed");
-    until(|| manager.state() == State::Inactive);
+    eventually(|| manager.state() == State::Inactive);
 }

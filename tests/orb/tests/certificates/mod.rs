@@ -1,4 +1,4 @@
-//! Authorities, whom they vouch for, and ORBs that appear so.
+//! An authority, and ORBs that trust it or appear as whom it vouches for.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::{
@@ -6,54 +6,12 @@ use std::{
     time::Duration,
 };
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair,
-};
 use spandrel::{
     Orb, OrbBuilder, SystemException,
     ssliop::{Ssliop, pem},
 };
 use spandrel_orb_tests::Server;
-
-/// Who vouches for others.
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-/// A certificate with its key, as PEM.
-pub(crate) struct Identity {
-    pub(crate) chain: String,
-    pub(crate) key: String,
-}
-
-impl Authority {
-    pub(crate) fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    pub(crate) fn pem(&self) -> String {
-        self.0.pem()
-    }
-
-    pub(crate) fn issue(&self, name: &str) -> Identity {
-        self.issue_with(&[name], |_| {})
-    }
-
-    /// For these hosts, the first of which it is called by, unless `change` says otherwise.
-    pub(crate) fn issue_with(&self, hosts: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Identity {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(hosts.iter().map(|&host| host.to_owned()).collect::<Vec<_>>()).unwrap();
-        params.distinguished_name = DistinguishedName::new();
-        if let Some(name) = hosts.first() {
-            params.distinguished_name.push(DnType::CommonName, *name);
-        }
-        change(&mut params);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        Identity { chain: params.signed_by(&key, &self.0).unwrap().pem(), key: key.serialize_pem() }
-    }
-}
+pub(crate) use spandrel_test_support::certificates::{Authority, Identity};
 
 pub(crate) fn authority() -> &'static Authority {
     static AUTHORITY: OnceLock<Authority> = OnceLock::new();

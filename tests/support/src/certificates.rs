@@ -1,0 +1,101 @@
+//! Authorities, and whom they vouch for, made anew for each run.
+
+use std::fmt;
+
+use rcgen::{
+    BasicConstraints, CertificateRevocationListParams, CertifiedIssuer, DistinguishedName, ExtendedKeyUsagePurpose,
+    IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber,
+};
+pub use rcgen::{CertificateParams, DnType, date_time_ymd};
+
+/// Who vouches for others.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate with its key, as PEM.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The certificate.
+    pub chain: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl Authority {
+    /// One that nobody trusts yet.
+    ///
+    /// # Panics
+    /// If there is no randomness.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("there is randomness");
+        Self(CertifiedIssuer::self_signed(params, key).expect("an authority can sign"))
+    }
+
+    /// Its certificate.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Vouches for this host, both as a server and as a client.
+    #[must_use]
+    pub fn issue(&self, host: &str) -> Identity {
+        self.issue_with(&[host], |_| {})
+    }
+
+    /// For these hosts, the first of which it is called by, unless `change` says otherwise.
+    ///
+    /// # Panics
+    /// If a host cannot be written down.
+    pub fn issue_with(&self, hosts: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Identity {
+        let key = KeyPair::generate().expect("there is randomness");
+        let names: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("hosts have names or addresses");
+        params.distinguished_name = DistinguishedName::new();
+        if let Some(&name) = hosts.first() {
+            params.distinguished_name.push(DnType::CommonName, name);
+            params.serial_number = Some(serial(name));
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        change(&mut params);
+        let certificate = params.signed_by(&key, &self.0).expect("an authority can sign");
+        Identity { chain: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    /// Vouches no longer for what it has issued for this host; the list that says so, as PEM.
+    ///
+    /// # Panics
+    /// If the list cannot be written.
+    #[must_use]
+    pub fn revoke(&self, host: &str) -> String {
+        let revoked = RevokedCertParams {
+            serial_number: serial(host),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(4000, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.0).and_then(|list| list.pem()).expect("an authority can sign")
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+/// The same for the same host, so that a list of what is revoked needs no memory.
+fn serial(host: &str) -> SerialNumber {
+    SerialNumber::from_slice(host.as_bytes())
+}
