@@ -14,7 +14,9 @@ pub mod client;
 pub mod features;
 pub mod names;
 pub mod patterns;
+pub mod program;
 pub mod server;
+pub mod suite;
 pub mod values;
 pub mod valuetypes;
 

@@ -9,11 +9,8 @@ fn agree(version: &str, client_order: &str, server_order: &str) {
     let orb = |order: &str| Orb::init(["-ORBGiopVersion", version, "-ORBByteOrder", order].map(str::to_owned)).unwrap();
     let serving = orb(server_order);
     let reference = server::activate(&serving).unwrap();
-    let mut lines = Vec::new();
-    let say = &mut |line: &str| lines.push(line.to_owned());
-    let tally = client::run(&orb(client_order), &reference, Narrow::Unicode, say).unwrap();
-    assert!(tally.is_good(), "{tally}:\n{}", lines.join("\n"));
-    assert!(tally.run > 100, "only {tally}");
+    let tally = client::run(&orb(client_order), &reference, Narrow::Unicode, &mut |_| {}).unwrap();
+    assert!(tally.is_good() && tally.run > 100, "{tally:#?}");
     serving.run(); // the client's last case has told it to shut down
 }
 

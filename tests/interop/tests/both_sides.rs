@@ -11,15 +11,8 @@ fn agree(version: &str, client_order: &str, server_order: &str) {
     let server = server::orb(arguments(version, server_order)).unwrap();
     let reference = server::activate(&server).unwrap();
     let orb = server::orb(arguments(version, client_order)).unwrap();
-    let mut failures = Vec::new();
-    let mut say = |line: &str| {
-        if !line.starts_with("ok ") {
-            failures.push(line.to_owned());
-        }
-    };
-    let tally = client::run(&orb, &reference, "", &mut say).unwrap();
-    assert!(tally.is_good(), "{tally}:\n{}", failures.join("\n"));
-    assert!(tally.run > 120, "only {tally}");
+    let tally = client::run(&orb, &reference, "", &mut |_| {}).unwrap();
+    assert!(tally.is_good() && tally.run > 120, "{tally:#?}");
     server.run(); // the client's last case has told it to shut down
 }
 

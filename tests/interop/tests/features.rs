@@ -14,9 +14,8 @@ fn all_features_in_one_process() {
     let make = move || build(Orb::builder().listen(Endpoint::new("127.0.0.1", port)));
     let serving =
         thread::spawn(move || server::run(make, |reference| sender.send(reference.to_owned()).unwrap(), |_| {}));
-    let mut lines = Vec::new();
     let orb = build(Orb::builder()).unwrap();
-    let tally = client::run(&orb, &receiver.recv().unwrap(), "", &mut |line| lines.push(line.to_owned())).unwrap();
-    assert!(tally.is_good() && tally.run > 30, "{tally}:\n{}", lines.join("\n"));
+    let tally = client::run(&orb, &receiver.recv().unwrap(), "", &mut |_| {}).unwrap();
+    assert!(tally.is_good() && tally.run > 30, "{tally:#?}");
     serving.join().unwrap().unwrap(); // the client's last case has told it to stop
 }

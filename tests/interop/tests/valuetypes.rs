@@ -14,10 +14,8 @@ fn orb(order: &str) -> Orb {
 fn agree(client_order: &str, server_order: &str) {
     let serving = orb(server_order);
     let reference = server::activate(&serving).unwrap();
-    let mut lines = Vec::new();
-    let tally = client::run(&orb(client_order), &reference, &mut |line| lines.push(line.to_owned())).unwrap();
-    assert!(tally.is_good(), "{tally}:\n{}", lines.join("\n"));
-    assert!(tally.run > 15, "only {tally}");
+    let tally = client::run(&orb(client_order), &reference, &mut |_| {}).unwrap();
+    assert!(tally.is_good() && tally.run > 15, "{tally:#?}");
     serving.run(); // the client's last case has told it to shut down
 }
 

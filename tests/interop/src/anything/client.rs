@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use spandrel::messaging::ExceptionHolder;
@@ -12,9 +11,7 @@ use super::samples::{Sample, all, check, point};
 use super::show::{rebuild, show, show_type};
 use super::{other, text_of, units_of};
 use crate::anything_idl::*;
-use crate::client::Tally;
-
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+use crate::suite::{Suite, TIME_LIMIT, Tally};
 
 /// What the narrow texts of a connection can say.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -71,12 +68,11 @@ fn with_desk(
     orb.register_plain_value::<dyn Node>();
     let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
     let desk = Desk::narrow(&object).context("this is no Desk")?;
-    let mut suite = Suite { say, tally: Tally::default() };
+    let mut suite = Suite::new("", say);
     cases(&mut suite, &desk)?;
     suite.case("shutdown", || Ok(desk.shutdown()?));
-    let tally = suite.tally;
     orb.shutdown(true)?;
-    Ok(tally)
+    Ok(suite.tally)
 }
 
 fn everything(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) -> Result<()> {
@@ -96,24 +92,6 @@ fn everything(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) -> Result<()> 
     wide_texts(suite, desk);
     asynchronous(suite, &desk.the_halver()?.context("there is no halver")?);
     Ok(())
-}
-
-struct Suite<'s> {
-    say: &'s mut dyn FnMut(&str),
-    tally: Tally,
-}
-
-impl Suite<'_> {
-    fn case(&mut self, name: &str, body: impl FnOnce() -> Result<()>) {
-        self.tally.run += 1;
-        match body() {
-            Ok(()) => (self.say)(&format!("ok {name}")),
-            Err(error) => {
-                self.tally.failed += 1;
-                (self.say)(&format!("FAIL {name}: {error:#}"));
-            }
-        }
-    }
 }
 
 fn any(desk: &Desk, sample: &Sample) -> Result<()> {

@@ -2,24 +2,16 @@
 //! down or its standard input ends.
 #![forbid(unsafe_code)]
 
-use std::io::{self, Read};
-use std::{env, thread};
+use std::env;
 
 use anyhow::Context as _;
-use spandrel_interop::{bridge, server};
+use spandrel_interop::{bridge, program, server};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = env::args().skip(1);
     let hub = arguments.next().context("the reference of a hub is wanted")?;
     let orb = server::orb(arguments)?;
     println!("{}", bridge::activate(&orb, &hub, bridge::TYPES)?);
-    let watched = orb.clone();
-    thread::spawn(move || {
-        // Whoever started us is gone once this ends, well or not.
-        let mut buffer = [0; 64];
-        while io::stdin().read(&mut buffer).is_ok_and(|n| n > 0) {}
-        _ = watched.shutdown(false);
-    });
-    orb.run();
+    program::serve(&orb);
     Ok(())
 }

@@ -2,13 +2,13 @@
 //! nowhere.
 #![forbid(unsafe_code)]
 
-use std::io::{self, Read};
+use std::env;
 use std::process::ExitCode;
-use std::{env, thread};
 
 use anyhow::bail;
-use spandrel::{Endpoint, Orb};
+use spandrel::Endpoint;
 use spandrel_interop::callbacks::{builder, client, server};
+use spandrel_interop::program;
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
@@ -18,26 +18,15 @@ fn main() -> anyhow::Result<ExitCode> {
         ["--serve"] => {
             let orb = builder.build();
             println!("{}", server::serve(&orb)?);
-            watch_standard_input(orb.clone());
-            orb.run();
+            program::serve(&orb);
+            Ok(ExitCode::SUCCESS)
         }
         ["--call", reference] => {
             let orb = builder.listen(Endpoint::nowhere()).build();
-            let tally = client::run(&orb, reference, &mut |line| println!("{line}"))?;
-            println!("{tally}");
+            let tally = client::run(&orb, reference, &mut program::say)?;
             orb.shutdown(true)?;
-            return Ok(if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            Ok(program::told(&tally))
         }
         _ => bail!("usage: interop-callbacks --serve | --call REFERENCE [-ORB…]"),
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn watch_standard_input(orb: Orb) {
-    thread::spawn(move || {
-        // Whoever started us is gone once this ends, well or not.
-        let mut buffer = [0; 64];
-        while io::stdin().read(&mut buffer).is_ok_and(|n| n > 0) {}
-        _ = orb.shutdown(false);
-    });
 }

@@ -6,7 +6,7 @@ use std::env;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use spandrel_interop::client;
+use spandrel_interop::{client, program};
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
@@ -17,7 +17,5 @@ fn main() -> anyhow::Result<ExitCode> {
         [reference, "--only", prefix] => (*reference, *prefix),
         _ => bail!("usage: interop-client REFERENCE [--only PREFIX] [-ORB…]"),
     };
-    let tally = client::run(&orb, reference, only, &mut |line| println!("{line}"))?;
-    println!("{tally}");
-    Ok(if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(program::told(&client::run(&orb, reference, only, &mut program::say)?))
 }

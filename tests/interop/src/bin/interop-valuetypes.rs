@@ -2,12 +2,12 @@
 //! calls a server of it as `interop-client` does.
 #![forbid(unsafe_code)]
 
-use std::io::{self, Read};
+use std::env;
 use std::process::ExitCode;
-use std::{env, thread};
 
 use anyhow::bail;
 use spandrel::Orb;
+use spandrel_interop::program;
 use spandrel_interop::valuetypes::{client, server};
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -15,25 +15,12 @@ fn main() -> anyhow::Result<ExitCode> {
     let orb = Orb::builder().take_args(&mut arguments)?.build();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["--serve"] => serve(&orb),
-        ["--call", reference] => {
-            let tally = client::run(&orb, reference, &mut |line| println!("{line}"))?;
-            println!("{tally}");
-            Ok(if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        ["--serve"] => {
+            println!("{}", server::activate(&orb)?);
+            program::serve(&orb);
+            Ok(ExitCode::SUCCESS)
         }
+        ["--call", reference] => Ok(program::told(&client::run(&orb, reference, &mut program::say)?)),
         _ => bail!("usage: interop-valuetypes --serve | --call REFERENCE [-ORB…]"),
     }
-}
-
-fn serve(orb: &Orb) -> anyhow::Result<ExitCode> {
-    println!("{}", server::activate(orb)?);
-    let watched = orb.clone();
-    thread::spawn(move || {
-        // Whoever started us is gone once this ends, well or not.
-        let mut buffer = [0; 64];
-        while io::stdin().read(&mut buffer).is_ok_and(|n| n > 0) {}
-        _ = watched.shutdown(false);
-    });
-    orb.run();
-    Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 
 use crate::callbacks_idl::{Bell, BellServant, BellSkeleton, Declined, Desk, bell::DeclineError};
-use crate::client::Tally;
+use crate::suite::{Suite, Tally};
 
 /// How long what comes after its call may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -137,17 +137,10 @@ pub fn run(orb: &Orb, reference: &str, say: &mut dyn FnMut(&str)) -> Result<Tall
         ("idle", Guest::is_rung_while_it_is_idle),
         ("one_connection", Guest::is_called_over_its_own_connection),
     ];
-    let mut tally = Tally::default();
+    let mut suite = Suite::new("", say);
     for (name, case) in cases {
-        tally.run += 1;
-        match case(&guest) {
-            Ok(()) => say(&format!("ok callbacks/{name}")),
-            Err(error) => {
-                tally.failed += 1;
-                say(&format!("FAIL callbacks/{name}: {error:#}"));
-            }
-        }
+        suite.case(&format!("callbacks/{name}"), || case(&guest));
     }
     guest.desk.shutdown()?;
-    Ok(tally)
+    Ok(suite.tally)
 }

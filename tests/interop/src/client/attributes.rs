@@ -1,12 +1,8 @@
 //! Attributes, and one-way calls seen by what they leave behind.
 
-use std::thread;
-use std::time::Instant;
-
-use anyhow::{Result, bail};
-
-use super::{SEEDS, Suite, TIME_LIMIT, check, equal, there};
+use super::check;
 use crate::idl::*;
+use crate::suite::{SEEDS, Suite, equal, eventually, there};
 use crate::values::value;
 
 pub(super) fn run(suite: &mut Suite<'_>, target: &Attributes, objects: &Objects) {
@@ -56,16 +52,4 @@ pub(super) fn oneways(suite: &mut Suite<'_>, target: &Oneways) {
             Ok(target.notes()? == before + SEEDS)
         })
     });
-}
-
-/// Asks until it is so: one-way calls may be carried out after later calls on other connections.
-fn eventually(what: &str, so: impl Fn() -> Result<bool>) -> Result<()> {
-    let give_up = Instant::now() + TIME_LIMIT;
-    while !so()? {
-        if Instant::now() > give_up {
-            bail!("{what}: it never happened");
-        }
-        thread::yield_now();
-    }
-    Ok(())
 }

@@ -5,9 +5,9 @@ use std::thread;
 
 use anyhow::Result;
 
-use super::Suite;
 use crate::idl::*;
 use crate::patterns::Pattern;
+use crate::suite::Suite;
 use crate::values::{Value, same};
 
 /// Around nothing, around the 8 KiB at which omniORB begins to send fragments, and far beyond.

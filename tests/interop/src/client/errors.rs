@@ -5,9 +5,10 @@ use std::time::Duration;
 use anyhow::Context;
 use spandrel::{CompletionStatus, SystemException, SystemExceptionKind};
 
-use super::{Suite, TIME_LIMIT, equal, is_as_asked, kind, raises};
+use super::is_as_asked;
 use crate::idl::errors::RaiseUserError;
 use crate::idl::*;
+use crate::suite::{Suite, TIME_LIMIT, equal, kind, raises};
 use crate::values::{Value, value};
 
 const USER_MINOR: u32 = 0x1234_5678;

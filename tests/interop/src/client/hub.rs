@@ -2,9 +2,10 @@
 
 use spandrel::{Context, Interface};
 
-use super::{Suite, check, equal, is_as_asked, raises};
+use super::{check, is_as_asked};
 use crate::idl::*;
 use crate::server;
+use crate::suite::{Suite, equal, raises};
 use crate::values::value;
 
 pub(super) fn run(suite: &mut Suite<'_>, hub: &Hub) {

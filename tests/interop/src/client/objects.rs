@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use spandrel::{CompletionStatus, Interface, ObjectRef, Poa, SystemException};
 
-use super::{Suite, equal, kind, raises, there};
 use crate::idl::*;
 use crate::server::OneNode;
+use crate::suite::{Suite, equal, kind, raises, there};
 
 pub(super) fn run(suite: &mut Suite<'_>, target: &Objects, poa: &Poa) {
     lives(suite, target);

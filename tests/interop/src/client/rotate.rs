@@ -3,9 +3,10 @@
 use anyhow::Result;
 use spandrel::{Char, LongDouble};
 
-use super::{Suite, check, there};
+use super::check;
 use crate::cases::{array_cases, primitive_cases, sequence_cases, string_cases, struct_cases};
 use crate::idl::*;
+use crate::suite::{Suite, there};
 use crate::values::{Value, value};
 
 /// Runs the cases of all five interfaces.

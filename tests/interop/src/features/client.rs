@@ -9,8 +9,8 @@ use spandrel::policies::{SetOverrideType, SyncScopePolicy};
 use spandrel::{IiopProfile, Interface, Located, ObjectRef, Orb, SystemException, TypeCode, Typed};
 
 use super::contexts;
-use crate::client::{Suite, Tally, equal, kind, raises, there};
 use crate::features_idl::*;
+use crate::suite::{Suite, Tally, equal, eventually, kind, raises, there};
 
 /// What a single call may take. A server that does not answer at all is noticed soon.
 const TIME_LIMIT: Duration = Duration::from_secs(4);
@@ -35,9 +35,8 @@ pub fn run(orb: &Orb, reference: &str, only: &str, say: &mut dyn FnMut(&str)) ->
     contexts(&mut suite, &plain);
     restart(&mut suite, &desk, &plain);
     suite.case("shutdown", || Ok(desk.shutdown()?));
-    let tally = suite.tally();
     orb.shutdown(true)?;
-    Ok(tally)
+    Ok(suite.tally)
 }
 
 /// The target that a server has given, with the time limit.
@@ -262,14 +261,4 @@ fn restart(suite: &mut Suite<'_>, desk: &Desk, plain: &Target) {
         equal("after", kept.name()?.as_str(), "persistent")
     });
     suite.case("restart/transient", || raises(plain.name(), is("OBJECT_NOT_EXIST")));
-}
-
-/// Asks until it is so: one-way calls may be carried out after later calls on other connections.
-fn eventually(what: &str, so: impl Fn() -> Result<bool>) -> Result<()> {
-    let give_up = Instant::now() + TIME_LIMIT;
-    while !so()? {
-        ensure!(Instant::now() < give_up, "{what}: it never happened");
-        thread::yield_now();
-    }
-    Ok(())
 }

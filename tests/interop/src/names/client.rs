@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use spandrel::{Orb, SystemException, SystemExceptionKind};
 
 use super::NAMED;
-use crate::client::Tally;
+use crate::suite::{Suite, Tally};
 
 /// Fails with what is wrong.
 type Case = fn(&Names<'_>) -> Result<()>;
@@ -23,18 +23,11 @@ pub fn run(orb: &Orb, port: &str, say: &mut dyn FnMut(&str)) -> Tally {
         ("non_existent", |names| names.says_whether_it_is()),
         ("is_equivalent", |names| names.is_the_same_by_any_name()),
     ];
-    let mut tally = Tally::default();
+    let mut suite = Suite::new("", say);
     for (name, case) in cases {
-        tally.run += 1;
-        match case(&names) {
-            Ok(()) => say(&format!("ok names/{name}")),
-            Err(error) => {
-                tally.failed += 1;
-                say(&format!("FAIL names/{name}: {error:#}"));
-            }
-        }
+        suite.case(&format!("names/{name}"), || case(&names));
     }
-    tally
+    suite.tally
 }
 
 struct Names<'o> {

@@ -8,8 +8,8 @@ use spandrel::Orb;
 use spandrel::values::{AbstractRef, GraphBuilder, GraphError, ValueRef};
 
 use super::{look, tale};
-use crate::client::Tally;
 use crate::more_values_idl::*;
+use crate::suite::{Suite, Tally};
 
 look!(crate::more_values_idl);
 tale!(crate::more_values_idl);
@@ -26,19 +26,12 @@ pub fn run(orb: &Orb, reference: &str, say: &mut dyn FnMut(&str)) -> Result<Tall
     register(orb);
     let object = orb.string_to_object(reference)?.with_timeout(Some(TIME_LIMIT));
     let server = Exchange::narrow(&object).context("this is no Exchange")?;
-    let mut tally = Tally::default();
+    let mut suite = Suite::new("", say);
     for (name, case) in CASES {
-        tally.run += 1;
-        match case(&server) {
-            Ok(()) => say(&format!("ok {name}")),
-            Err(error) => {
-                tally.failed += 1;
-                say(&format!("FAIL {name}: {error:#}"));
-            }
-        }
+        suite.case(name, || case(&server));
     }
     orb.shutdown(true)?;
-    Ok(tally)
+    Ok(suite.tally)
 }
 
 type Case = fn(&Exchange) -> Result<()>;
