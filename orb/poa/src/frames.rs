@@ -35,44 +35,52 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// Enters a frame that may have another request's adapter in it still. It is the topmost one of its thread until it is [left](Self::leave).
     #[inline]
-    pub(crate) fn set_object_id(&self, id: &[u8]) {
-        let mut known = self.object_id.borrow_mut();
-        known.clear();
-        known.extend_from_slice(id);
-    }
-}
-
-/// The time in which a frame is the topmost one of its thread.
-pub(crate) struct Entered(Rc<Frame>);
-
-impl Entered {
-    /// Enters a frame that may have another request's adapter in it still.
-    #[inline]
-    pub(crate) fn new() -> Self {
+    pub(crate) fn enter() -> Rc<Self> {
         FRAMES.with(|stack| {
             let (mut frames, depth) = (stack.frames.borrow_mut(), stack.depth.get());
             if depth == frames.len() {
                 frames.push(Rc::default());
             }
             stack.depth.set(depth + 1);
-            Self(Rc::clone(&frames[depth]))
+            Rc::clone(&frames[depth])
         })
     }
 
     #[inline]
+    pub(crate) fn set_object_id(&self, id: &[u8]) {
+        let mut known = self.object_id.borrow_mut();
+        known.clear();
+        known.extend_from_slice(id);
+    }
+
+    /// Leaves the topmost frame, which this is. What it has in use was given back.
+    #[inline]
+    pub(crate) fn leave(&self) {
+        if self.object_id.borrow().capacity() > KEPT_OCTETS {
+            self.object_id.take();
+        }
+        FRAMES.with(|stack| stack.depth.set(stack.depth.get() - 1));
+    }
+}
+
+/// The time in which a thread is inside of a frame that has nothing in use.
+pub(crate) struct Entered(Rc<Frame>);
+
+impl Entered {
+    pub(crate) fn new() -> Self {
+        Self(Frame::enter())
+    }
+
     pub(crate) fn frame(&self) -> &Frame {
         &self.0
     }
 }
 
 impl Drop for Entered {
-    #[inline]
     fn drop(&mut self) {
-        if self.0.object_id.borrow().capacity() > KEPT_OCTETS {
-            self.0.object_id.take();
-        }
-        FRAMES.with(|stack| stack.depth.set(stack.depth.get() - 1));
+        self.0.leave();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
 };
 
 use spandrel_orb::{OperationDemux, Policy, PolicyType, Target};
@@ -11,35 +12,35 @@ use spandrel_sync::{Arc, Mutex, thread};
 use crate::{
     ObjectId, Poa, ThreadPolicy,
     adapter::Adapter,
-    frames::{Entered, Frame},
+    frames::Frame,
     in_use::{InUse, Located},
     servants::let_go,
 };
 
-/// The time in which a frame is the topmost one of its thread, at the end of which what its request uses is given back.
-pub(crate) struct Upcall(Entered);
+/// The time in which a thread is inside of a request's frame, at the end of which what the request uses is given back.
+pub(crate) struct Upcall(Rc<Frame>);
 
 impl Upcall {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self(Entered::new())
+        Self(Frame::enter())
     }
 
     #[inline]
     pub(crate) fn frame(&self) -> &Frame {
-        self.0.frame()
+        &self.0
     }
 }
 
 impl Drop for Upcall {
     #[inline]
     fn drop(&mut self) {
-        let frame = self.frame();
-        let in_use = frame.in_use.take();
+        let in_use = self.0.in_use.take();
         // Ended inside of the frame: a servant manager that is told of it must not wait for all upcalls to end either.
-        if let (Some(in_use), Some(adapter)) = (in_use, &*frame.adapter.borrow()) {
-            in_use.end(adapter, &frame.object_id.borrow());
+        if let (Some(in_use), Some(adapter)) = (in_use, &*self.0.adapter.borrow()) {
+            in_use.end(adapter, &self.0.object_id.borrow());
         }
+        self.0.leave();
     }
 }
 
