@@ -1,6 +1,6 @@
 //! Waiting for connections.
 
-use std::io;
+use std::{fmt, io};
 
 use rustls::{Connection, ServerConfig, ServerConnection};
 use spandrel_ipc::inet::Inet;
@@ -15,13 +15,29 @@ use crate::{Patience, Stream};
 #[derive(Debug)]
 pub struct Acceptor<F: Family = Inet> {
     inner: F::Acceptor,
-    config: Arc<ServerConfig>,
+    terms: Terms,
     patience: Patience,
 }
 
+/// What the next connection is served by.
+#[derive(Clone)]
+pub(crate) struct Terms(Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>);
+
+impl Terms {
+    pub(crate) fn new(terms: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(terms))
+    }
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Terms")
+    }
+}
+
 impl<F: Family> Acceptor<F> {
-    pub(crate) fn new(inner: F::Acceptor, config: Arc<ServerConfig>, patience: Patience) -> Self {
-        Self { inner, config, patience }
+    pub(crate) fn new(inner: F::Acceptor, terms: Terms, patience: Patience) -> Self {
+        Self { inner, terms, patience }
     }
 
     /// The acceptor below.
@@ -36,7 +52,7 @@ impl<F: Family> Acceptor<F> {
     /// Those of the acceptor below.
     pub fn accept(&self) -> io::Result<(Stream<F::Stream>, F::Addr)> {
         let (stream, from) = self.inner.accept()?;
-        Ok((served(stream, &self.config, self.patience)?, from))
+        Ok((served(stream, &self.terms, self.patience)?, from))
     }
 
     /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`].
@@ -101,7 +117,7 @@ impl<F: Family> Pollable for Acceptor<F> {
 }
 
 /// The server's side over a stream.
-pub(crate) fn served<S: Transfer>(inner: S, config: &Arc<ServerConfig>, patience: Patience) -> io::Result<Stream<S>> {
-    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+pub(crate) fn served<S: Transfer>(inner: S, terms: &Terms, patience: Patience) -> io::Result<Stream<S>> {
+    let connection = ServerConnection::new((terms.0)()).map_err(io::Error::other)?;
     Ok(Stream::new(inner, Connection::Server(connection), patience))
 }

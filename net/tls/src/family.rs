@@ -9,7 +9,7 @@ use spandrel_ipc::Family;
 use spandrel_ipc::inet::Inet;
 use spandrel_sync::Arc;
 
-use crate::acceptor::served;
+use crate::acceptor::{Terms, served};
 use crate::connecting::Goal;
 use crate::wait::{Deadline, Wait};
 use crate::{Acceptor, Connecting, Stream};
@@ -20,7 +20,7 @@ use crate::{Acceptor, Connecting, Stream};
 #[derive(Clone, Debug)]
 pub struct Tls<F: Family = Inet> {
     inner: F,
-    server: Option<Arc<ServerConfig>>,
+    server: Option<Terms>,
     client: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     patience: Patience,
 }
@@ -41,8 +41,15 @@ impl<F: Family> Tls<F> {
 
     /// As whom, and to whom, it listens. See [`ServerOptions`](crate::ServerOptions).
     #[must_use]
-    pub fn server(mut self, config: Arc<ServerConfig>) -> Self {
-        self.server = Some(config);
+    pub fn server(self, config: Arc<ServerConfig>) -> Self {
+        self.server_by(move || Arc::clone(&config))
+    }
+
+    /// Like [`server`](Self::server), where that may change, as certificates do that are renewed: `terms` is asked at each connection, by whoever
+    /// accepts it.
+    #[must_use]
+    pub fn server_by(mut self, terms: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static) -> Self {
+        self.server = Some(Terms::new(terms));
         self
     }
 
@@ -79,7 +86,7 @@ impl<F: Family> Tls<F> {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] without [`server`](Self::server).
     pub fn serve(&self, stream: F::Stream) -> io::Result<Stream<F::Stream>> {
-        served(stream, self.server_config()?, self.patience)
+        served(stream, self.terms()?, self.patience)
     }
 
     /// The client's side over a stream that is connected already. The handshake is made by whoever transfers with it first.
@@ -95,10 +102,10 @@ impl<F: Family> Tls<F> {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] without [`server`](Self::server).
     pub fn secure(&self, acceptor: F::Acceptor) -> io::Result<Acceptor<F>> {
-        Ok(Acceptor::new(acceptor, Arc::clone(self.server_config()?), self.patience))
+        Ok(Acceptor::new(acceptor, self.terms()?.clone(), self.patience))
     }
 
-    fn server_config(&self) -> io::Result<&Arc<ServerConfig>> {
+    fn terms(&self) -> io::Result<&Terms> {
         self.server.as_ref().ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -125,8 +132,8 @@ impl<F: Family> Family for Tls<F> {
     type Stream = Stream<F::Stream>;
 
     fn open(&self, addr: &F::Addr) -> io::Result<Acceptor<F>> {
-        let config = Arc::clone(self.server_config()?);
-        Ok(Acceptor::new(self.inner.open(addr)?, config, self.patience))
+        let terms = self.terms()?.clone();
+        Ok(Acceptor::new(self.inner.open(addr)?, terms, self.patience))
     }
 
     fn connect(&self, addr: &F::Addr, timeout: Option<Duration>) -> io::Result<Stream<F::Stream>> {

@@ -14,7 +14,7 @@ use spandrel_ipc::{Receive, Shutdown, Transfer, Transmit};
 use spandrel_sync::models::{below, check};
 use spandrel_sync::{Arc, thread};
 
-use crate::acceptor::served;
+use crate::acceptor::{Terms, served};
 use crate::connecting::Goal;
 use crate::{Patience, Stream};
 use pretend::End;
@@ -29,7 +29,7 @@ fn pair() -> (Side, Side) {
     let goal = Goal { config: support::client_config(), name: support::name(), patience };
     (
         Arc::new(goal.over(client).expect("the settings go together")),
-        Arc::new(served(server, &support::server_config(), patience).expect("the settings go together")),
+        Arc::new(served(server, &Terms::new(support::server_config), patience).expect("the settings go together")),
     )
 }
 

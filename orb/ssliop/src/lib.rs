@@ -21,19 +21,22 @@
 //! # }
 //! ```
 //!
-//! The options `-ORBSSL…` of a command line say the same ([`Ssliop`] has the table).
+//! The options `-ORBSSL…` of a command line say the same ([`Ssliop`] has the table). Files that they name are looked at again from time to
+//! time, so that renewed certificates are shown without a new ORB.
 //!
 //! Source: CORBA Security Service 1.8, SSLIOP; CORBA 3.3 Part 2, 10 (the component's place in a profile).
 #![forbid(unsafe_code)]
 
+mod files;
 #[cfg(feature = "server")]
 mod identity;
 mod options;
 mod protocol;
+mod terms;
 
 #[cfg(feature = "server")]
 pub use identity::PeerIdentity;
-pub use options::{ClientVerification, Plain};
+pub use options::{ClientVerification, Plain, SetupError};
 pub use protocol::Ssliop;
 /// The family below.
 pub use spandrel_tls as tls;

@@ -1,18 +1,19 @@
-//! As whom an ORB appears, and whom it trusts.
+//! What an ORB is told of TLS.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustls::ClientConfig;
 #[cfg(feature = "server")]
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use spandrel_orb::transport::OptionError;
 use spandrel_sync::Arc;
 #[cfg(feature = "server")]
 use spandrel_tls::ServerOptions;
 use spandrel_tls::{ClientOptions, ConfigError, pem};
+
+use crate::files::{Files, Paper, Papers};
 
 /// Whether a server wants to know who its clients are.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -40,12 +41,13 @@ pub enum Plain {
 }
 
 /// All that TLS is told.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) provider: Arc<CryptoProvider>,
-    pub(crate) chain: Vec<CertificateDer<'static>>,
-    pub(crate) key: Option<PrivateKeyDer<'static>>,
-    pub(crate) authorities: RootCertStore,
+    pub(crate) papers: Papers,
+    pub(crate) files: Files,
+    /// How long files are not looked at again; nothing: never again.
+    pub(crate) reload: Option<Duration>,
     pub(crate) clients: ClientVerification,
     /// A server must have the name by which it was called.
     pub(crate) verifies_names: bool,
@@ -56,14 +58,26 @@ pub(crate) struct Options {
 
 /// Why there can be no TLS.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SetupError {
-    #[cfg(feature = "server")]
+#[non_exhaustive]
+pub enum SetupError {
+    /// A server needs a certificate and its key.
     #[error(
         "this ORB has no certificate to show (`Ssliop::identity`, or the options -ORBSSLCertificate and -ORBSSLKey)"
     )]
     NoIdentity,
+    /// Who verifies others must trust somebody.
     #[error("this ORB trusts no authority that could vouch for others (`Ssliop::trust`, or the option -ORBSSLCA)")]
     NoAuthorities,
+    /// A file cannot be read, or does not hold what it should.
+    #[error("{}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: pem::PemError,
+    },
+    /// Key and certificate, or authorities and revocation lists, do not go together.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
@@ -72,9 +86,9 @@ impl Options {
     pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self {
             provider,
-            chain: Vec::new(),
-            key: None,
-            authorities: RootCertStore::empty(),
+            papers: Papers::none(),
+            files: Files::default(),
+            reload: Some(Duration::from_secs(60)),
             clients: ClientVerification::None,
             verifies_names: true,
             allows_tls12: false,
@@ -85,14 +99,15 @@ impl Options {
 
     /// What clients connect with.
     pub(crate) fn client(&self) -> Result<Arc<ClientConfig>, SetupError> {
-        if self.authorities.is_empty() {
+        let Papers { chain, key, authorities, revoked } = self.papers.clone();
+        if authorities.is_empty() {
             return Err(SetupError::NoAuthorities);
         }
-        let mut options = ClientOptions::new(Arc::clone(&self.provider), self.authorities.clone());
-        if let Some(key) = &self.key
-            && !self.chain.is_empty()
+        let mut options = ClientOptions::new(Arc::clone(&self.provider), authorities).revoked(revoked);
+        if let Some(key) = key
+            && !chain.is_empty()
         {
-            options = options.identity(self.chain.clone(), key.clone_key());
+            options = options.identity(chain, key);
         }
         if self.allows_tls12 {
             options = options.allow_tls12();
@@ -106,15 +121,16 @@ impl Options {
     /// What servers accept with.
     #[cfg(feature = "server")]
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, SetupError> {
-        let (false, Some(key)) = (self.chain.is_empty(), &self.key) else { return Err(SetupError::NoIdentity) };
-        let mut options = ServerOptions::new(Arc::clone(&self.provider), self.chain.clone(), key.clone_key());
-        if self.clients != ClientVerification::None && self.authorities.is_empty() {
+        let Papers { chain, key, authorities, revoked } = self.papers.clone();
+        let (false, Some(key)) = (chain.is_empty(), key) else { return Err(SetupError::NoIdentity) };
+        let mut options = ServerOptions::new(Arc::clone(&self.provider), chain, key).revoked(revoked);
+        if self.clients != ClientVerification::None && authorities.is_empty() {
             return Err(SetupError::NoAuthorities);
         }
         match self.clients {
             ClientVerification::None => {}
-            ClientVerification::Asked => options = options.ask_clients(self.authorities.clone()),
-            ClientVerification::Required => options = options.require_clients(self.authorities.clone()),
+            ClientVerification::Asked => options = options.ask_clients(authorities),
+            ClientVerification::Required => options = options.require_clients(authorities),
         }
         if self.allows_tls12 {
             options = options.allow_tls12();
@@ -124,12 +140,18 @@ impl Options {
 
     /// Takes an option of a command line; false if it is none of these.
     pub(crate) fn take(&mut self, option: &str, value: &str) -> Result<bool, OptionError> {
-        let file = Path::new(value);
-        let unreadable = |error: pem::PemError| OptionError::because(format_args!("{}: {error}", file.display()));
         match option {
-            "-ORBSSLCertificate" => self.chain = pem::certificates(file).map_err(unreadable)?,
-            "-ORBSSLKey" => self.key = Some(pem::private_key(file).map_err(unreadable)?),
-            "-ORBSSLCA" => self.authorities = pem::authorities(file).map_err(unreadable)?,
+            "-ORBSSLCertificate" => self.read(Paper::Chain, value)?,
+            "-ORBSSLKey" => self.read(Paper::Key, value)?,
+            "-ORBSSLCA" => self.read(Paper::Authorities, value)?,
+            "-ORBSSLRevoked" => self.read(Paper::Revoked, value)?,
+            "-ORBSSLReload" => {
+                self.reload = match (value, value.parse()) {
+                    ("never", _) => None,
+                    (_, Ok(seconds)) => Some(Duration::from_secs(seconds)),
+                    _ => return Err(OptionError::expected("seconds, or never")),
+                }
+            }
             "-ORBSSLVerify" => {
                 self.clients = match value {
                     "none" => ClientVerification::None,
@@ -163,5 +185,12 @@ impl Options {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    fn read(&mut self, paper: Paper, path: &str) -> Result<(), OptionError> {
+        self.files.read(paper, Path::new(path), &mut self.papers).map_err(|error| match error {
+            SetupError::File { path, cause } => OptionError::because(format_args!("{}: {cause}", path.display())),
+            other => OptionError::because(other),
+        })
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, InvalidMessage, RootCertStore};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{InvalidMessage, RootCertStore};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use spandrel_giop::IiopProfile;
 use spandrel_giop::component::{Component, SslSecTrans};
 use spandrel_ipc::inet::Inet;
@@ -17,10 +17,12 @@ use spandrel_orb::{
     Endpoint,
     transport::{Listener, Published, listen_inet},
 };
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::Arc;
 use spandrel_tls::{ServerName, Tls, tls_error};
 
+use crate::files::Paper;
 use crate::options::{Options, SetupError};
+use crate::terms::Terms;
 use crate::{ClientVerification, Plain};
 
 /// The scheme of places and endpoints.
@@ -36,82 +38,106 @@ const SCHEME: &str = "ssliop";
 /// | `-ORBSSLCertificate` | a PEM file: this ORB's certificate, and those of the authorities in between |
 /// | `-ORBSSLKey` | a PEM file: the private key that belongs to it |
 /// | `-ORBSSLCA` | a PEM file: the authorities that are trusted |
+/// | `-ORBSSLRevoked` | a PEM file: lists of the certificates that their authorities have revoked |
+/// | `-ORBSSLReload` | after how many seconds the files may be looked at again, or `never` (default 60) |
 /// | `-ORBSSLVerify` | `none`, `request` or `require`: whether clients must show who they are (default `none`) |
 /// | `-ORBSSLVersion` | `1.3`, or `1.2` for both (default `1.3`) |
 /// | `-ORBSSLPlain` | `never`, `unoffered` or `fallback`: whether servers may be reached by plain IIOP (default `unoffered`; see [`Plain`]) |
 /// | `-ORBSSLVerifyName` | `yes` or `no`: whether a server's certificate must say the host that is called (default `yes`) |
-#[derive(Debug)]
+///
+/// A clone is the same protocol: what is said to it, or read anew by [`reload`](Self::reload), goes for the connections that are made from
+/// then on, wherever the protocol is used. What cannot be used is logged, and the old stays.
+#[derive(Clone, Debug)]
 pub struct Ssliop {
-    options: Mutex<Options>,
-    /// What clients connect with, once it was needed: it also remembers sessions, to be resumed.
-    client: Mutex<Option<Arc<ClientConfig>>>,
+    terms: Arc<Terms>,
 }
 
 impl Ssliop {
     /// With this implementation of cryptography; nobody is trusted yet, and there is nothing to show.
     #[must_use]
     pub fn new(provider: Arc<CryptoProvider>) -> Self {
-        Self { options: Mutex::new(Options::new(provider)), client: Mutex::new(None) }
+        Self { terms: Arc::new(Terms::new(provider)) }
     }
 
     /// Appears with this certificate, followed by those of the authorities in between, and the key that belongs to the first. Servers
     /// need one; clients show it to servers that ask.
     #[must_use]
     pub fn identity(self, chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
-        self.set(|options| (options.chain, options.key) = (chain, Some(key)))
+        self.with(|options| {
+            (options.papers.chain, options.papers.key) = (chain, Some(key));
+            options.files.forget(Paper::Chain);
+            options.files.forget(Paper::Key);
+        })
     }
 
     /// Trusts whomever these authorities vouch for.
     #[must_use]
     pub fn trust(self, authorities: RootCertStore) -> Self {
-        self.set(|options| options.authorities = authorities)
+        self.with(|options| {
+            options.papers.authorities = authorities;
+            options.files.forget(Paper::Authorities);
+        })
     }
 
-    /// Whether a server wants to know who its clients are (default: it does not).
+    /// Refuses certificates that their authorities have revoked in these lists. Those of whose authority there is no list are taken.
+    #[must_use]
+    pub fn revoked(self, lists: Vec<CertificateRevocationListDer<'static>>) -> Self {
+        self.with(|options| {
+            options.papers.revoked = lists;
+            options.files.forget(Paper::Revoked);
+        })
+    }
+
+    /// After which time files that options named may be looked at again, by whoever makes the next connection; nothing: never (default
+    /// a minute). Those that have changed are read then.
+    #[must_use]
+    pub fn reload_after(self, pause: Option<Duration>) -> Self {
+        self.with(|options| options.reload = pause)
+    }
+
+    /// Whether a server wants to know who its clients are (default: it does not). References say it as it was when the server began to
+    /// listen.
     #[must_use]
     pub fn verify_clients(self, verification: ClientVerification) -> Self {
-        self.set(|options| options.clients = verification)
+        self.with(|options| options.clients = verification)
     }
 
     /// Also speaks TLS 1.2, for peers that have nothing newer.
     #[must_use]
     pub fn allow_tls12(self) -> Self {
-        self.set(|options| options.allows_tls12 = true)
+        self.with(|options| options.allows_tls12 = true)
     }
 
     /// Takes a server whose certificate is of a trusted authority whatever names it says, as other ORBs do. Anybody who has a
     /// certificate of that authority can then pose as any server.
     #[must_use]
     pub fn any_server_name(self) -> Self {
-        self.set(|options| options.verifies_names = false)
+        self.with(|options| options.verifies_names = false)
     }
 
     /// Whether servers may be reached without TLS (default: those that do not offer it).
     #[must_use]
     pub fn plain(self, plain: Plain) -> Self {
-        self.set(|options| options.plain = plain)
+        self.with(|options| options.plain = plain)
     }
 
-    /// How long a handshake may take (default 30 s).
+    /// How long a handshake may take (default 30 s). Servers keep to what was said when they began to listen.
     #[must_use]
     pub fn handshake_timeout(self, timeout: Duration) -> Self {
-        self.set(|options| options.handshake_timeout = timeout)
+        self.with(|options| options.handshake_timeout = timeout)
     }
 
-    fn set(self, change: impl FnOnce(&mut Options)) -> Self {
-        change(&mut self.options.lock());
+    /// Reads the files that options named anew, now. Connections that are open stay as they are.
+    ///
+    /// # Errors
+    /// [`SetupError`] if one cannot be read, or they do not go together: then everything stays as it was.
+    pub fn reload(&self) -> Result<(), SetupError> {
+        self.terms.reload()
+    }
+
+    fn with(self, change: impl FnOnce(&mut Options)) -> Self {
+        self.terms.change(change);
         self
-    }
-
-    /// The client's configuration, and how long a handshake may take.
-    fn client(&self) -> Result<(Arc<ClientConfig>, Duration), SetupError> {
-        let options = self.options.lock();
-        let mut client = self.client.lock();
-        let config = match &*client {
-            Some(config) => Arc::clone(config),
-            None => Arc::clone(client.insert(options.client()?)),
-        };
-        Ok((config, options.handshake_timeout))
     }
 }
 
@@ -139,7 +165,7 @@ impl Protocol for Ssliop {
         settings: &SocketSettings,
     ) -> io::Result<Arc<dyn Transport>> {
         let (host, _) = place.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
-        let (config, patience) = self.client().map_err(unusable)?;
+        let (config, patience) = self.terms.client().map_err(unusable)?;
         let name = ServerName::try_from(host.to_owned()).map_err(unusable)?;
         let begun = Instant::now();
         let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(patience);
@@ -159,7 +185,7 @@ impl Protocol for Ssliop {
 
     fn excludes(&self, scheme: &str, is_offered: bool) -> bool {
         scheme == Iiop.scheme()
-            && match self.options.lock().plain {
+            && match self.terms.read(|options| options.plain) {
                 Plain::Never => true,
                 Plain::Unoffered => is_offered,
                 Plain::Fallback => false,
@@ -167,18 +193,17 @@ impl Protocol for Ssliop {
     }
 
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
-        let taken = self.options.lock().take(option, value)?;
-        if taken {
-            *self.client.lock() = None;
-        }
-        Ok(taken)
+        self.terms.change(|options| options.take(option, value))
     }
 
     #[cfg(feature = "server")]
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
-        let options = self.options.lock();
-        let config = options.server().map_err(|error| endpoint.invalid(error))?;
-        let tls = Tls::new(Inet::default()).server(config).handshake_timeout(options.handshake_timeout);
+        let begun = self.terms.server().map_err(|error| endpoint.invalid(error))?;
+        let (clients, patience) = self.terms.read(|options| (options.clients, options.handshake_timeout));
+        let terms = Arc::clone(&self.terms);
+        // There are terms to fall back to, so asking for them does not fail.
+        let terms = move || terms.server().unwrap_or_else(|_| Arc::clone(&begun));
+        let tls = Tls::new(Inet::default()).server_by(terms).handshake_timeout(patience);
         let (acceptor, addresses) = listen_inet(endpoint, settings)?;
         let Some(&(_, port)) = addresses.first() else {
             return Err(endpoint.invalid("no address to publish"));
@@ -189,10 +214,8 @@ impl Protocol for Ssliop {
             );
         }
         let component = Component::SslSecTrans(SslSecTrans {
-            supports: SslSecTrans::PROTECTED
-                | SslSecTrans::ESTABLISH_TRUST_IN_TARGET
-                | trust_in_client(&options, false),
-            requires: SslSecTrans::PROTECTED | trust_in_client(&options, true),
+            supports: SslSecTrans::PROTECTED | SslSecTrans::ESTABLISH_TRUST_IN_TARGET | trust_in_client(clients, false),
+            requires: SslSecTrans::PROTECTED | trust_in_client(clients, true),
             port,
         });
         let bound = Place::new(SCHEME, acceptor.local_addr()?.to_string());
@@ -213,8 +236,8 @@ impl Protocol for Ssliop {
 
 /// What is said of clients that show who they are.
 #[cfg(feature = "server")]
-fn trust_in_client(options: &Options, is_required: bool) -> u16 {
-    match options.clients {
+fn trust_in_client(clients: ClientVerification, is_required: bool) -> u16 {
+    match clients {
         ClientVerification::Required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
         ClientVerification::Asked if !is_required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
         _ => 0,

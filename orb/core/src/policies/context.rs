@@ -166,6 +166,7 @@ impl Due {
         };
         let (answer, delivery) = (input.u64()?, input.u64()?);
         let limit = |span| if span == FOR_EVER { None } else { limit(span) };
+        #[cfg_attr(not(feature = "policies"), allow(clippy::needless_update, reason = "there is no more to say then"))]
         Ok(Self { answer: limit(answer), delivery: limit(delivery), ..Self::default() })
     }
 

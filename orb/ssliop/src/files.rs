@@ -1,0 +1,110 @@
+//! The files that certificates come from, and whether they have changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustls::RootCertStore;
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use spandrel_tls::pem;
+
+use crate::options::SetupError;
+
+/// As whom an ORB appears, and whom it trusts.
+#[derive(Debug)]
+pub(crate) struct Papers {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: Option<PrivateKeyDer<'static>>,
+    pub(crate) authorities: RootCertStore,
+    pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
+}
+
+impl Papers {
+    pub(crate) fn none() -> Self {
+        Self { chain: Vec::new(), key: None, authorities: RootCertStore::empty(), revoked: Vec::new() }
+    }
+}
+
+impl Clone for Papers {
+    fn clone(&self) -> Self {
+        Self {
+            chain: self.chain.clone(),
+            key: self.key.as_ref().map(PrivateKeyDer::clone_key),
+            authorities: self.authorities.clone(),
+            revoked: self.revoked.clone(),
+        }
+    }
+}
+
+/// Which of the [`Papers`] a file holds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Paper {
+    Chain,
+    Key,
+    Authorities,
+    Revoked,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    paper: Paper,
+    path: PathBuf,
+    /// When it was changed last, and how long it was; nothing while it cannot be had.
+    stamp: Option<(SystemTime, u64)>,
+}
+
+/// The files that papers were read from, one of a kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files(Vec<File>);
+
+impl Files {
+    /// Reads a file, and remembers it.
+    pub(crate) fn read(&mut self, paper: Paper, path: &Path, papers: &mut Papers) -> Result<(), SetupError> {
+        // Looked at before it is read: what is written meanwhile is a change.
+        let file = File { paper, path: path.to_owned(), stamp: stamp(path) };
+        file.read(papers)?;
+        self.forget(paper);
+        self.0.push(file);
+        Ok(())
+    }
+
+    /// This paper comes from elsewhere now.
+    pub(crate) fn forget(&mut self, paper: Paper) {
+        self.0.retain(|file| file.paper != paper);
+    }
+
+    /// Reads all of them once more.
+    pub(crate) fn read_again(&mut self, papers: &mut Papers) -> Result<(), SetupError> {
+        self.have_changed();
+        self.0.iter().try_for_each(|file| file.read(papers))
+    }
+
+    /// Whether one has changed since this was asked last, or they were read.
+    pub(crate) fn have_changed(&mut self) -> bool {
+        let mut changed = false;
+        for file in &mut self.0 {
+            let stamp = stamp(&file.path);
+            changed |= stamp != file.stamp;
+            file.stamp = stamp;
+        }
+        changed
+    }
+}
+
+impl File {
+    fn read(&self, papers: &mut Papers) -> Result<(), SetupError> {
+        let path = self.path.as_path();
+        let read = match self.paper {
+            Paper::Chain => pem::certificates(path).map(|chain| papers.chain = chain),
+            Paper::Key => pem::private_key(path).map(|key| papers.key = Some(key)),
+            Paper::Authorities => pem::authorities(path).map(|authorities| papers.authorities = authorities),
+            Paper::Revoked => pem::revocation_lists(path).map(|lists| papers.revoked = lists),
+        };
+        read.map_err(|cause| SetupError::File { path: self.path.clone(), cause })
+    }
+}
+
+fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+    let data = fs::metadata(path).ok()?;
+    Some((data.modified().ok()?, data.len()))
+}
