@@ -1,8 +1,9 @@
 //! The files that certificates come from, and whether they have changed.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use rustls::RootCertStore;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
@@ -49,8 +50,8 @@ pub(crate) enum Paper {
 struct File {
     paper: Paper,
     path: PathBuf,
-    /// When it was changed last, and how long it was; nothing while it cannot be had.
-    stamp: Option<(SystemTime, u64)>,
+    /// Of what it held when it was looked at; nothing if that could not be had. Times would not tell two changes of one moment apart.
+    hash: Option<u64>,
 }
 
 /// The files that papers were read from, one of a kind.
@@ -58,13 +59,16 @@ struct File {
 pub(crate) struct Files(Vec<File>);
 
 impl Files {
-    /// Reads a file, and remembers it.
+    /// Reads a file, and remembers it if that can be done again: what comes through a pipe cannot.
     pub(crate) fn read(&mut self, paper: Paper, path: &Path, papers: &mut Papers) -> Result<(), SetupError> {
         // Looked at before it is read: what is written meanwhile is a change.
-        let file = File { paper, path: path.to_owned(), stamp: stamp(path) };
+        let is_file = path.metadata().is_ok_and(|data| data.is_file());
+        let file = File { paper, path: path.to_owned(), hash: if is_file { hash(path) } else { None } };
         file.read(papers)?;
         self.forget(paper);
-        self.0.push(file);
+        if is_file {
+            self.0.push(file);
+        }
         Ok(())
     }
 
@@ -83,9 +87,9 @@ impl Files {
     pub(crate) fn have_changed(&mut self) -> bool {
         let mut changed = false;
         for file in &mut self.0 {
-            let stamp = stamp(&file.path);
-            changed |= stamp != file.stamp;
-            file.stamp = stamp;
+            let hash = hash(&file.path);
+            changed |= hash != file.hash;
+            file.hash = hash;
         }
         changed
     }
@@ -104,7 +108,10 @@ impl File {
     }
 }
 
-fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
-    let data = fs::metadata(path).ok()?;
-    Some((data.modified().ok()?, data.len()))
+fn hash(path: &Path) -> Option<u64> {
+    let mut text = Vec::new();
+    fs::File::open(path).ok()?.take(pem::MAX_OCTETS as u64 + 1).read_to_end(&mut text).ok()?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&text);
+    Some(hasher.finish())
 }
