@@ -214,7 +214,7 @@ fn a_certificate_that_leaves_open_whose_it_is_has_no_name() {
 /// A client that comes again resumes its session, and shows no certificate anew.
 #[test]
 fn a_client_that_comes_again_is_who_it_was() {
-    let (orb, poa) = root(serving(asking()).server_idle_timeout(Some(Duration::from_millis(20))));
+    let (orb, poa) = root(serving(asking()).server_idle_timeout(Some(Duration::from_millis(500))));
     let reference = poa.activate(DoorSkeleton::new(Doorman(None))).unwrap().to_string();
     let clients = [(known("teller.example"), "teller.example"), (client(), "nobody")];
     let clients = clients.map(|(builder, name)| (door(builder, &reference), name));
