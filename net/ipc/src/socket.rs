@@ -11,6 +11,8 @@ pub(crate) mod calls;
 #[cfg(windows)]
 #[path = "socket/calls_windows.rs"]
 pub(crate) mod calls;
+#[cfg(unix)]
+pub(crate) mod interrupted;
 mod listener;
 mod send_file;
 mod stream;

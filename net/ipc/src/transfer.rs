@@ -39,7 +39,7 @@ pub trait Receive: Pollable {
     /// As [`try_recv`](Self::try_recv).
     fn try_recv_v(&self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 
-    /// How long one `recv` may wait; `None` is for ever.
+    /// How long one `recv` may wait; `None` is for ever. One that signals interrupt may take twice as long.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.
@@ -129,7 +129,7 @@ pub trait Transmit: Pollable {
     /// As [`try_send`](Self::try_send).
     fn try_send_v(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// How long one `send` may wait; `None` is for ever.
+    /// How long one `send` may wait; `None` is for ever. One that signals interrupt may take twice as long.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a time of zero; others of the operating system.

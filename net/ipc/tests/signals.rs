@@ -25,12 +25,12 @@ mod linux {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use rustix::process::{Signal, getpid, kill_process};
     use signal_hook::consts::{SIGPIPE, SIGUSR1};
 
-    use spandrel_ipc::{Accept, Family, Interest, Receive, Transmit, fifo, inet, spipe, unix, wait_ready};
+    use spandrel_ipc::{Accept, Family, Interest, Receive, Transmit, fifo, inet, is_timeout, spipe, unix, wait_ready};
 
     use super::support::pair;
     use super::support::places::*;
@@ -52,6 +52,7 @@ mod linux {
         waits.connecting();
         waits.one_way();
         waits.passing();
+        waits.ending_in_time();
         let ended = waits.ended.get();
         assert!(ended > 80, "{ended} waits were interrupted");
         sending_to_a_peer_that_is_gone_is_an_error_only();
@@ -222,6 +223,56 @@ mod linux {
             drop(received);
             let receive = || there.recv_handle_within::<spipe::Stream>(PATIENCE).expect("it goes on");
             self.interrupted("passing", receive, pass);
+        }
+    }
+
+    impl Waits {
+        /// However many signals come, a time-out that is set ends the wait.
+        fn ending_in_time(&self) {
+            const BRIEF: Duration = Duration::from_millis(100);
+            macro_rules! at_place {
+                ($name:ident, $Place:ident) => {
+                    if $Place::is_there() {
+                        let (client, server) = connected::<$Place>();
+                        server.set_recv_timeout(Some(BRIEF)).unwrap();
+                        let error = self.bombarded($Place::NAME, || server.recv(&mut [0; 1]).unwrap_err());
+                        assert!(is_timeout(&error), "{error}");
+                        client.set_send_timeout(Some(BRIEF)).unwrap();
+                        let data = vec![7; 1 << 16];
+                        let full = || std::iter::repeat_with(|| client.send(&data)).find_map(Result::err).unwrap();
+                        let error = self.bombarded($Place::NAME, full);
+                        assert!(is_timeout(&error), "{error}");
+                    }
+                };
+            }
+            for_every_place!(at_place);
+            let socket = inet::Dgram::open(&inet::Addr::loopback(0)).unwrap();
+            socket.set_recv_timeout(Some(BRIEF)).unwrap();
+            let error = self.bombarded("datagrams", || socket.recv_from(&mut [0; 1]).unwrap_err());
+            assert!(is_timeout(&error), "{error}");
+        }
+
+        /// Runs `wait` in the main thread, which another interrupts again and again until that has ended.
+        fn bombarded<T>(&self, what: &str, wait: impl FnOnce() -> T) -> T {
+            self.ended.set(self.ended.get() + 1);
+            let has_ended = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let end = Instant::now() + PATIENCE;
+                    while !has_ended.load(Ordering::SeqCst) {
+                        if Instant::now() > end {
+                            eprintln!("signals: the main thread waits for ever ({what})");
+                            process::exit(1);
+                        }
+                        kill_process(getpid(), Signal::USR1).unwrap();
+                        // More often than the time is up.
+                        thread::park_timeout(Duration::from_millis(5));
+                    }
+                });
+                let result = wait();
+                has_ended.store(true, Ordering::SeqCst);
+                result
+            })
         }
     }
 

@@ -4,9 +4,11 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::Socket;
+
+use super::interrupted::go_on;
+use crate::Interest;
 
 /// What a stream is made of: on Unix, the socket does all that is asked of it.
 #[derive(Debug)]
@@ -102,24 +104,26 @@ pub(crate) fn try_recv_v(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>]) -
 
 #[inline]
 pub(crate) fn send_with(socket: &StreamSocket, data: &[u8], flags: SendFlags) -> io::Result<usize> {
-    Ok(retry_on_intr(|| rustix::net::send(socket, data, flags))?)
+    go_on(socket, Interest::OUTPUT, || rustix::net::send(socket, data, flags))
 }
 
 #[inline]
 pub(crate) fn recv_with(socket: &StreamSocket, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
-    Ok(retry_on_intr(|| rustix::net::recv(socket, &mut *buffer, flags))?.1)
+    Ok(go_on(socket, Interest::INPUT, || rustix::net::recv(socket, &mut *buffer, flags))?.1)
 }
 
 #[inline]
 fn send_v_with(socket: &StreamSocket, slices: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
-    Ok(retry_on_intr(|| rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags))?)
+    go_on(socket, Interest::OUTPUT, || rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags))
 }
 
 #[inline]
 fn recv_v_with(socket: &StreamSocket, slices: &mut [IoSliceMut<'_>], flags: RecvFlags) -> io::Result<usize> {
     let count = slices.len().min(MAX_SLICES);
     let slices = &mut slices[..count];
-    let message = retry_on_intr(|| rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags))?;
+    let message = go_on(socket, Interest::INPUT, || {
+        rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags)
+    })?;
     Ok(message.bytes)
 }

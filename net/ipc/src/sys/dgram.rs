@@ -36,8 +36,10 @@ mod linux {
     use std::os::fd::{AsRawFd, BorrowedFd};
     use std::ptr;
 
-    use rustix::io::retry_on_intr;
     use rustix::net::{RecvFlags, SendFlags, SocketAddrAny};
+
+    use crate::Interest;
+    use crate::socket::interrupted::go_on;
 
     /// The system's numbers of options and control messages.
     pub(crate) mod names {
@@ -126,7 +128,7 @@ mod linux {
             header.msg_hdr.msg_name = ptr::from_mut(name).cast();
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
-        let count = retry_on_intr(|| {
+        let count = go_on(handle, Interest::INPUT, || {
             // SAFETY: every header points at one piece and one name, which lie in vectors that do not change during the
             // call; every piece is a buffer that we hold exclusively for 'b and that any octets may be written to.
             let result = unsafe {
@@ -174,7 +176,7 @@ mod linux {
             }
         }
         scratch.link_pieces();
-        let count = retry_on_intr(|| {
+        let count = go_on(handle, Interest::OUTPUT, || {
             // SAFETY: every header points at one piece, in a vector that does not change during the call, and perhaps at
             // a name; pieces and names are borrowed for 'd, and sending only reads them.
             let result = unsafe {
@@ -206,7 +208,7 @@ mod linux {
         let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
         header.msg_iov = &mut piece;
         header.msg_iovlen = 1;
-        let len = retry_on_intr(|| {
+        let len = go_on(handle, Interest::INPUT, || {
             header.msg_name = ptr::from_mut(&mut name).cast();
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             header.msg_control = control.as_mut_ptr().cast();

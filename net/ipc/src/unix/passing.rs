@@ -11,7 +11,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -20,6 +19,7 @@ use rustix::net::{
 use super::Stream;
 use crate::deadline::Deadline;
 use crate::socket::calls::NO_SIGNAL;
+use crate::socket::interrupted::go_on;
 use crate::{Interest, fifo, inet, spipe, unix, wait_ready};
 
 /// What can be passed to another process over a UNIX-domain stream.
@@ -155,7 +155,7 @@ fn send(stream: &Stream, tag: u8, handles: &[BorrowedFd<'_>], flags: SendFlags) 
     let mut beside = SendAncillaryBuffer::new(&mut space);
     let fits = beside.push(SendAncillaryMessage::ScmRights(handles));
     assert!(fits, "there is space for MAX_HANDLES");
-    match retry_on_intr(|| sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))? {
+    match go_on(stream, Interest::OUTPUT, || sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))? {
         1 => Ok(()),
         _ => Err(io::ErrorKind::WriteZero.into()),
     }
@@ -168,7 +168,8 @@ fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Receiv
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut tag = [0];
-    let message = retry_on_intr(|| recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags))?;
+    let message =
+        go_on(stream, Interest::INPUT, || recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags))?;
     let mut handles = Vec::new();
     for part in beside.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = part {

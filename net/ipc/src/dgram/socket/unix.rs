@@ -4,7 +4,6 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use rustix::io::retry_on_intr;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, RecvMsg, ReturnFlags, SendAncillaryBuffer, SendFlags, SocketFlags,
     SocketType,
@@ -12,6 +11,7 @@ use rustix::net::{
 use socket2::Socket;
 
 use super::{Batch, Data, DgramSocket, MAX_SLICES, Name, Received, Room};
+use crate::socket::interrupted::go_on;
 use crate::{Interest, wait_ready};
 
 /// Where the flag does not exist, the socket itself is set up not to raise SIGPIPE.
@@ -37,7 +37,7 @@ fn recv_flags(at_once: bool) -> RecvFlags {
 #[inline]
 pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: bool) -> io::Result<()> {
     let flags = send_flags(at_once);
-    retry_on_intr(|| match (data, to) {
+    go_on(socket, Interest::OUTPUT, || match (data, to) {
         (Data::One(data), None) => rustix::net::send(socket, data, flags),
         (Data::One(data), Some(to)) => rustix::net::sendto(socket, data, flags, to),
         (Data::Several(slices), None) => {
@@ -54,7 +54,8 @@ pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: 
 pub(super) fn recv(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::Result<Received> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Room::One(buffer) = room {
-        let (_, whole) = retry_on_intr(|| rustix::net::recv(socket, &mut **buffer, recv_flags(at_once)))?;
+        let (_, whole) =
+            go_on(socket, Interest::INPUT, || rustix::net::recv(socket, &mut **buffer, recv_flags(at_once)))?;
         return Ok(Received::of(whole, buffer.len()));
     }
     recv_message(socket, room, at_once).map(|(received, _)| received)
@@ -68,7 +69,8 @@ pub(super) fn recv_from(
 ) -> io::Result<(Received, Option<Name>)> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Room::One(buffer) = room {
-        let (_, whole, from) = retry_on_intr(|| rustix::net::recvfrom(socket, &mut **buffer, recv_flags(at_once)))?;
+        let (_, whole, from) =
+            go_on(socket, Interest::INPUT, || rustix::net::recvfrom(socket, &mut **buffer, recv_flags(at_once)))?;
         return Ok((Received::of(whole, buffer.len()), from));
     }
     recv_message(socket, room, at_once)
@@ -88,7 +90,7 @@ fn recv_message(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::
 
 fn recv_slices(socket: &Socket, slices: &mut [IoSliceMut<'_>], at_once: bool) -> io::Result<RecvMsg> {
     let flags = recv_flags(at_once);
-    Ok(retry_on_intr(|| rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags))?)
+    go_on(socket, Interest::INPUT, || rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags))
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

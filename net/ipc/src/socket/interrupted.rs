@@ -1,0 +1,59 @@
+//! Transfers that signals interrupt: they go on, and end all the same when their time is up.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+use socket2::SockRef;
+
+use crate::deadline::Deadline;
+use crate::{Interest, Pollable, wait_ready};
+
+/// Does a transfer of this side of the socket, once more after each signal.
+///
+/// A socket that has a time-out waits all of it anew with each call, and does not say how long it has waited: where one signal follows the
+/// other, as they do in a program that is profiled, that would be for ever. So the time counts from the first signal on. An
+/// interrupted transfer takes twice its time-out at most, and one that is not interrupted looks at no clock.
+#[inline]
+pub(crate) fn go_on<T>(
+    socket: impl AsFd,
+    side: Interest,
+    mut transfer: impl FnMut() -> rustix::io::Result<T>,
+) -> io::Result<T> {
+    match transfer() {
+        Err(Errno::INTR) => after_signal(socket.as_fd(), side, &mut transfer),
+        outcome => Ok(outcome?),
+    }
+}
+
+#[cold]
+fn after_signal<T>(
+    socket: BorrowedFd<'_>,
+    side: Interest,
+    transfer: &mut dyn FnMut() -> rustix::io::Result<T>,
+) -> io::Result<T> {
+    let options = SockRef::from(&socket);
+    let timeout = if side == Interest::INPUT { options.read_timeout()? } else { options.write_timeout()? };
+    let deadline = Deadline::after(timeout);
+    loop {
+        let left = deadline.left();
+        let is_last = left.is_some_and(|left| left.is_zero());
+        if timeout.is_some() && wait_ready(&Waiting(socket), side, left)?.is_none() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        match transfer() {
+            Err(Errno::INTR) if is_last => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(Errno::INTR) => {}
+            outcome => return Ok(outcome?),
+        }
+    }
+}
+
+/// A socket whose handle tells everything.
+struct Waiting<'s>(BorrowedFd<'s>);
+
+impl Pollable for Waiting<'_> {
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.0
+    }
+}
