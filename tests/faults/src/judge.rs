@@ -59,7 +59,9 @@ fn kind(case: &Case, kind: SystemExceptionKind, completed: CompletionStatus) -> 
         _ => false,
     };
     ensure!(is_right, "not the exception for that: {kind:?}, {completed:?}");
-    ensure!(case.fired.is_some(), "nothing has happened, but it failed");
+    // Where it comes to a silence there is little time, which a loaded machine may take before that.
+    let is_late = kind == SystemExceptionKind::Timeout;
+    ensure!(case.fired.is_some() || is_late, "nothing has happened, but it failed");
     Ok(())
 }
 
@@ -92,6 +94,8 @@ fn strictly(case: &Case, executed: Executions) -> Result<()> {
             ensure!(is_maybe, "a part of the answer came, which says nothing");
             ensure!(executed.begun == u32::from(script.way != Way::Locate), "it had been executed");
         }
+        // It is not read any more by a caller whose time was up before.
+        Step::Reply(_) if script.deed == Deed::Silence => {}
         Step::Reply(_) => ensure!(is_done || script.deed == Deed::Reset, "the answer had come whole"),
     }
     Ok(())

@@ -2,10 +2,11 @@
 #![cfg(target_os = "linux")]
 
 use std::net::IpAddr;
+use std::ops::RangeFrom;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use spandrel::{CompletionStatus, Orb, OrbBuilder, SystemExceptionKind};
+use spandrel::{CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind};
 use spandrel_faults::call::{Told, Way};
 use spandrel_faults::ledger::Book;
 use spandrel_faults::namespace::Namespace;
@@ -59,25 +60,36 @@ const AWAITED: [Way; 8] = [
     Way::Locate,
 ];
 
+/// How a call ends that has so much time, of a server that has just answered another and fallen asleep.
+fn asked_asleep(away: &Away, book: &Book, way: Way, numbers: &mut RangeFrom<u64>, limit: Duration) -> SystemException {
+    let mut ask = |time| {
+        let book = Book::unchecked_narrow(&book.as_object().with_timeout(Some(time)));
+        way.ask(&book, numbers.next().unwrap(), &[0])
+    };
+    assert!(matches!(ask(LONG), Told::Done), "{way:?} before");
+    away.host.sleep().unwrap();
+    let begun = Instant::now();
+    let told = ask(limit);
+    let took = begun.elapsed();
+    let Told::Refused(exception) = told else { panic!("{way:?}: {told:?}") };
+    assert_eq!(exception.kind(), SystemExceptionKind::Timeout, "{way:?}: {exception}");
+    assert!(limit <= took && took <= limit + LEEWAY, "{way:?} took {took:?}");
+    away.host.wake().unwrap();
+    exception
+}
+
 #[test]
 fn calls_with_a_deadline_end_with_it_and_go_on_when_the_server_wakes() {
     let Some(away) = away(0, &[]) else { return };
-    let (orb, book) = client(&away, Orb::builder().request_timeout(Some(LIMIT)));
-    let patient = Book::unchecked_narrow(&book.as_object().with_timeout(Some(LONG)));
-    for (number, way) in (0..).zip(AWAITED) {
-        assert!(matches!(way.ask(&patient, 2 * number, &[0]), Told::Done), "{way:?} before");
-        away.host.sleep().unwrap();
-        let begun = Instant::now();
-        let told = way.ask(&book, 2 * number + 1, &[0]);
-        let took = begun.elapsed();
-        let Told::Refused(exception) = told else { panic!("{way:?}: {told:?}") };
-        assert_eq!(
-            (exception.kind(), exception.completed()),
-            (SystemExceptionKind::Timeout, CompletionStatus::Maybe),
-            "{way:?}: {exception}"
-        );
-        assert!(LIMIT <= took && took <= LIMIT + LEEWAY, "{way:?} took {took:?}");
-        away.host.wake().unwrap();
+    let (orb, book) = client(&away, Orb::builder());
+    let mut numbers = 0..;
+    for way in AWAITED {
+        // On a loaded machine its time may be up before it is sent.
+        let limits = [LIMIT, 4 * LIMIT, 16 * LIMIT].into_iter();
+        let mut told = limits.map(|limit| asked_asleep(&away, &book, way, &mut numbers, limit));
+        let exception = told.find(|exception| exception.completed() != CompletionStatus::No);
+        let exception = exception.expect("one of them is sent");
+        assert_eq!(exception.completed(), CompletionStatus::Maybe, "{way:?}: {exception}");
     }
     orb.shutdown(true).unwrap();
 }
