@@ -18,7 +18,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetServant, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, late, with_time_enough},
+    support::{PATIENCE, block_on, comes, in_background, kind_and_completion, with_time_enough},
 };
 
 const STRATEGIES: [Collocation; 3] = [Collocation::Direct, Collocation::ThroughPoa, Collocation::No];
@@ -275,17 +275,20 @@ fn a_servant_that_takes_too_long_ends_in_a_time_out_too() {
             let server = &server;
             // Opens the gate only when nobody waits any more.
             scope.spawn(move || {
-                for time in begun {
-                    let end = Instant::now() + time * 2;
+                for (gate, end) in begun {
                     while Instant::now() < end {
                         thread::yield_now();
                     }
-                    server.probe.open(1);
+                    server.probe.open(gate);
                 }
             });
-            late(&target, |limited| {
-                begin.send(limited.as_object().timeout().unwrap()).unwrap();
-                limited.hold(1)
+            let attempts = AtomicU32::new(0);
+            with_time_enough(Duration::from_millis(50), |time| {
+                let gate = attempts.fetch_add(1, Ordering::SeqCst);
+                begin.send((gate, Instant::now() + time * 2)).unwrap();
+                let limited = Target::unchecked_narrow(&target.as_object().with_timeout(Some(time)));
+                // Otherwise it began so late that the gate was open, or that it was not there in time.
+                limited.hold(gate).err().filter(|error| error.completed() != CompletionStatus::No)
             })
         });
         assert_eq!(

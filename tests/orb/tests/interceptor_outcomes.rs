@@ -5,7 +5,6 @@ use std::{
     io::Write,
     net::TcpStream,
     sync::{Arc, Mutex, mpsc},
-    time::Duration,
 };
 
 use spandrel::{
@@ -16,7 +15,7 @@ use spandrel_orb_tests::{
     Probe, Server,
     probe::{Target, TargetSkeleton},
     recorder::{Act, Log, client_recording, server_recording},
-    support::{ClosedPort, block_on, comes, in_background, is_ready, pretend, read_message},
+    support::{ClosedPort, block_on, comes, in_background, is_ready, late, pretend, read_message},
 };
 
 const UP: [&str; 3] = ["A", "B", "C"];
@@ -127,10 +126,17 @@ fn a_time_out_is_an_exception() {
     target.ping().unwrap();
     block_on(target.ping_async()).unwrap();
     log.take();
-    let short: Target = target.as_object().with_timeout(Some(Duration::from_millis(400))).unchecked_narrow();
-    assert_eq!(short.hold(1).unwrap_err().kind(), SystemExceptionKind::Timeout);
+    let error = late(&target, |short| {
+        log.take();
+        short.hold(1)
+    });
+    assert_eq!(error.kind(), SystemExceptionKind::Timeout);
     assert_eq!(log.take(), tried("receive_exception TIMEOUT COMPLETED_MAYBE"));
-    assert_eq!(block_on(short.hold_async(1)).unwrap_err().kind(), SystemExceptionKind::Timeout);
+    let error = late(&target, |short| {
+        log.take();
+        block_on(short.hold_async(1))
+    });
+    assert_eq!(error.kind(), SystemExceptionKind::Timeout);
     assert_eq!(log.take(), tried_async("receive_exception TIMEOUT COMPLETED_MAYBE"));
     server.probe.open(1);
 }
