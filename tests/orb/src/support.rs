@@ -9,7 +9,7 @@ use std::{
 };
 
 use socket2::{Domain, Socket, Type};
-use spandrel::{CompletionStatus, IiopProfile, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Endpoint, IiopProfile, OrbBuilder, SystemException, SystemExceptionKind};
 use spandrel_cdr::TaggedProfile;
 use spandrel_giop::{ids::TAG_LOCAL_ADDRESS, local_address::TAG_OMNIORB_UNIX_TRANS};
 
@@ -70,6 +70,39 @@ impl ClosedPort {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.local_addr().unwrap().as_socket().unwrap().port()
+    }
+}
+
+/// A port of 127.0.0.1 that the system gives to nobody else while this lives, so that a server can end and another listen there.
+#[derive(Debug)]
+pub struct KeptPort {
+    pub port: u16,
+    #[cfg(unix)]
+    _kept: Socket,
+}
+
+impl KeptPort {
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn reserve() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        // Those who listen say the same; what the system chooses it does not choose twice.
+        #[cfg(unix)]
+        socket.set_reuse_address(true).unwrap();
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+        Self {
+            port,
+            #[cfg(unix)]
+            _kept: socket,
+        }
+    }
+
+    /// Has a server listen there.
+    #[must_use]
+    pub fn listening(&self, builder: OrbBuilder) -> OrbBuilder {
+        builder.listen(Endpoint::new("127.0.0.1", self.port))
     }
 }
 

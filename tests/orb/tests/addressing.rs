@@ -9,7 +9,11 @@ use spandrel::statistics::Event;
 use spandrel::{Endpoint, IiopProfile, Ior, ObjectRef, Orb, OrbBuilder, SystemExceptionKind};
 use spandrel_cdr::{TaggedComponent, TaggedProfile};
 use spandrel_giop::component::Component;
-use spandrel_orb_tests::{Server, probe::Target, support::comes};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{KeptPort, comes},
+};
 
 fn profiles(object: &ObjectRef) -> Vec<IiopProfile> {
     object.ior().profiles.iter().map(|profile| IiopProfile::decode(profile).unwrap().unwrap()).collect()
@@ -45,7 +49,8 @@ fn why(orb: &Orb) -> String {
 
 #[test]
 fn a_server_behind_address_translation_says_what_is_outside() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let kept = KeptPort::reserve();
+    let free = kept.port;
     let server = server_at(&format!("iiop://127.0.0.1:{free}/publish=nat.example:9999,127.0.0.1:{free}"));
     assert_eq!(addresses(&server.object), [("nat.example".to_owned(), 9999), ("127.0.0.1".to_owned(), free)]);
     assert_eq!(alternates(&profiles(&server.object)[0]), [("127.0.0.1".to_owned(), free)]);

@@ -6,14 +6,15 @@ use std::{
     sync::{Arc, Barrier, mpsc},
 };
 
-use spandrel::{CompletionStatus, Endpoint, GiopVersion, IiopProfile, Ior, Orb, SystemExceptionKind};
+use spandrel::{CompletionStatus, GiopVersion, IiopProfile, Ior, Orb, SystemExceptionKind};
 use spandrel_cdr::{ByteOrder, Encode, Encoder, Wire};
 use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
 use spandrel_orb_tests::{
     Server,
     probe::{Target, target::RefuseError},
     support::{
-        ClosedPort, PATIENCE, block_on, in_background, is_ready, kind_and_completion, late, pretend, read_message,
+        ClosedPort, KeptPort, PATIENCE, block_on, in_background, is_ready, kind_and_completion, late, pretend,
+        read_message,
     },
 };
 
@@ -321,12 +322,12 @@ fn shutdown_ends_all_who_wait() {
 
 #[test]
 fn a_server_that_restarts_is_found_again() {
-    let server = Server::start();
-    let port = server.port();
+    let kept = KeptPort::reserve();
+    let server = Server::with(kept.listening(Orb::builder()));
     let target = server.client();
     block_on(target.ping_async()).unwrap();
     drop(server);
-    let again = Server::with(Orb::builder().listen(Endpoint::new("127.0.0.1", port)));
-    assert_eq!(again.port(), port);
+    let again = Server::with(kept.listening(Orb::builder()));
+    assert_eq!(again.port(), kept.port);
     assert_eq!(block_on(target.ping_async()).unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }

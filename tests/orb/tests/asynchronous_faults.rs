@@ -23,7 +23,7 @@ use spandrel_ipc::inet;
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ClosedPort, PATIENCE, block_on, is_ready, kind_and_completion, pretend, read_message},
+    support::{ClosedPort, KeptPort, PATIENCE, block_on, is_ready, kind_and_completion, pretend, read_message},
 };
 
 const LOST_MAYBE: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
@@ -227,7 +227,7 @@ fn unreachable_port() -> (u16, impl Sized) {
 #[test]
 fn calls_that_wait_for_a_connection_end_with_the_orb() {
     let (port, _kept) = unreachable_port();
-    let target = target_at(port, one_connection().connect_timeout(Some(Duration::from_secs(2))));
+    let target = target_at(port, one_connection().connect_timeout(Some(Duration::from_secs(20))));
     let calls: Vec<_> = (0..100).map(|_| target.ping_async()).collect();
     let (dropped, kept): (Vec<_>, Vec<_>) = calls.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
     drop(dropped);
@@ -252,10 +252,15 @@ fn calls_that_wait_for_a_connection_have_their_own_time_outs() {
 
 #[test]
 fn shutdown_ends_what_is_only_half_written() {
-    let port = pretend(|_, stream| mem::forget(stream));
+    let (told, streams) = mpsc::channel();
+    let port = pretend(move |_, stream| drop(told.send(stream)));
     let target = target_at(port, one_connection());
     let long = vec![1; 32 << 20];
-    let calls = [target.echo_octets_async(&long), target.echo_octets_async(&long)];
+    let first = target.echo_octets_async(&long);
+    let mut stream: TcpStream = streams.recv_timeout(PATIENCE).unwrap();
+    // Another thread connects, and begins to write it.
+    stream.read_exact(&mut [0]).unwrap();
+    let calls = [first, target.echo_octets_async(&long)];
     target.as_object().orb().shutdown(true).unwrap();
     // What was begun may be written to its end by whoever is at it; the other was not begun.
     for (call, completed) in calls.into_iter().zip([CompletionStatus::Maybe, CompletionStatus::No]) {
@@ -464,9 +469,9 @@ fn an_orderly_close_with_requests_under_way_sends_them_once_more() {
 
 #[test]
 fn nobody_listens_any_more_while_calls_are_under_way() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let target = target_at(port, Orb::builder());
+    let kept = KeptPort::reserve();
+    let listener = TcpListener::bind(("127.0.0.1", kept.port)).unwrap();
+    let target = target_at(kept.port, Orb::builder());
     let calls: Vec<_> = (0..20).map(|_| target.ping_async()).collect();
     drop(listener);
     for call in calls {

@@ -13,13 +13,13 @@ use std::{
 };
 
 use spandrel::generated::{Replied, Servant, ServerCall};
-use spandrel::{CompletionStatus, Endpoint, Orb, SystemException, SystemExceptionKind};
+use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{LocateStatus, ReplyStatus, RequestTemplate, ResponseFlags, begin_reply, locate_request};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, comes, in_background, kind_and_completion, pretend, read_message},
+    support::{KeptPort, PATIENCE, comes, in_background, kind_and_completion, pretend, read_message},
 };
 
 fn url(port: u16) -> String {
@@ -122,8 +122,8 @@ fn forwarding_does_not_begin_the_time_out_anew() {
 // Client: invocation.rs may_repeat: one resend, but up to five idle connections may be stale.
 #[test]
 fn several_idle_connections_to_a_server_that_restarted_go_unnoticed() {
-    let server = Server::start();
-    let port = server.port();
+    let kept = KeptPort::reserve();
+    let server = Server::with(kept.listening(Orb::builder()));
     let client = Orb::builder().build();
     let target = Target::narrow(&client.string_to_object(&server.ior()).unwrap()).unwrap();
     let held: Vec<_> = (0..3)
@@ -136,8 +136,8 @@ fn several_idle_connections_to_a_server_that_restarted_go_unnoticed() {
     (0..3).for_each(|gate| server.probe.open(gate));
     held.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
     drop(server);
-    let again = Server::with(Orb::builder().listen(Endpoint::new("127.0.0.1", port)));
-    assert_eq!(again.port(), port);
+    let again = Server::with(kept.listening(Orb::builder()));
+    assert_eq!(again.port(), kept.port);
     let error = target.ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist, "the new server's answer: {error}");
 }
@@ -270,13 +270,9 @@ fn a_time_out_of_nothing_is_a_time_out() {
 // Server: listener.rs listen: what was opened before the failure stays open and in the way.
 #[test]
 fn listening_can_be_tried_again_after_it_failed() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let first = free.local_addr().unwrap().port();
-    let busy = TcpListener::bind("127.0.0.1:0").unwrap();
-    let second = busy.local_addr().unwrap().port();
-    drop(free);
-    let orb =
-        Orb::builder().listen(Endpoint::new("127.0.0.1", first)).listen(Endpoint::new("127.0.0.1", second)).build();
+    let (first, second) = (KeptPort::reserve(), KeptPort::reserve());
+    let busy = TcpListener::bind(("127.0.0.1", second.port)).unwrap();
+    let orb = second.listening(first.listening(Orb::builder())).build();
     assert_eq!(orb.listen().unwrap_err().kind(), SystemExceptionKind::Initialize);
     drop(busy);
     let published = orb.listen().expect("both ports are free now");

@@ -6,7 +6,11 @@ use std::{
 };
 
 use spandrel::{Orb, SystemExceptionKind};
-use spandrel_orb_tests::{Server, probe::Target, support::PATIENCE};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{KeptPort, PATIENCE},
+};
 
 const ANY: &str = "127.0.0.1:0";
 
@@ -99,10 +103,13 @@ fn a_place_that_is_taken_is_refused_with_its_name() {
 
 #[test]
 fn it_ends_with_its_orb() {
-    let args = ["-ORBMetricsEndpoint", "0"].map(String::from);
-    let orb = Orb::init(args).unwrap();
+    let orb = Orb::init(["-ORBMetricsEndpoint", "0"].map(String::from)).unwrap();
     let addr = orb.metrics_endpoint().unwrap();
     assert!(addr.ip().is_loopback() && addr.port() != 0);
+    orb.shutdown(true).unwrap();
+    let kept = KeptPort::reserve();
+    let orb = Orb::init(["-ORBMetricsEndpoint".to_owned(), kept.port.to_string()]).unwrap();
+    let addr = orb.metrics_endpoint().unwrap();
     assert!(get(addr, "/healthz").contains("ok"));
     orb.shutdown(true).unwrap();
     assert!(TcpStream::connect(addr).is_err(), "nobody listens any more");

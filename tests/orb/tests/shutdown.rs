@@ -9,7 +9,11 @@ use std::{
 };
 
 use spandrel::{CompletionStatus, Orb, SystemExceptionKind};
-use spandrel_orb_tests::{Server, probe::Target, support::PATIENCE};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{KeptPort, PATIENCE},
+};
 
 #[test]
 fn run_returns_when_somebody_shuts_down() {
@@ -51,7 +55,8 @@ fn an_upcall_may_shut_down_but_not_wait_for_itself() {
 
 #[test]
 fn clients_learn_of_the_end() {
-    let server = Server::start();
+    let kept = KeptPort::reserve();
+    let server = Server::with(kept.listening(Orb::builder()));
     let target = server.client();
     target.ping().unwrap();
     server.orb.shutdown(true).unwrap();
@@ -62,14 +67,14 @@ fn clients_learn_of_the_end() {
 
 #[test]
 fn a_persistent_port_serves_again_after_a_restart_without_the_client_noticing() {
-    let server = Server::start();
-    let port = server.port();
+    let kept = KeptPort::reserve();
+    let server = Server::with(kept.listening(Orb::builder()));
     let client = Orb::builder().build();
     let target = Target::narrow(&client.string_to_object(&server.ior()).unwrap()).unwrap();
     target.ping().unwrap();
     drop(server);
-    let again = Server::with(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port)));
-    assert_eq!(again.port(), port);
+    let again = Server::with(kept.listening(Orb::builder()));
+    assert_eq!(again.port(), kept.port);
     // The old object is from another incarnation: a clear answer, not a stranger's.
     assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::ObjectNotExist);
 }
