@@ -21,6 +21,8 @@ spandrel::include_idl!("probe");
 spandrel::include_idl!("naming");
 spandrel::include_idl!("doors");
 
+use support::PATIENCE;
+
 use probe::{Refused, Relay, RelayServant, Target, TargetServant, TargetSkeleton, target::RefuseError};
 
 /// What the tests' server does.
@@ -48,9 +50,22 @@ impl Probe {
     }
 
     /// Waits until so many calls are held.
+    ///
+    /// # Panics
+    /// If there never are.
+    #[track_caller]
     pub fn await_held(&self, calls: usize) {
+        self.await_that("so many calls are held", |gates| gates.held >= calls);
+    }
+
+    #[track_caller]
+    fn await_that(&self, what: &str, is_so: impl Fn(&Gates) -> bool) {
         let gates = self.gates.lock().unwrap();
-        drop(self.changed.wait_while(gates, |gates| gates.held < calls).unwrap());
+        let (gates, waited) = self.changed.wait_timeout_while(gates, PATIENCE, |gates| !is_so(gates)).unwrap();
+        let held = gates.held;
+        // What is held can still be let go.
+        drop(gates);
+        assert!(!waited.timed_out(), "it never came that {what}; {held} are");
     }
 
     /// How many one-ways have been counted.
@@ -59,9 +74,12 @@ impl Probe {
     }
 
     /// Waits until no call is held.
+    ///
+    /// # Panics
+    /// If some always are.
+    #[track_caller]
     pub fn await_released(&self) {
-        let gates = self.gates.lock().unwrap();
-        drop(self.changed.wait_while(gates, |gates| gates.held > 0).unwrap());
+        self.await_that("no call is held", |gates| gates.held == 0);
     }
 }
 
