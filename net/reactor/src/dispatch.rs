@@ -251,20 +251,21 @@ impl Registry {
         if word.has(DECODES) && !wait_for.is_none() {
             Prepared { wait_for, ready } = prepare(pollable, wait_for);
         }
-        if let Some((armed, _)) = arming.armed.filter(|(armed, _)| *armed != handle) {
+        if arming.armed().is_some_and(|(armed, _)| armed != handle)
+            && let Some(armed) = arming.take()
+        {
             // It exchanged its handle, and the old one may be closed and gone already.
             let _ = demux.remove(armed);
-            arming.armed = None;
         }
         let again = word.has(crate::state::DIRTY) && word.trigger() != crate::Trigger::Level;
-        match arming.armed {
+        match arming.armed() {
             None if wait_for.is_none() => return Ok(ready),
             None => demux.add(handle, key.0, wait_for, word.trigger())?,
             Some(_) if wait_for.is_none() => demux.remove(handle)?,
             Some((_, interest)) if interest == wait_for && !again => return Ok(ready),
             Some(_) => demux.modify(handle, key.0, wait_for, word.trigger())?,
         }
-        arming.armed = (!wait_for.is_none()).then_some((handle, wait_for));
+        arming.set(handle, wait_for);
         Ok(ready)
     }
 
@@ -279,7 +280,7 @@ impl Registry {
             }
             // The claimer finds this note when it releases, and waits for the lock of the arming then.
             if slot.state.swap(word, word.with(DISARMED)) {
-                if let Some((handle, _)) = arming.armed.take() {
+                if let Some(handle) = arming.take() {
                     let _ = self.core().demux.remove(handle);
                 }
                 return;
@@ -290,7 +291,7 @@ impl Registry {
     /// Closes a handler whose slot is claimed.
     pub(crate) fn close_claimed(&self, slot: &Slot, key: Key, why: CloseReason) {
         slot.state.note(REMOVED);
-        if let Some((handle, _)) = slot.arming.lock().armed.take() {
+        if let Some(handle) = slot.arming.lock().take() {
             let _ = self.core().demux.remove(handle);
         }
         let body = slot.handler.lock().take();

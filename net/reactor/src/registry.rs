@@ -105,7 +105,7 @@ impl Registry {
         if let (true, Some(slot)) = (is_news, self.slot(id)) {
             let mut arming = slot.arming.lock();
             if slot.state.load().generation() == id.0.generation()
-                && let Some((handle, _)) = arming.armed.take()
+                && let Some(handle) = arming.take()
             {
                 let _ = self.core().demux.remove(handle);
             }

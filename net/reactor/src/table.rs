@@ -34,11 +34,28 @@ impl std::fmt::Debug for Owned {
     }
 }
 
-/// What the demultiplexer has been told of a handler.
+/// What the demultiplexer has been told of a handler: with what number it is armed, and for what; it is not, if that is nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Arming {
-    /// With what number, and for what, unless it is not armed.
-    pub(crate) armed: Option<(RawHandle, Interest)>,
+    handle: RawHandle,
+    interest: Interest,
+}
+
+impl Arming {
+    pub(crate) fn armed(&self) -> Option<(RawHandle, Interest)> {
+        (!self.interest.is_none()).then_some((self.handle, self.interest))
+    }
+
+    pub(crate) fn set(&mut self, handle: RawHandle, interest: Interest) {
+        *self = Self { handle, interest };
+    }
+
+    /// The number that it was armed with; it is armed no longer.
+    pub(crate) fn take(&mut self) -> Option<RawHandle> {
+        let armed = self.armed().map(|(handle, _)| handle);
+        self.interest = Interest::NONE;
+        armed
+    }
 }
 
 impl Slot {
