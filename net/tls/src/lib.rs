@@ -12,13 +12,9 @@
 //! use spandrel_ipc::Family;
 //! use spandrel_sync::{Arc, thread};
 //! use spandrel_tls::{ClientOptions, ServerOptions, Tls, pem};
-//! # use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-//! # let mut params = CertificateParams::default();
-//! # params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-//! # let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-//! # let key = KeyPair::generate()?;
-//! # let certificate = CertificateParams::new(vec!["bank.example".to_owned()])?.signed_by(&key, &authority)?;
-//! # let (certificate, key, authority) = (certificate.pem(), key.serialize_pem(), authority.pem());
+//! # let authority = spandrel_test_support::certificates::Authority::new("an authority");
+//! # let identity = authority.issue("bank.example");
+//! # let (certificate, key, authority) = (identity.chain, identity.key, authority.pem());
 //! # let (certificate, key, authority) = (certificate.as_bytes(), key.as_bytes(), authority.as_bytes());
 //!
 //! let provider = Arc::new(rustls::crypto::ring::default_provider());
