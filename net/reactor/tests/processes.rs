@@ -23,7 +23,8 @@ mod linux {
     use crate::support::{Running, client, expect_end};
     use spandrel_test_support::{PATIENCE, eventually};
 
-    /// Says in which process it is; a `!` kills that, a `#` asks which handles it has, a `>` what a process sees that it starts.
+    /// Says in which process it is; a `!` kills that, a `~` keeps it busy for ever, a `#` asks which handles it has, a `>` what a process sees
+    /// that it starts.
     struct WhoAmI;
 
     impl<F: Family> ServiceHandler<F> for WhoAmI {
@@ -32,6 +33,9 @@ mod linux {
             match peer.recv(&mut buffer)? {
                 0 => peer.close(),
                 _ if buffer[0] == b'!' => std::process::abort(),
+                _ if buffer[0] == b'~' => loop {
+                    std::thread::park();
+                },
                 _ if buffer[0] == b'#' => peer.put(&handles().to_le_bytes())?,
                 _ if buffer[0] == b'>' => peer.put(&[grandchild()])?,
                 _ => peer.put(&std::process::id().to_le_bytes())?,
@@ -142,6 +146,8 @@ mod linux {
         let busy = client(server.addr());
         busy.send_n(b"who").unwrap();
         busy.recv_n(&mut [0; 4]).unwrap();
+        // It reads this before it reads that it is to end.
+        busy.send_n(b"~").unwrap();
         assert_eq!(server.drain(std::time::Duration::ZERO), 1);
         expect_end(&busy);
         eventually(|| server.connections() == 0);
