@@ -9,7 +9,14 @@ use rustls::RootCertStore;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use spandrel_tls::pem;
 
-use crate::options::SetupError;
+/// A file cannot be read, or does not hold what it should.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .path.display())]
+pub struct FileError {
+    path: PathBuf,
+    #[source]
+    cause: pem::PemError,
+}
 
 /// As whom an ORB appears, and whom it trusts.
 #[derive(Debug)]
@@ -60,7 +67,7 @@ pub(crate) struct Files(Vec<File>);
 
 impl Files {
     /// Reads a file, and remembers it if that can be done again: what comes through a pipe cannot.
-    pub(crate) fn read(&mut self, paper: Paper, path: &Path, papers: &mut Papers) -> Result<(), SetupError> {
+    pub(crate) fn read(&mut self, paper: Paper, path: &Path, papers: &mut Papers) -> Result<(), FileError> {
         // Looked at before it is read: what is written meanwhile is a change.
         let is_file = path.metadata().is_ok_and(|data| data.is_file());
         let file = File { paper, path: path.to_owned(), hash: if is_file { hash(path) } else { None } };
@@ -78,7 +85,7 @@ impl Files {
     }
 
     /// Reads all of them once more.
-    pub(crate) fn read_again(&mut self, papers: &mut Papers) -> Result<(), SetupError> {
+    pub(crate) fn read_again(&mut self, papers: &mut Papers) -> Result<(), FileError> {
         self.have_changed();
         self.0.iter().try_for_each(|file| file.read(papers))
     }
@@ -96,7 +103,7 @@ impl Files {
 }
 
 impl File {
-    fn read(&self, papers: &mut Papers) -> Result<(), SetupError> {
+    fn read(&self, papers: &mut Papers) -> Result<(), FileError> {
         let path = self.path.as_path();
         let read = match self.paper {
             Paper::Chain => pem::certificates(path).map(|chain| papers.chain = chain),
@@ -104,7 +111,7 @@ impl File {
             Paper::Authorities => pem::authorities(path).map(|authorities| papers.authorities = authorities),
             Paper::Revoked => pem::revocation_lists(path).map(|lists| papers.revoked = lists),
         };
-        read.map_err(|cause| SetupError::File { path: self.path.clone(), cause })
+        read.map_err(|cause| FileError { path: self.path.clone(), cause })
     }
 }
 

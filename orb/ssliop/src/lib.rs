@@ -34,6 +34,7 @@ mod options;
 mod protocol;
 mod terms;
 
+pub use files::FileError;
 #[cfg(feature = "server")]
 pub use identity::PeerIdentity;
 pub use options::{ClientVerification, Plain, SetupError};

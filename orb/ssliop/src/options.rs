@@ -1,6 +1,7 @@
 //! What an ORB is told of TLS.
 
-use std::path::{Path, PathBuf};
+use std::error::Error;
+use std::path::Path;
 use std::time::Duration;
 
 use rustls::ClientConfig;
@@ -11,9 +12,9 @@ use spandrel_orb::transport::OptionError;
 use spandrel_sync::Arc;
 #[cfg(feature = "server")]
 use spandrel_tls::ServerOptions;
-use spandrel_tls::{ClientOptions, ConfigError, pem};
+use spandrel_tls::{ClientOptions, ConfigError};
 
-use crate::files::{Files, Paper, Papers};
+use crate::files::{FileError, Files, Paper, Papers};
 
 /// Whether a server wants to know who its clients are.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -68,15 +69,9 @@ pub enum SetupError {
     /// Who verifies others must trust somebody.
     #[error("this ORB trusts no authority that could vouch for others (`Ssliop::trust`, or the option -ORBSSLCA)")]
     NoAuthorities,
-    /// A file cannot be read, or does not hold what it should.
-    #[error("{}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        cause: pem::PemError,
-    },
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Key and certificate, or authorities and revocation lists, do not go together.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -188,9 +183,9 @@ impl Options {
     }
 
     fn read(&mut self, paper: Paper, path: &str) -> Result<(), OptionError> {
-        self.files.read(paper, Path::new(path), &mut self.papers).map_err(|error| match error {
-            SetupError::File { path, cause } => OptionError::because(format_args!("{}: {cause}", path.display())),
-            other => OptionError::because(other),
+        self.files.read(paper, Path::new(path), &mut self.papers).map_err(|error| {
+            let cause = error.source().map(ToString::to_string).unwrap_or_default();
+            OptionError::because(format_args!("{error}: {cause}"))
         })
     }
 }
