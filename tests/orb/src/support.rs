@@ -4,18 +4,24 @@ use std::{
     fmt::Debug,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    sync::{Mutex, mpsc},
     thread,
     time::Duration,
 };
 
 use socket2::{Domain, Socket, Type};
-use spandrel::{CompletionStatus, Endpoint, IiopProfile, OrbBuilder, SystemException, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, DeferredCall, Endpoint, IiopProfile, Interface, OrbBuilder, Replied, Servant, ServerCall,
+    SystemException, SystemExceptionKind,
+};
 use spandrel_cdr::TaggedProfile;
 use spandrel_giop::{ids::TAG_LOCAL_ADDRESS, local_address::TAG_OMNIORB_UNIX_TRANS};
 
 use crate::probe::Target;
 
-pub use spandrel_test_support::{PATIENCE, block_on, comes, comes_within, eventually, in_background, is_ready};
+pub use spandrel_test_support::{
+    PATIENCE, block_on, comes, comes_within, eventually, in_background, is_ready, waker_that,
+};
 
 /// The longest that any call here is given.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -49,6 +55,45 @@ pub fn late<T: Debug>(target: &Target, call: impl Fn(Target) -> Result<T, System
         let was_sent = kind_and_completion(&error) != (SystemExceptionKind::Timeout, CompletionStatus::No);
         was_sent.then_some(error)
     })
+}
+
+/// A servant, of a target by what it says, that does this with each request.
+pub fn servant<F>(dispatch: F) -> impl Servant
+where
+    F: Fn(&str, ServerCall<'_>) -> Result<Replied, SystemException> + Send + Sync + 'static,
+{
+    struct Dispatching<F>(F);
+
+    impl<F> Servant for Dispatching<F>
+    where
+        F: Fn(&str, ServerCall<'_>) -> Result<Replied, SystemException> + Send + Sync,
+    {
+        fn repository_id(&self) -> &str {
+            Target::REPOSITORY_ID
+        }
+
+        fn is_a(&self, repository_id: &str) -> bool {
+            repository_id == self.repository_id()
+        }
+
+        fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+            (self.0)(operation, call)
+        }
+    }
+
+    Dispatching(dispatch)
+}
+
+/// A servant that leaves its answers to whoever receives its requests.
+pub fn deferring() -> (impl Servant, mpsc::Receiver<DeferredCall>) {
+    let (send, deferred) = mpsc::channel();
+    let send = Mutex::new(send);
+    let servant = servant(move |_, call| {
+        let (deferred, replied) = call.defer()?;
+        send.lock().unwrap().send(deferred).unwrap();
+        Ok(replied)
+    });
+    (servant, deferred)
 }
 
 /// A port of this machine where nobody listens, and nobody will while this lives.

@@ -17,7 +17,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Probe, Server,
     probe::{Refused, Target, TargetSkeleton},
-    support::block_on,
+    support::{block_on, servant},
 };
 
 const ID: u32 = 0x5350_7777;
@@ -231,37 +231,19 @@ fn a_slot_that_was_not_allocated_is_refused() {
     assert_eq!(current.set_slot(0, any(1)), Err(InvalidSlot(0)));
 }
 
-/// Notes what a servant's thread has in the slot, calls somebody, and leaves something else behind.
-struct Minded {
-    orb: Orb,
-    slot: SlotId,
-    seen: Arc<Mutex<Vec<Option<i32>>>>,
-}
-
-impl spandrel::Servant for Minded {
-    fn repository_id(&self) -> &str {
-        "IDL:Probe/Target:1.0"
-    }
-
-    fn is_a(&self, id: &str) -> bool {
-        id == self.repository_id()
-    }
-
-    fn dispatch(&self, _: &str, call: spandrel::ServerCall<'_>) -> Result<spandrel::Replied, SystemException> {
-        let current = self.orb.pi_current();
-        self.seen.lock().unwrap().push(value(&current.slot(self.slot).unwrap()));
-        current.set_slot(self.slot, any(99)).unwrap();
-        call.reply(|_| Ok(()))
-    }
-}
-
 // 16.4.4.2: the servant's thread has a copy of the request's slots, and what it makes of them is the request's at its end.
 #[test]
 fn a_servant_sees_the_slots_of_its_request_and_changes_them() {
     let pair = Pair::new();
     let orb = &pair.server.orb;
     let seen = Arc::<Mutex<Vec<Option<i32>>>>::default();
-    let minded = Minded { orb: orb.clone(), slot: 0, seen: Arc::clone(&seen) };
+    let (current, noted) = (orb.pi_current(), Arc::clone(&seen));
+    // Notes what its thread has in the slot, and leaves something else behind.
+    let minded = servant(move |_, call| {
+        noted.lock().unwrap().push(value(&current.slot(0).unwrap()));
+        current.set_slot(0, any(99)).unwrap();
+        call.reply(|_| Ok(()))
+    });
     let object = pair.server.poa.activate(minded).unwrap();
     let target: Target = pair.client.string_to_object(&object.to_string()).unwrap().unchecked_narrow();
     pair.client.pi_current().set_slot(pair.slot, any(5)).unwrap();

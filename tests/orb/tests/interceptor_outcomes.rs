@@ -1,21 +1,14 @@
 //! Interceptors when requests do not take the usual way: other profiles, lost connections, time-outs, asynchronous calls that are
 //! forwarded or given up, servants that answer later (CORBA 3.3 Part 1, 16.3.6, 16.3.7, 16.3.10).
 
-use std::{
-    io::Write,
-    net::TcpStream,
-    sync::{Arc, Mutex, mpsc},
-};
+use std::{io::Write, net::TcpStream, sync::Arc};
 
-use spandrel::{
-    DeferredCall, IiopProfile, Ior, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException,
-    SystemExceptionKind,
-};
+use spandrel::{IiopProfile, Ior, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_orb_tests::{
     Probe, Server,
     probe::{Target, TargetSkeleton},
     recorder::{Act, Log, client_recording, server_recording},
-    support::{ClosedPort, block_on, comes, in_background, is_ready, late, pretend, read_message},
+    support::{ClosedPort, block_on, comes, deferring, in_background, is_ready, late, pretend, read_message, servant},
 };
 
 const UP: [&str; 3] = ["A", "B", "C"];
@@ -186,25 +179,6 @@ fn an_asynchronous_one_way_ends_when_control_returns() {
     assert_eq!(target.count().unwrap(), 1);
 }
 
-/// Hands its requests to the test.
-struct Deferring(Mutex<mpsc::Sender<DeferredCall>>);
-
-impl Servant for Deferring {
-    fn repository_id(&self) -> &str {
-        "IDL:Probe/Target:1.0"
-    }
-
-    fn is_a(&self, id: &str) -> bool {
-        id == self.repository_id()
-    }
-
-    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        let (deferred, replied) = call.defer()?;
-        self.0.lock().unwrap().send(deferred).unwrap();
-        Ok(replied)
-    }
-}
-
 /// The points of a request until its servant is called.
 fn arrival() -> Vec<String> {
     [all(UP, "receive_request_service_contexts"), all(UP, "receive_request")].concat()
@@ -214,8 +188,8 @@ fn arrival() -> Vec<String> {
 fn a_request_that_is_answered_later_ends_then() {
     let log = Log::default();
     let server = Server::with(server_recording(Orb::builder(), &log));
-    let (send, deferred) = mpsc::channel();
-    let object = server.poa.activate(Deferring(Mutex::new(send))).unwrap();
+    let (servant, deferred) = deferring();
+    let object = server.poa.activate(servant).unwrap();
     let orb = Orb::builder().build();
     let target: Target = orb.reference(object.ior().clone()).unchecked_narrow();
     let ask = |target: &Target| {
@@ -250,8 +224,8 @@ fn a_request_that_is_answered_later_ends_then() {
 fn a_request_that_the_client_cancels_ends_in_an_exception() {
     let log = Log::default();
     let server = Server::with(server_recording(Orb::builder(), &log));
-    let (send, deferred) = mpsc::channel();
-    let object = server.poa.activate(Deferring(Mutex::new(send))).unwrap();
+    let (servant, deferred) = deferring();
+    let object = server.poa.activate(servant).unwrap();
     let orb = Orb::builder().build();
     let target: Target = orb.reference(object.ior().clone()).unchecked_narrow();
     let mut answer = target.ping_async();
@@ -282,28 +256,12 @@ fn a_request_that_is_held_back_has_arrived() {
     assert_eq!(root.the_children().len(), 1);
 }
 
-/// Tells its clients to ask another object.
-struct Forwarding(ObjectRef);
-
-impl Servant for Forwarding {
-    fn repository_id(&self) -> &str {
-        "IDL:Probe/Target:1.0"
-    }
-
-    fn is_a(&self, id: &str) -> bool {
-        id == self.repository_id()
-    }
-
-    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        call.forward(&self.0)
-    }
-}
-
 #[test]
 fn a_servant_that_forwards_ends_in_send_other() {
     let (log, new) = (Log::default(), Server::start());
     let server = Server::with(server_recording(Orb::builder(), &log));
-    let object = server.poa.activate(Forwarding(new.object.clone())).unwrap();
+    let other = new.object.clone();
+    let object = server.poa.activate(servant(move |_, call| call.forward(&other))).unwrap();
     let (target, sent) = client(object.ior().clone());
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(log.take(), [arrival(), all(DOWN, "send_other LocationForward")].concat());

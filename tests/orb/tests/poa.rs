@@ -22,7 +22,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Probe, arranged,
     probe::{Target, TargetAsyncServant, TargetAsyncSkeleton, TargetSkeleton, target::RefuseError},
-    support::{PATIENCE, comes, in_background, kind_and_completion},
+    support::{PATIENCE, comes, deferring, in_background, kind_and_completion, servant},
 };
 
 /// An ORB with a child of its root adapter.
@@ -191,30 +191,12 @@ mod managers {
         running.recv_timeout(PATIENCE).unwrap().unwrap();
     }
 
-    /// Does what it is told inside of its upcall.
-    struct Doing<F>(F);
-
-    impl<F: Fn() + Send + Sync> Servant for Doing<F> {
-        fn repository_id(&self) -> &str {
-            "IDL:Doing:1.0"
-        }
-
-        fn is_a(&self, _: &str) -> bool {
-            false
-        }
-
-        fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-            (self.0)();
-            call.reply(|_| Ok(()))
-        }
-    }
-
     #[test]
     fn waiting_inside_of_an_upcall_is_refused_and_changes_nothing() {
         let stage = Stage::active([]);
         let seen = Arc::<Board<Vec<PoaError>>>::default();
         let (board, manager, poa) = (Arc::clone(&seen), stage.manager.clone(), stage.poa.clone());
-        let doing = Doing(move || {
+        let doing = servant(move |_, call| {
             let refused = [
                 manager.hold_requests(true),
                 manager.discard_requests(true),
@@ -222,6 +204,7 @@ mod managers {
                 poa.destroy(true, true),
             ];
             board.change(|seen| seen.extend(refused.into_iter().map(Result::unwrap_err)));
+            call.reply(|_| Ok(()))
         });
         let object = stage.poa.activate(doing).unwrap();
         client(&object).ping().unwrap();
@@ -423,31 +406,18 @@ mod activators {
 
     #[test]
     fn an_adapter_may_be_destroyed_inside_of_its_own_upcall() {
-        /// Destroys its adapter.
-        struct Ending(Poa);
-
-        impl Servant for Ending {
-            fn repository_id(&self) -> &str {
-                "IDL:Ending:1.0"
-            }
-
-            fn is_a(&self, _: &str) -> bool {
-                false
-            }
-
-            fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-                self.0.destroy(true, false).unwrap();
-                // Requests go on, and so may children be made nowhere and by nobody.
-                let PoaError::System(refused) = self.0.create_poa("late", None, []).unwrap_err() else {
-                    panic!("it is a system exception")
-                };
-                assert_eq!(refused.minor(), minor::POA_BEING_DESTROYED);
-                call.reply(|_| Ok(()))
-            }
-        }
-
         let (stage, making) = stage();
-        stage.poa.activate_object_with_id(&"end".into(), Arc::new(Ending(stage.poa.clone()))).unwrap();
+        let poa = stage.poa.clone();
+        let ending = servant(move |_, call| {
+            poa.destroy(true, false).unwrap();
+            // Requests go on, and so may children be made nowhere and by nobody.
+            let PoaError::System(refused) = poa.create_poa("late", None, []).unwrap_err() else {
+                panic!("it is a system exception")
+            };
+            assert_eq!(refused.minor(), minor::POA_BEING_DESTROYED);
+            call.reply(|_| Ok(()))
+        });
+        stage.poa.activate_object_with_id(&"end".into(), Arc::new(ending)).unwrap();
         let target = client(&stage.reference("end"));
         target.ping().unwrap();
         making.state.await_that(|made| made.etherealized.len() == 1);
@@ -553,43 +523,19 @@ mod locators {
         assert_eq!(told, [("ping".into(), 1), ("fail".into(), 2), ("panic".into(), 3)]);
     }
 
-    /// Answers when it is told to.
-    #[derive(Default)]
-    struct Later(Arc<Board<Vec<spandrel::DeferredCall>>>);
-
-    impl Servant for Later {
-        fn repository_id(&self) -> &str {
-            "IDL:Probe/Target:1.0"
-        }
-
-        fn is_a(&self, _: &str) -> bool {
-            true
-        }
-
-        fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-            let (deferred, replied) = call.defer()?;
-            self.0.change(|calls| calls.push(deferred));
-            Ok(replied)
-        }
-    }
-
     #[test]
     fn a_request_that_is_answered_later_is_in_use_until_then() {
-        let later = Later::default();
-        let calls = Arc::clone(&later.0);
-        let (stage, finding) = stage(Arc::new(later), arranged(Orb::builder()).build());
+        let (servant, requests) = deferring();
+        let (stage, finding) = stage(Arc::new(servant), arranged(Orb::builder()).build());
         let target = client(&stage.reference("any"));
         let running = in_background(move || target.ping());
-        calls.await_that(|calls| calls.len() == 1);
+        let deferred = requests.recv_timeout(PATIENCE).unwrap();
         let manager = stage.manager.clone();
         let waiting = in_background(move || manager.hold_requests(true));
         assert!(waiting.recv_timeout(Duration::from_millis(20)).is_err(), "a request is not answered");
         assert!(finding.state.see(|(_, ended)| ended.is_empty()));
-        calls.change(|calls| {
-            let deferred = calls.pop().unwrap();
-            let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
-            deferred.end(outcome);
-        });
+        let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
+        deferred.end(outcome);
         running.recv_timeout(PATIENCE).unwrap().unwrap();
         waiting.recv_timeout(PATIENCE).unwrap().unwrap();
         finding.state.await_that(|(_, ended)| ended.len() == 1);
@@ -598,17 +544,15 @@ mod locators {
     #[test]
     fn an_object_whose_request_is_answered_later_is_deactivated_after_that() {
         let stage = Stage::active([]);
-        let later = Later::default();
-        let calls = Arc::clone(&later.0);
-        let servant: Arc<dyn Servant> = Arc::new(later);
+        let (servant, requests) = deferring();
+        let servant: Arc<dyn Servant> = Arc::new(servant);
         let (object, watched) = (stage.poa.activate_shared(Arc::clone(&servant)).unwrap(), Arc::downgrade(&servant));
         drop(servant);
         let target = client(&object);
         let running = in_background(move || target.ping());
-        calls.await_that(|calls| calls.len() == 1);
+        let deferred = requests.recv_timeout(PATIENCE).unwrap();
         stage.poa.deactivate(&object).unwrap();
         assert!(watched.upgrade().is_some(), "it is in use");
-        let deferred = calls.value.lock().unwrap().pop().unwrap();
         let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
         deferred.end(outcome);
         running.recv_timeout(PATIENCE).unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex, OnceLock, mpsc},
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -18,7 +18,7 @@ use spandrel::{
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},
-    support::{PATIENCE, block_on, in_background, one_that_never_reads},
+    support::{PATIENCE, block_on, in_background, one_that_never_reads, waker_that},
 };
 
 /// Requests that run are waited for so long.
@@ -122,18 +122,6 @@ fn a_task_may_shut_down_and_wait() {
     receive.recv_timeout(SOON).expect("it ends").unwrap();
 }
 
-/// Does something when it is woken.
-struct Waking(Mutex<Option<Box<dyn FnOnce() + Send>>>);
-
-impl Wake for Waking {
-    fn wake(self: Arc<Self>) {
-        let act = self.0.lock().unwrap().take();
-        if let Some(act) = act {
-            act();
-        }
-    }
-}
-
 #[test]
 fn a_waker_that_the_end_wakes_cannot_wait_for_it() {
     let server = Server::start();
@@ -146,7 +134,7 @@ fn a_waker_that_the_end_wakes_cannot_wait_for_it() {
         stopped.run();
         send.send(refused).unwrap();
     };
-    let waker = Waker::from(Arc::new(Waking(Mutex::new(Some(Box::new(act))))));
+    let waker = waker_that(act);
     let mut held = Box::pin(target.hold_async(1));
     assert!(matches!(held.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending));
     server.probe.await_held(1);

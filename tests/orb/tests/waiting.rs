@@ -3,8 +3,8 @@
 use std::{
     io::Write,
     net::TcpStream,
-    sync::{Arc, Mutex, mpsc},
-    task::{Context, Poll, Wake, Waker},
+    sync::mpsc,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -12,7 +12,7 @@ use spandrel::{CompletionStatus, Concurrency, IiopProfile, Orb, SystemException,
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{PATIENCE, comes, in_background, one_that_never_reads, pretend, read_message},
+    support::{PATIENCE, comes, in_background, one_that_never_reads, pretend, read_message, waker_that},
 };
 
 /// Far more than a connection holds on its way.
@@ -49,18 +49,6 @@ fn a_client_that_reads_slowly_gets_all_of_its_reply() {
     assert!(read_message(&mut stream).unwrap().len() > HUGE);
 }
 
-/// Does something when it is woken.
-struct Waking(Mutex<Option<Box<dyn FnOnce() + Send>>>);
-
-impl Wake for Waking {
-    fn wake(self: Arc<Self>) {
-        let act = self.0.lock().unwrap().take();
-        if let Some(act) = act {
-            act();
-        }
-    }
-}
-
 #[test]
 fn a_waker_may_make_a_call_on_the_connection_that_woke_it() {
     for connections in [1, 2] {
@@ -74,7 +62,7 @@ fn a_waker_may_make_a_call_on_the_connection_that_woke_it() {
             let sums = (again.add(1, 2), nested.add(3, 4));
             send.send(sums).unwrap();
         };
-        let waker = Waker::from(Arc::new(Waking(Mutex::new(Some(Box::new(call))))));
+        let waker = waker_that(call);
         let mut held = Box::pin(target.hold_async(1));
         let polled = held.as_mut().poll(&mut Context::from_waker(&waker));
         assert!(matches!(polled, Poll::Pending));
@@ -91,7 +79,7 @@ fn a_thread_that_leads_may_wake_somebody_who_calls() {
     let target = server.client_with(Orb::builder().connections_per_peer(1));
     let (send, receive) = mpsc::channel();
     let again = target.clone();
-    let waker = Waker::from(Arc::new(Waking(Mutex::new(Some(Box::new(move || send.send(again.add(1, 2)).unwrap()))))));
+    let waker = waker_that(move || send.send(again.add(1, 2)).unwrap());
     let mut held = Box::pin(target.hold_async(1));
     assert!(matches!(held.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending));
     server.probe.await_held(1);

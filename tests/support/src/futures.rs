@@ -1,7 +1,7 @@
 //! Futures without an executor.
 
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -47,6 +47,23 @@ pub fn is_ready<F: Future + Unpin>(future: &mut F) -> bool {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
+/// A waker that does something the first time.
+pub fn waker_that(acts: impl FnOnce() + Send + 'static) -> Waker {
+    struct Acting(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+    impl Wake for Acting {
+        fn wake(self: Arc<Self>) {
+            // Let go before it acts: it may be woken meanwhile.
+            let act = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(act) = act {
+                act();
+            }
+        }
+    }
+
+    Waker::from(Arc::new(Acting(Mutex::new(Some(Box::new(acts))))))
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::{pending, poll_fn, ready};
@@ -65,6 +82,15 @@ mod tests {
             Poll::Pending
         });
         assert_eq!(block_on(woken), 7);
+    }
+
+    #[test]
+    fn a_waker_acts_once() {
+        let (send, acts) = std::sync::mpsc::channel();
+        let waker = waker_that(move || send.send(()).unwrap());
+        waker.wake_by_ref();
+        waker.wake();
+        assert_eq!(acts.iter().count(), 1);
     }
 
     #[test]

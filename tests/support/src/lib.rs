@@ -9,7 +9,7 @@ pub mod certificates;
 mod futures;
 mod waiting;
 
-pub use futures::{block_on, is_ready, ready_within};
+pub use futures::{block_on, is_ready, ready_within, waker_that};
 pub use waiting::{PATIENCE, comes, comes_within, eventually, in_background, within_time};
 
 /// Octets that are not alike anywhere near each other.

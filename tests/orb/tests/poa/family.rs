@@ -121,48 +121,34 @@ fn a_destroyed_adapter_comes_again_for_persistent_references_and_never_for_trans
     orb.shutdown(true).unwrap();
 }
 
-/// Says which object it is asked to be.
-struct Naming(Board<Vec<(String, ObjectId, ObjectRef)>>);
-
-impl Servant for Naming {
-    fn repository_id(&self) -> &str {
-        "IDL:Naming:1.0"
-    }
-
-    fn is_a(&self, _: &str) -> bool {
-        false
-    }
-
-    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+#[test]
+fn a_default_servant_is_every_object_and_knows_which() {
+    let stage = Stage::active(persistent());
+    let asked = Arc::<Board<Vec<(String, ObjectId, ObjectRef)>>>::default();
+    let noted = Arc::clone(&asked);
+    let naming: Arc<dyn Servant> = Arc::new(servant(move |_, call| {
         let current = Current::new();
         let poa = current.poa().unwrap();
         let running = current.servant().unwrap();
         assert_eq!(poa.servant_to_id(&running).unwrap(), current.object_id().unwrap());
         let seen = (poa.the_name(), current.object_id().unwrap(), current.reference().unwrap());
-        self.0.change(|list| list.push(seen));
+        noted.change(|list| list.push(seen));
         call.reply(|_| Ok(()))
-    }
-}
-
-#[test]
-fn a_default_servant_is_every_object_and_knows_which() {
-    let stage = Stage::active(persistent());
-    let naming = Arc::new(Naming(Board::default()));
+    }));
     assert!(matches!(stage.poa.servant(), Err(PoaError::NoServant)));
     let refused = client(&stage.reference("a")).ping().unwrap_err();
     assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::ObjAdapter, minor::NO_DEFAULT_SERVANT));
-    stage.poa.set_servant(Arc::clone(&naming) as _).unwrap();
+    stage.poa.set_servant(Arc::clone(&naming)).unwrap();
     for name in ["a", "b"] {
         client(&stage.reference(name)).ping().unwrap();
     }
-    naming.0.see(|seen| {
+    asked.see(|seen| {
         let ids: Vec<_> = seen.iter().map(|(poa, id, _)| (&**poa, id.as_bytes())).collect();
         assert_eq!(ids, [("child", &b"a"[..]), ("child", b"b")]);
         let ids = seen.iter().map(|(_, id, reference)| (stage.poa.reference_to_id(reference).unwrap(), id));
         ids.for_each(|(from_reference, id)| assert_eq!(from_reference, *id));
     });
-    let servant: Arc<dyn Servant> = naming;
-    assert_eq!(stage.poa.servant_to_id(&servant), Err(PoaError::ServantNotActive));
+    assert_eq!(stage.poa.servant_to_id(&naming), Err(PoaError::ServantNotActive));
     assert_eq!(Current::new().object_id(), Err(NoContext));
 }
 

@@ -40,38 +40,21 @@ impl Drop for Doing {
     }
 }
 
-/// Answers later, by a future that does something first.
-struct Later<F>(Arc<F>);
-
-impl<F: Fn() + Send + Sync + 'static> Servant for Later<F> {
-    fn repository_id(&self) -> &str {
-        "IDL:Probe/Target:1.0"
-    }
-
-    fn is_a(&self, _: &str) -> bool {
-        true
-    }
-
-    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        let run = Arc::clone(&self.0);
-        call.spawn(|deferred| async move {
-            run();
-            let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
-            deferred.end(outcome);
-        })
-    }
-}
-
 #[test]
 fn a_request_that_is_answered_by_a_future_does_not_wait_for_itself() {
     let stage = Stage::active([]);
     let (poa, manager) = (stage.poa.clone(), stage.manager.clone());
     let refused = Arc::<Board<Vec<PoaError>>>::default();
     let board = Arc::clone(&refused);
-    let servant = Later(Arc::new(move || {
-        let outcomes = [poa.destroy(true, true), manager.hold_requests(true), manager.deactivate(true, true)];
-        board.change(|refused| refused.extend(outcomes.into_iter().map(Result::unwrap_err)));
-    }));
+    let servant = servant(move |_, call| {
+        let (poa, manager, board) = (poa.clone(), manager.clone(), Arc::clone(&board));
+        call.spawn(|deferred| async move {
+            let outcomes = [poa.destroy(true, true), manager.hold_requests(true), manager.deactivate(true, true)];
+            board.change(|refused| refused.extend(outcomes.into_iter().map(Result::unwrap_err)));
+            let outcome = deferred.answer(|call| call.reply(|_| Ok(())));
+            deferred.end(outcome);
+        })
+    });
     let target = client(&stage.poa.activate(servant).unwrap());
     let again = target.clone();
     in_background(move || target.ping()).recv_timeout(PATIENCE).unwrap().unwrap();
