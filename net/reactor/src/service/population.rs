@@ -66,6 +66,8 @@ struct Members {
     next: u64,
     open: HashMap<u64, Arc<dyn Member>>,
     is_draining: bool,
+    /// Time is up for all that are still open, also for what they become.
+    is_cut: bool,
 }
 
 impl Members {
@@ -109,11 +111,13 @@ impl Population {
     pub(crate) fn replace(&self, guest: &Guest, member: impl Member + 'static) {
         let member: Arc<dyn Member> = Arc::new(member);
         let mut members = self.members.lock();
-        let is_draining = members.is_draining;
+        let Members { is_draining, is_cut, .. } = *members;
         let before = members.open.insert(guest.number, Arc::clone(&member));
         drop(members);
         drop(before);
-        if is_draining {
+        if is_cut {
+            member.cut();
+        } else if is_draining {
             member.drain();
         }
     }
@@ -139,6 +143,7 @@ impl Population {
             }
             self.left.wait_for(&mut members, left);
         }
+        members.is_cut = true;
         let rest = members.all();
         drop(members);
         rest.iter().for_each(|member| member.cut());
