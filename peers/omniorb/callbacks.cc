@@ -139,9 +139,12 @@ int call(const char *reference) {
          }},
         {"ring",
          [&] {
-             for (CORBA::Long count : {0, 1, 200})
-                 ensure(desk->have_rung(bell, count) <= count, "rung too often");
-             // They may still be on their way to other threads.
+             // What is still on its way to another thread is counted the next time.
+             CORBA::Long due = 0;
+             for (CORBA::Long count : {0, 1, 200}) {
+                 due += count - desk->have_rung(bell, count);
+                 ensure(due >= 0, "rung too often");
+             }
              while (servant->rung() != 0) std::this_thread::yield();
          }},
         {"nested",

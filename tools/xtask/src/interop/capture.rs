@@ -285,6 +285,8 @@ impl<'l> Packet<'l> {
 fn tshark(file: &Path, filter: &str) -> Result<Vec<String>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-d", "tcp.port==1024-65535,giop", "-Y", filter, "-T", "fields"]);
+    // Segments come twice or out of order where the system thinks one lost, on the loopback interface, too.
+    command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     command.args(FOR_OTHERS.into_iter().flat_map(|name| ["--disable-protocol", name]));
     command.args(FIELDS.iter().flat_map(|field| ["-e", field]));
     let program = Bounded::start("tshark", &mut command)?;
