@@ -206,7 +206,10 @@ impl Pool {
     /// Sees to it that at least so many threads run the reactor.
     fn staff(&self, wanted: usize) -> io::Result<()> {
         let Some(reactor) = self.reactor.get() else { return Ok(()) };
-        while self.staff.enters(wanted) {
+        for _ in 0..self.staff.missing(wanted) {
+            if !self.staff.enters(wanted) {
+                break;
+            }
             let (reactor, staff, nests) = (reactor.clone(), Arc::clone(&self.staff), self.nests);
             let spawned = threads::spawn("spandrel-reactor", move || {
                 let _member = nests.then(|| {

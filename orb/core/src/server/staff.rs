@@ -31,6 +31,10 @@ const VISIT: u64 = (1 << 32) + 1;
 /// In `visits`: those that are with a connection.
 const VISITORS: u64 = (1 << 32) - 1;
 
+fn visitors(visits: u64) -> usize {
+    usize::try_from(visits & VISITORS).unwrap_or(usize::MAX)
+}
+
 /// The time that a thread is with a connection.
 pub(super) struct Visit<'s>(&'s Staff);
 
@@ -109,8 +113,13 @@ impl Staff {
     pub(super) fn is_stuck(&self) -> bool {
         let visits = self.visits.load(Ordering::SeqCst);
         let nothing_happened = self.seen.swap(visits, Ordering::Relaxed) == visits;
-        let visitors = usize::try_from(visits & VISITORS).unwrap_or(usize::MAX);
+        let visitors = visitors(visits);
         nothing_happened && visitors > 0 && visitors >= self.count()
+    }
+
+    /// How many threads are with a connection.
+    fn visitors(&self) -> usize {
+        visitors(self.visits.load(Ordering::SeqCst))
     }
 
     pub(super) fn wanted(&self) -> usize {
@@ -118,6 +127,11 @@ impl Staff {
             return self.free;
         }
         self.free.saturating_add(self.held_up.load(Ordering::SeqCst))
+    }
+
+    /// How many threads are missing. Not more are to be started for it, however many leave meanwhile.
+    pub(super) fn missing(&self, wanted: usize) -> usize {
+        wanted.saturating_sub(self.count())
     }
 
     /// Counts one more thread, if there are fewer.
@@ -133,10 +147,13 @@ impl Staff {
 
     /// Counts one thread less, if there are far more than wanted.
     fn leaves(&self) -> bool {
-        let enough = self.wanted() + IDLE_THREADS;
+        let enough = self.free.saturating_add(IDLE_THREADS);
         if self.threads.load(Ordering::Relaxed) <= enough {
             return false;
         }
+        // With a connection are also those that are kept and were not found yet. What is added because all of them are must stay.
+        let busy = self.visitors().max(self.held_up.load(Ordering::SeqCst));
+        let enough = enough.saturating_add(busy);
         let less = |threads| (threads > enough).then(|| threads - 1);
         self.threads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
     }
@@ -154,5 +171,41 @@ impl Staff {
         if !has_left {
             self.note_left();
         }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    fn staff_of(threads: usize) -> Staff {
+        let staff = Staff::new(None);
+        while staff.enters(threads) {}
+        staff
+    }
+
+    #[test]
+    fn of_far_too_many_some_leave() {
+        let staff = staff_of(200);
+        while staff.leaves() {}
+        assert_eq!(staff.count(), staff.free + IDLE_THREADS);
+    }
+
+    #[test]
+    fn nobody_leaves_while_all_are_with_connections_whether_or_not_that_was_noticed() {
+        let staff = staff_of(136);
+        let visits: Vec<_> = (0..136).map(|_| Visit::begin(&staff)).collect();
+        (0..68).for_each(|_| staff.hold_up());
+        // One more comes to their help.
+        assert!(staff.enters(137));
+        assert!(!staff.leaves());
+        drop(visits);
+        assert!(staff.leaves());
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_once() {
+        let staff = staff_of(3);
+        assert_eq!((staff.missing(5), staff.missing(3), staff.missing(1)), (2, 0, 0));
     }
 }
