@@ -79,6 +79,9 @@ pub enum CallKind {
 }
 
 impl CallKind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::OneWay, Self::TwoWay];
+
     /// The name that options and tables use.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -89,9 +92,9 @@ impl CallKind {
     }
 }
 
-/// Text forms of a type whose values have names.
+/// Text forms of a type whose values have names, and are all in its `ALL`.
 macro_rules! named {
-    ($type:ident, $what:literal, [$($item:expr),*]) => {
+    ($type:ident, $what:literal) => {
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.name())
@@ -102,9 +105,8 @@ macro_rules! named {
             type Err = $crate::LabError;
 
             fn from_str(text: &str) -> Result<Self, $crate::LabError> {
-                let all = [$($item),*];
-                all.into_iter().find(|item| item.name() == text).ok_or_else(|| {
-                    let names: Vec<_> = all.iter().map(|item| item.name()).collect();
+                Self::ALL.into_iter().find(|item| item.name() == text).ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|item| item.name()).collect();
                     $crate::LabError::Settings(format!("`{text}` is not a {}; there are {}", $what, names.join(", ")))
                 })
             }
@@ -113,8 +115,8 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-named!(DataType, "data type", [Self::Short, Self::Char, Self::Long, Self::Octet, Self::Double, Self::Struct]);
-named!(CallKind, "kind of call", [Self::OneWay, Self::TwoWay]);
+named!(DataType, "data type");
+named!(CallKind, "kind of call");
 
 /// One flood: equal buffers of one type, sent as fast as they are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,6 +174,9 @@ pub enum PingCase {
 pub const PING_STRUCTS: usize = 1024;
 
 impl PingCase {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Void, Self::Structs];
+
     /// The name that options and tables use.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -190,7 +195,7 @@ impl PingCase {
         }
     }
 }
-named!(PingCase, "kind of ping", [Self::Void, Self::Structs]);
+named!(PingCase, "kind of ping");
 
 /// One ping-pong: calls that each wait for their answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

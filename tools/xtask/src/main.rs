@@ -75,6 +75,10 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["help" | "--help" | "-h"] | [_, "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
         ["interop", words @ ..] => interop::run(words),
         ["hostile"] => hostile(20),
         ["hostile", strength] => hostile(number(strength)?),
@@ -96,10 +100,6 @@ fn run(arguments: &[String]) -> Result<()> {
         ["windows", "--only", name] => windows::run(Some(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
-        ["help" | "--help" | "-h"] => {
-            print!("{USAGE}");
-            Ok(())
-        }
         _ => bail!("not a chore: {}\n\n{USAGE}", words.join(" ")),
     }
 }

@@ -48,9 +48,7 @@ engine! {
     padded "/padded/ttcp.rs" "/padded/latency.rs"
 }
 
-use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +56,7 @@ use spandrel::Concurrency;
 
 use crate::LabError;
 use crate::latency::CallTimes;
-use crate::workload::{Flood, PingCase, PingPong};
+use crate::workload::{Flood, PingCase, PingPong, named};
 
 /// The names of the mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -241,22 +239,7 @@ const fn served(concurrency: Concurrency) -> orb::OrbMechanism {
     orb::OrbMechanism { concurrency: Some(concurrency), ..orb::OrbMechanism::PLAIN }
 }
 
-impl fmt::Display for MechanismName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for MechanismName {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        Self::ALL.into_iter().find(|mechanism| mechanism.name() == text).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|mechanism| mechanism.name()).collect();
-            LabError::Settings(format!("`{text}` is not a mechanism; there are {}", names.join(", ")))
-        })
-    }
-}
+named!(MechanismName, "mechanism");
 
 /// Options of the data connection's sockets, the same at both ends and for every mechanism. `TCP_NODELAY` is always on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

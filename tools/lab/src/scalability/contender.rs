@@ -32,4 +32,4 @@ impl Contender {
     }
 }
 
-named!(Contender, "contender here", [Self::Orb, Self::OmniOrb, Self::JacOrb]);
+named!(Contender, "contender here");

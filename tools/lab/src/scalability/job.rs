@@ -95,8 +95,8 @@ impl Style {
     }
 }
 
-named!(Algorithm, "known invocation algorithm", [Self::Train, Self::RoundRobin, Self::Random, Self::WorstCase]);
-named!(Style, "style of invocation", [Self::Static, Self::Dynamic, Self::DynamicReused, Self::DynamicSkeleton]);
+named!(Algorithm, "known invocation algorithm");
+named!(Style, "style of invocation");
 
 /// What a client is to do; its text form is one line of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

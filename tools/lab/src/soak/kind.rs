@@ -52,25 +52,7 @@ pub enum Kind {
     Vanishing,
 }
 
-named!(
-    Kind,
-    "kind of traffic",
-    [
-        Self::Octets,
-        Self::Records,
-        Self::Any,
-        Self::UserException,
-        Self::SystemException,
-        Self::OneWay,
-        Self::Asynchronous,
-        Self::Dropped,
-        Self::Churn,
-        Self::CallBack,
-        Self::Locate,
-        Self::NewConnection,
-        Self::Vanishing
-    ]
-);
+named!(Kind, "kind of traffic");
 
 impl Kind {
     /// All of them.

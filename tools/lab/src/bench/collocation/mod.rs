@@ -5,8 +5,6 @@
 mod calls;
 pub mod report;
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +14,7 @@ use crate::machine::Machine;
 use crate::placement::on_core;
 use crate::progress::Progress;
 use crate::stats::Summary;
+use crate::workload::named;
 use calls::Callee;
 
 /// How the servant is called.
@@ -48,21 +47,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Path {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        Self::ALL.into_iter().find(|path| path.name() == text).ok_or_else(|| {
-            LabError::Settings(format!("`{text}` is no path: there are virtual, direct, through-poa and socket"))
-        })
-    }
-}
+named!(Path, "path");
 
 /// What is called.
 pub const OPERATIONS: [&str; 3] = ["void", "two numbers", "128 doubles"];

@@ -1,11 +1,8 @@
 //! Which object and which operation is asked for next: the invocation algorithms of chapter 4.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
+use crate::workload::named;
 
 /// In what order objects and operations are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -37,23 +34,7 @@ impl Algorithm {
     }
 }
 
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let known = Self::ALL.into_iter().find(|one| one.name() == text);
-        known.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            LabError::Settings(format!("`{text}` is no invocation algorithm; there are {names}"))
-        })
-    }
-}
+named!(Algorithm, "known invocation algorithm");
 
 /// Requests in a train.
 const TRAIN: u32 = 100;

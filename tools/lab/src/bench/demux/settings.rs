@@ -1,13 +1,11 @@
 //! What a series covers, and what it refuses to.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use spandrel::poa::{ObjectDemux, OperationDemux};
 
 use super::requests::Algorithm;
 use crate::LabError;
+use crate::workload::named;
 
 /// How objects and operations are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,23 +73,7 @@ impl Strategy {
 /// More objects are not searched one after the other.
 const MOST_IN_A_ROW: u32 = 10_000;
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Strategy {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let known = Self::ALL.into_iter().find(|one| one.name() == text);
-        known.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            LabError::Settings(format!("`{text}` is no demultiplexing strategy; there are {names}"))
-        })
-    }
-}
+named!(Strategy, "demultiplexing strategy");
 
 /// What the series covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,9 @@
 //! What is built and measured.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
+use crate::workload::named;
 
 /// A marshaling engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -115,20 +113,7 @@ impl Part {
     }
 }
 
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Part {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let found = Self::ALL.into_iter().find(|part| part.name() == text);
-        found.ok_or_else(|| LabError::Settings(format!("`{text}` is no part: there are sizes, latency and minimum")))
-    }
-}
+named!(Part, "part");
 
 /// What the experiment covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

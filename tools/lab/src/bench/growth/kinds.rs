@@ -122,20 +122,4 @@ impl Kind {
     }
 }
 
-named!(
-    Kind,
-    "kind of call",
-    [
-        Self::TwoWay,
-        Self::Echo,
-        Self::Exception,
-        Self::OneWay,
-        Self::Locate,
-        Self::Churn,
-        Self::CallBack,
-        Self::Asynchronous,
-        Self::Deferred,
-        Self::Dynamic,
-        Self::Collocated
-    ]
-);
+named!(Kind, "kind of call");
