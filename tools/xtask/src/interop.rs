@@ -61,6 +61,10 @@ impl<'w> Wanted<'w> {
         }
         Ok(wanted)
     }
+
+    fn compares_compilers(self) -> bool {
+        self.suite.is_empty()
+    }
 }
 
 /// Runs everything that is wanted.
@@ -70,8 +74,12 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let mut is_good = bench.absent.is_empty() || wanted.allow_absent;
     build_ours("compiled")?;
     if wanted.tshark {
-        // What has been built needs no network but this machine's own.
+        // From then on there is no network but this machine's own: nothing can be installed any more.
         packages::require(packages::CAPTURING)?;
+        packages::require(packages::CERTIFICATES)?;
+        if wanted.compares_compilers() {
+            packages::require(packages::IDL)?;
+        }
         if let Some(is_good) = capture::isolated(words)? {
             anyhow::ensure!(is_good, "interoperability is broken: see above");
             return Ok(());
@@ -96,7 +104,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             is_good &= bench.run_all(pairings::newest(suite));
         }
     }
-    let idl = if wanted.suite.is_empty() { idl::run(false) } else { Ok(()) };
+    let idl = if wanted.compares_compilers() { idl::run(false) } else { Ok(()) };
     if !is_good {
         bail!("interoperability is broken: see above");
     }
