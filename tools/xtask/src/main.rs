@@ -55,7 +55,7 @@ cargo xtask NAME
                             between such programs and those of this machine, both ways; installs what it needs
   miri [--all]              run the tests of cdr, giop and message under Miri; without --all those that handle octets with `unsafe`
   models [--times N]        run the models of threads in net and orb under many interleavings (default 20 times as many as
-                            each says, about a minute)
+                            each says, some minutes)
   windows [--only CRATE]    build the tests of net and of most of orb for x86_64-pc-windows-gnu and run them under Wine;
                             installs what it needs
   windows-check             cargo check for x86_64-pc-windows-gnu
