@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spandrel_sync::{
@@ -164,6 +165,24 @@ fn a_limit_on_waiting_for_a_lock_is_kept() {
     let writing = shared.try_write_for(limit).expect("nobody reads any more");
     assert!(shared.try_read_for(limit).is_none());
     drop(writing);
+}
+
+#[test]
+fn a_holder_who_enters_again_and_again_does_not_prolong_the_wait_of_others() {
+    let recursive = RecursiveMutex::new(());
+    let is_over = AtomicBool::new(false);
+    let _held = recursive.lock();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert!(recursive.try_lock_for(Duration::from_millis(20)).is_none());
+            is_over.store(true, Ordering::SeqCst);
+        });
+        let start = Instant::now();
+        while !is_over.load(Ordering::SeqCst) {
+            drop(recursive.lock());
+            assert!(start.elapsed() < Duration::from_secs(60), "it waits for ever");
+        }
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
-use super::kind::{Condvar, Mutex, thread};
+use super::kind::{Condvar, Instant, Mutex, thread};
 
 /// Who has the value, and how often.
 type Holder = Option<(thread::ThreadId, usize)>;
@@ -32,7 +32,9 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut holder = self.holder.lock();
         *holder = holder.take().filter(|(_, times)| *times > 1).map(|(thread, times)| (thread, times - 1));
-        self.freed.notify_one();
+        if holder.is_none() {
+            self.freed.notify_one();
+        }
     }
 }
 
@@ -65,13 +67,16 @@ impl<T: ?Sized> RecursiveMutex<T> {
         enter(&mut self.holder.lock()).then(|| self.guard())
     }
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Option<RecursiveMutexGuard<'_, T>> {
+        let end = Instant::now().checked_add(timeout);
         let mut holder = self.holder.lock();
         loop {
             if enter(&mut holder) {
                 drop(holder);
                 return Some(self.guard());
             }
-            if self.freed.wait_for(&mut holder, timeout).timed_out() {
+            // Who was woken in vain does not begin anew.
+            let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
+            if self.freed.wait_for(&mut holder, left).timed_out() {
                 let entered = enter(&mut holder);
                 drop(holder);
                 return entered.then(|| self.guard());
