@@ -207,6 +207,11 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
         true
     }
 
+    /// How long the handshake may still take; `None` where there is none, none any more, or no limit.
+    fn handshake_left(&self) -> Option<Duration> {
+        None
+    }
+
     /// Ends sending, receiving or both; also ends waits in other threads.
     ///
     /// # Errors

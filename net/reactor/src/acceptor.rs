@@ -11,7 +11,7 @@ use spandrel_sync::Arc;
 use crate::service::Service;
 use crate::service::population::Population;
 use crate::strategy::{AcceptAll, Acceptance, Concurrency, Creation, Reactive};
-use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, Registry};
+use crate::{CloseReason, Context, EventHandler, Expired, HandlerId, LogLimit, Registry, Unlogged};
 
 /// How many connections are accepted before other handlers have their turn.
 const BATCH: usize = 64;
@@ -111,6 +111,7 @@ impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>>
 pub struct Listening<F: Family, W> {
     acceptor: F::Acceptor,
     welcome: W,
+    log_limit: LogLimit,
 }
 
 impl<F: Family, W> fmt::Debug for Listening<F, W> {
@@ -126,7 +127,7 @@ where
     /// Gives each connection to `welcome`; an error or a panic of it concerns that connection only. `acceptor` must not block
     /// ([`Accept::set_nonblocking`]). To be registered for [`Interest::INPUT`].
     pub fn new(acceptor: F::Acceptor, welcome: W) -> Self {
-        Self { acceptor, welcome }
+        Self { acceptor, welcome, log_limit: LogLimit::default() }
     }
 
     /// An error or a panic concerns this connection only.
@@ -135,7 +136,11 @@ where
         let welcome = AssertUnwindSafe(|| (self.welcome)(context, stream, remote));
         match catch_unwind(welcome) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(remote = %from, %error, "a connection cannot be served"),
+            Ok(Err(error)) => {
+                if let Some(Unlogged(unlogged)) = self.log_limit.admit("service") {
+                    tracing::warn!(remote = %from, %error, unlogged, "a connection cannot be served");
+                }
+            }
             Err(panic) => {
                 let panic = crate::dispatch::message(panic);
                 tracing::error!(remote = %from, panic, "a panic while a connection was accepted");
@@ -174,7 +179,9 @@ where
                 }
                 Err(error) => {
                     // No memory, or a network that is down: what is connected goes on, the rest waits in the backlog.
-                    tracing::warn!(%error, "cannot accept");
+                    if let Some(Unlogged(unlogged)) = self.log_limit.admit("accept") {
+                        tracing::warn!(%error, unlogged, "cannot accept");
+                    }
                     match context.schedule(BREATH, None, 0) {
                         Ok(_) => context.set_interest(Interest::NONE),
                         Err(error) => tracing::error!(%error, "cannot pause"),

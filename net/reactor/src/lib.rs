@@ -49,6 +49,7 @@ mod handler;
 mod inside;
 mod key;
 mod lead;
+mod log_limit;
 #[cfg(all(test, shuttle))]
 mod models;
 mod options;
@@ -71,6 +72,7 @@ pub use acceptor::{Acceptor, Listening, Server};
 pub use connector::{Backoff, CacheLimits, Cached, Client, ConnectionCache, Connector};
 pub use context::Context;
 pub use handler::{CloseReason, EventHandler, Expired, HandlerId};
+pub use log_limit::{LogLimit, Unlogged};
 pub use options::{Backend, Options, ThreadStrategy, Trigger};
 pub use reactor::Reactor;
 pub use registry::Registry;

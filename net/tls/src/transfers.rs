@@ -94,6 +94,10 @@ impl<S: Transfer> Transfer for Stream<S> {
         !self.is_handshaking()
     }
 
+    fn handshake_left(&self) -> Option<Duration> {
+        if self.is_handshaking() { self.handshake_end.left() } else { None }
+    }
+
     fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         self.keep_nonblocking(on);
         Ok(())

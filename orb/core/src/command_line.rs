@@ -104,6 +104,7 @@ impl OrbBuilder {
     /// | `-ORBConcurrency` | `reactive`, `thread-per-connection:64`, `leader-followers`, `leader-followers:4`, `thread-pool:8:1024` (see [`Concurrency`](crate::Concurrency)) |
     /// | `-ORBQueueOverflow` | `wait` or `refuse` |
     /// | `-ORBMaxConnectionMemory`, `-ORBMaxServerMemory` | octets |
+    /// | `-ORBMaxServerThreads` | a number |
     /// | `-ORBMaxConnectionsPerClient`, `-ORBMaxConnectionRate` | a number, or `off` |
     /// | `-ORBEvictIdle` | `yes` or `no` |
     /// | `-ORBMaxRequestsPerConnection`, `-ORBMaxDeferredRequests` | a number |
@@ -292,6 +293,8 @@ impl OrbBuilder {
             "-ORBMaxRequestsPerConnection" => {
                 self.max_requests_per_connection(value.parse().map_err(|_| bad("a number"))?)
             }
+            #[cfg(feature = "server")]
+            "-ORBMaxServerThreads" => self.max_server_threads(value.parse().map_err(|_| bad("a number"))?),
             #[cfg(feature = "server")]
             "-ORBMaxDeferredRequests" => self.max_deferred_requests(value.parse().map_err(|_| bad("a number"))?),
             #[cfg(feature = "server")]

@@ -124,6 +124,7 @@ impl Default for OrbBuilder {
                 max_connection_memory: 128 << 20,
                 max_server_memory: 1 << 30,
                 max_deferred: 1024,
+                max_threads: 1024,
                 max_connections: 32_768,
                 max_per_client: None,
                 max_connection_rate: None,

@@ -24,7 +24,7 @@ pub(crate) use deadline::Deadline;
 #[cfg(feature = "server")]
 use intake::Watched;
 #[cfg(feature = "server")]
-pub(crate) use intake::{Budget, Dropped, Intake, NoRoom, Why};
+pub(crate) use intake::{Budget, Charge, Dropped, Intake, NoRoom, Why};
 
 use crate::transport::{Transport, is_timeout};
 

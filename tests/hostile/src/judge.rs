@@ -56,7 +56,8 @@ pub fn attack(attack: &Attack, options: &[&str], strength: u32) -> Result<Outcom
     let peak_kib = victim.peak()?.saturating_sub(before);
     let outcome = Outcome { attack: attack.name, seen, recovery, peak_kib, bound_kib: attack.bound_kib };
     ensure!(outcome.recovery <= RECOVERY, "it took too long to recover: {outcome}");
-    ensure!(outcome.seen.longest <= PATIENCE, "the good client had to wait too long: {outcome}");
+    ensure!(outcome.seen.longest <= attack.patience, "the good client had to wait too long: {outcome}");
+    victim.check_log()?;
     ensure!(outcome.peak_kib <= outcome.bound_kib, "it took too much memory: {outcome}");
     Ok(outcome)
 }

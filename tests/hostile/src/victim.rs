@@ -1,11 +1,14 @@
 //! The server's process.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use spandrel::{IiopProfile, Orb};
@@ -18,6 +21,9 @@ pub const LONG: Duration = Duration::from_secs(30);
 /// A server in a process of its own.
 pub struct Victim {
     process: Child,
+    /// What it has logged, line by line.
+    log: Arc<Mutex<Vec<String>>>,
+    started: Instant,
     pub reference: String,
     pub profile: IiopProfile,
 }
@@ -35,14 +41,22 @@ impl Victim {
     /// Starts a server whose ORB has these options.
     pub fn start(options: &[&str]) -> Result<Self> {
         let mut command = Command::new(program()?);
-        command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env_remove("SPANDREL_LOG").env_remove("SPANDREL_LOG_FORMAT");
         let mut process = command.spawn()?;
+        let (log, stderr) = (Arc::<Mutex<Vec<String>>>::default(), process.stderr.take().context("it is piped")?);
+        let logged = Arc::clone(&log);
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                logged.lock().unwrap().push(line);
+            }
+        });
         let mut reference = String::new();
         BufReader::new(process.stdout.take().context("it is piped")?).read_line(&mut reference)?;
         let reference = reference.trim().to_owned();
         let ior = spandrel_giop::ior_from_string(&reference)?;
         let profile = IiopProfile::decode(&ior.profiles[0])?.context("a server listens by TCP")?;
-        Ok(Self { process, reference, profile })
+        Ok(Self { process, log, started: Instant::now(), reference, profile })
     }
 
     pub fn addr(&self) -> Result<SocketAddr> {
@@ -92,6 +106,21 @@ impl Victim {
 
     pub fn descriptors(&self) -> Result<usize> {
         Ok(fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
+    }
+
+    /// Makes sure that it has logged no more than ten lines of a cause in a minute, by what each says last.
+    pub fn check_log(&self) -> Result<()> {
+        let minutes = 1 + self.started.elapsed().as_secs() / 60;
+        let mut causes = HashMap::<String, u64>::new();
+        for line in &*self.log.lock().unwrap() {
+            // Numbers, which tell one line of a cause from another, aside.
+            let words = line.split_whitespace().skip(1);
+            let words = words.filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
+            *causes.entry(words.collect::<Vec<_>>().join(" ")).or_default() += 1;
+        }
+        let most = causes.iter().max_by_key(|(_, lines)| **lines);
+        ensure!(most.is_none_or(|(_, lines)| *lines <= 10 * minutes), "logged too often: {most:?}");
+        Ok(())
     }
 
     /// Makes sure that it still runs.

@@ -1,4 +1,5 @@
-//! Clients that ask for nothing, and clients that never finish what they ask: how long servers wait for them, whatever their concurrency.
+//! Clients that ask for nothing, that never finish what they ask, or that do not take their replies: how long servers wait for them, and with what,
+//! whatever their concurrency.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -12,14 +13,15 @@ use std::{
 };
 
 use spandrel::{
-    ByteOrder, CompletionStatus, Concurrency, GiopVersion, IiopProfile, Orb, OrbBuilder, SystemExceptionKind,
+    ByteOrder, CompletionStatus, Concurrency, GiopVersion, IiopProfile, ObjectRef, Orb, OrbBuilder,
+    SystemExceptionKind,
     statistics::{Event, Level},
 };
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
-    support::{PATIENCE, comes, in_background, read_message},
+    support::{PATIENCE, comes, deferring, in_background, one_that_never_reads, read_message},
 };
 
 /// How long servers wait in these tests.
@@ -45,7 +47,11 @@ fn connect(server: &Server) -> TcpStream {
 
 /// A request as octets.
 fn request_to_echo(server: &Server, data: &[u8]) -> Vec<u8> {
-    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    request_to(&server.object, data)
+}
+
+fn request_to(object: &ObjectRef, data: &[u8]) -> Vec<u8> {
+    let profile = IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
     let template = RequestTemplate::new(wire, &profile.object_key);
     let mut out = Encoder::new(wire);
@@ -241,4 +247,118 @@ fn connections_that_are_not_limited_stay() {
     let waited = silent.read(&mut [0]).unwrap_err().kind();
     assert!(matches!(waited, ErrorKind::WouldBlock | ErrorKind::TimedOut), "{waited}");
     assert_eq!(server.orb.statistics().count(Event::ServerClosedForTimeout), 0);
+}
+
+/// What one reads who reads a little at a time.
+fn read_message_slowly(stream: &mut TcpStream) -> Vec<u8> {
+    let mut message = vec![0; 12];
+    stream.read_exact(&mut message).unwrap();
+    let len = u32::from_le_bytes(message[8..].try_into().unwrap()) as usize;
+    while message.len() < 12 + len {
+        let mut room = [0; 100_000];
+        let wanted = (12 + len - message.len()).min(room.len());
+        let count = stream.read(&mut room[..wanted]).unwrap();
+        assert_ne!(count, 0, "the reply ends inside");
+        message.extend(&room[..count]);
+        thread::yield_now();
+    }
+    message
+}
+
+/// The reply's status (9.4.3), for a reply without contexts, and what follows it.
+fn reply_of(message: &[u8]) -> (u32, &[u8]) {
+    assert_eq!(message[7], 1, "not a Reply");
+    (u32::from_le_bytes(message[16..20].try_into().unwrap()), &message[24..])
+}
+
+#[test]
+fn clients_that_do_not_take_their_replies_keep_no_other_waiting() {
+    for builder in strategies() {
+        let server = Server::with(builder);
+        let deaf: Vec<_> = (0..6).map(|_| one_that_never_reads(&server, 12 << 20)).collect();
+        // As soon as their requests have been read, most of the replies wait; time-outs are half a minute.
+        let good = server.client_with(Orb::builder().request_timeout(Some(Duration::from_secs(10))));
+        let begun = Instant::now();
+        for number in 0..100 {
+            assert_eq!(good.add(number, 1).unwrap(), number + 1);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "the good client waited for those that do not read");
+        drop(deaf);
+        comes("the end of the others", || connections(&server) == 1);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_take_its_replies_is_cut_off() {
+    for builder in strategies() {
+        let server = Server::with(builder.send_timeout(Some(BRIEF * 5)));
+        let deaf = [one_that_never_reads(&server, 12 << 20), one_that_never_reads(&server, 16 << 20)];
+        comes("their end", || server.orb.statistics().count(Event::ServerClosedForTimeout) == 2);
+        comes("the end of the connections", || connections(&server) == 0);
+        drop(deaf);
+    }
+}
+
+#[test]
+fn a_client_that_takes_its_replies_slowly_gets_all_of_them() {
+    for builder in strategies() {
+        let server = Server::with(builder.send_timeout(Some(Duration::from_secs(5))));
+        let data = vec![7; 3 << 20];
+        let request = request_to_echo(&server, &data);
+        let mut stream = connect(&server);
+        // What is sent is not read by the server before it has got rid of its replies.
+        let mut writing = stream.try_clone().unwrap();
+        let writer = thread::spawn(move || (0..4).for_each(|_| writing.write_all(&request).unwrap()));
+        for _ in 0..4 {
+            let message = read_message_slowly(&mut stream);
+            let (status, body) = reply_of(&message);
+            assert_eq!((status, &body[4..]), (0, &data[..]));
+        }
+        writer.join().unwrap();
+        assert_eq!(server.orb.statistics().count(Event::ServerClosedForTimeout), 0);
+    }
+}
+
+#[test]
+fn replies_that_there_is_no_memory_for_are_exceptions() {
+    for builder in strategies() {
+        let server = Server::with(builder.max_server_memory(40 << 20));
+        let mut deaf: Vec<_> = (0..4).map(|_| one_that_never_reads(&server, 12 << 20)).collect();
+        comes("a refusal", || server.orb.statistics().count(Event::RefusedMemory) > 0);
+        let refused: Vec<_> = deaf
+            .iter_mut()
+            .map(|stream| read_message(stream).unwrap())
+            .filter(|message| reply_of(message).0 == 2)
+            .map(|message| String::from_utf8_lossy(&message).into_owned())
+            .collect();
+        assert!((1..4).contains(&refused.len()), "{refused:?}");
+        // The reply is lost, or was not begun because there was no memory for the request.
+        assert!(refused.iter().all(|text| text.contains("NO_RESOURCES") || text.contains("TRANSIENT")), "{refused:?}");
+        drop(deaf);
+        assert_eq!(server.client().add(1, 2).unwrap(), 3);
+    }
+}
+
+#[test]
+fn an_answer_that_comes_later_and_is_not_taken_keeps_nobody() {
+    for builder in strategies() {
+        let server = Server::with(builder);
+        let (servant, deferred) = deferring();
+        let object = server.poa.activate(servant).unwrap();
+        let mut stream = connect(&server);
+        stream.write_all(&request_to(&object, &[1])).unwrap();
+        let call = deferred.recv_timeout(PATIENCE).unwrap();
+        let data = vec![7; 16 << 20];
+        // The thread that answers is the program's own, and goes on at once.
+        let answered = in_background({
+            let data = data.clone();
+            move || call.answer(|call| call.reply(|out| out.octet_sequence(&data))).is_ok()
+        });
+        assert!(answered.recv_timeout(PATIENCE).unwrap());
+        let message = read_message_slowly(&mut stream);
+        assert_eq!(&reply_of(&message).1[4..], &data[..]);
+        // Requests are read again.
+        stream.write_all(&request_to_echo(&server, &[7])).unwrap();
+        assert_eq!(reply_of(&read_message(&mut stream).unwrap()).0, 0);
+    }
 }

@@ -4,22 +4,25 @@ mod certificates;
 
 use std::{
     fmt::Debug,
-    io::Write,
-    net::TcpListener,
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
     sync::{Arc, Mutex, OnceLock},
+    time::{Duration, Instant},
 };
 
 use certificates::{As, Authority, authority, chain, client, plain, server, serving, trusting};
 use spandrel::{
-    CompletionStatus, GiopVersion, IiopProfile, Ior, Orb, OrbBuilder, SystemException, SystemExceptionKind,
+    CompletionStatus, Concurrency, GiopVersion, IiopProfile, Ior, Orb, OrbBuilder, SystemException,
+    SystemExceptionKind,
     ssliop::{ClientVerification, Ssliop},
+    statistics::{self, Level},
 };
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::component::{Component, SslSecTrans};
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{block_on, comes, kind_and_completion},
+    support::{PATIENCE, block_on, comes, kind_and_completion},
 };
 use spandrel_test_support::certificates::date_time_ymd;
 use tracing::{
@@ -76,6 +79,10 @@ fn at(ior: &Ior, port: u16, components: Vec<TaggedComponent>) -> Ior {
     Ior { type_id: ior.type_id.clone(), profiles }
 }
 
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
 /// The port where TLS is spoken.
 fn secure_port(server: &Server) -> u16 {
     server.orb.published().unwrap().places[0].host_and_port().unwrap().1
@@ -122,6 +129,39 @@ fn a_server_whose_time_is_over_is_not_believed() {
             assert_eq!(kind_and_completion(&refused), expected, "{refused}");
             assert!(chain(&refused).contains("certificate expired"), "{}", chain(&refused));
         }
+    }
+}
+
+#[test]
+fn a_client_that_does_not_go_on_with_its_handshake_is_cut_off_in_every_strategy() {
+    const HANDSHAKE: Duration = Duration::from_millis(300);
+    let strategies = [
+        Concurrency::default(),
+        Concurrency::LeaderFollowers { threads: None },
+        Concurrency::LeaderFollowers { threads: Some(2) },
+        Concurrency::Reactive,
+        Concurrency::ThreadPool { threads: 2, queue: 8 },
+    ];
+    for strategy in strategies {
+        let ssliop = trusting(authority()).identity_of(&authority().issue("127.0.0.1")).handshake_timeout(HANDSHAKE);
+        // Nothing else would end it.
+        let builder = serving(ssliop).server_idle_timeout(None).message_timeout(None).send_timeout(None);
+        let server = Server::with(builder.concurrency(strategy));
+        let begun = Instant::now();
+        let clients = [&b""[..], b"\x16\x03\x01\x02\x00\x01"].map(|begin| {
+            let mut client = TcpStream::connect(("127.0.0.1", secure_port(&server))).unwrap();
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
+            client.write_all(begin).unwrap();
+            client
+        });
+        for mut client in clients {
+            let ended = client.read_to_end(&mut Vec::new());
+            assert!(!ended.is_err_and(|error| is_timeout(&error)), "{strategy}: it is waited for without end");
+            assert!(begun.elapsed() >= HANDSHAKE, "{strategy}: it had no time");
+        }
+        comes("the end of both connections", || server.orb.statistics().level(Level::ServerConnections) == 0);
+        assert_eq!(server.orb.statistics().count(statistics::Event::RefusedForSecurity), 2, "{strategy}");
+        server.client_with(client()).ping().unwrap();
     }
 }
 

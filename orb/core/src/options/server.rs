@@ -123,6 +123,15 @@ impl OrbBuilder {
         self
     }
 
+    /// How many threads read requests and run servants at a time (default 1,024; at least those that the
+    /// [concurrency strategy](Self::concurrency) names, and eight more). Where more are needed, connections without a thread of their own wait for one, and
+    /// requests behind one that lasts are not read.
+    #[must_use]
+    pub fn max_server_threads(mut self, threads: usize) -> Self {
+        self.server.max_threads = threads;
+        self
+    }
+
     /// How many requests of one connection may run at once when servants are slow (default 64, at least 1).
     #[must_use]
     pub fn max_requests_per_connection(mut self, requests: u32) -> Self {

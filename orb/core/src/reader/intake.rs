@@ -96,6 +96,50 @@ impl Intake {
     }
 }
 
+/// Octets that are counted against the limits of one connection and of the server until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    intake: Arc<Intake>,
+    octets: usize,
+}
+
+impl Charge {
+    /// How far the messages of [`beyond_limit`](Self::beyond_limit) may exceed the limit of one connection.
+    const EXCESS: usize = 64 << 10;
+
+    /// Counts so many octets.
+    ///
+    /// # Errors
+    /// One of the limits would be exceeded.
+    pub(crate) fn new(intake: &Arc<Intake>, octets: usize) -> Result<Self, NoRoom> {
+        intake.charge(octets)?;
+        Ok(Self { intake: Arc::clone(intake), octets })
+    }
+
+    /// The same for a short message that says why a longer one is not sent: it may exceed both limits, the connection's by 64 KiB.
+    ///
+    /// # Errors
+    /// The connection's limit would be exceeded by more.
+    pub(crate) fn beyond_limit(intake: &Arc<Intake>, octets: usize) -> Result<Self, NoRoom> {
+        let limit = intake.limit.saturating_add(Self::EXCESS);
+        add(&intake.used, octets, limit, "one connection", "-ORBMaxConnectionMemory")?;
+        intake.budget.used.fetch_add(octets, Ordering::Relaxed);
+        Ok(Self { intake: Arc::clone(intake), octets })
+    }
+
+    /// Counts only so many octets from now on, if these are fewer.
+    pub(crate) fn reduce_to(&mut self, octets: usize) {
+        self.intake.release(self.octets.saturating_sub(octets));
+        self.octets = self.octets.min(octets);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.intake.release(self.octets);
+    }
+}
+
 impl Drop for Intake {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.used.load(Ordering::Relaxed), Ordering::Relaxed);

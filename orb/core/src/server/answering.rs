@@ -7,7 +7,7 @@ use spandrel_giop::{
 };
 use spandrel_sync::atomic::Ordering;
 
-use super::{asked::Asked, points};
+use super::{asked::Asked, origin::AnswerKind, points};
 use crate::scratch;
 
 /// Writes one reply, if one is expected. A peer that is gone is noticed by whoever reads next.
@@ -52,11 +52,32 @@ fn write<'a>(
     let body = begin_reply(&mut out, asked.header.request_id, status, contexts);
     let written = encode(&mut out).and_then(|()| body.end(&mut out));
     if written.is_ok() {
-        asked.is_answered.store(true, Ordering::Relaxed);
-        asked.origin.send(&out);
+        send(asked, &out);
     }
     scratch::give(out.into_scratch());
     written
+}
+
+/// Sends an answer, or the reason for which it cannot be kept until the client takes it.
+#[inline]
+pub(super) fn send(asked: &Asked<'_>, answer: &Encoder<'_>) {
+    asked.is_answered.store(true, Ordering::Relaxed);
+    let request_octets = asked.message.header.total_len();
+    if let Err(exception) = asked.origin.send(answer, AnswerKind::Reply { request_octets }) {
+        refuse_to_keep(asked, &exception);
+    }
+}
+
+#[cold]
+fn refuse_to_keep(asked: &Asked<'_>, exception: &SystemException) {
+    let mut out = Encoder::new(asked.origin.wire(asked.version));
+    let says_more = asked.origin.orb().settings().serving.sends_exception_details;
+    let detail = if says_more { exception_detail(exception) } else { None };
+    let body = begin_reply(&mut out, asked.header.request_id, ReplyStatus::SystemException, detail.as_slice());
+    let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
+    if let Err(error) = sent.map(|()| asked.origin.send(&out, AnswerKind::Refusal)) {
+        tracing::error!(%error, %exception, "an exception could not be marshaled");
+    }
 }
 
 /// Writes a SYSTEM_EXCEPTION reply.

@@ -80,6 +80,16 @@ impl Concurrency {
         }
     }
 
+    /// How many threads it names.
+    pub(super) fn threads(self) -> usize {
+        match self {
+            Self::Reactive => 1,
+            Self::ThreadPerConnection { limit } => limit,
+            Self::LeaderFollowers { threads } => threads.unwrap_or(1),
+            Self::ThreadPool { threads, .. } => threads.saturating_add(1),
+        }
+    }
+
     /// So many threads run the reactor and no more; otherwise as many as are needed.
     pub(super) fn reactor_threads(self) -> Option<usize> {
         match self {

@@ -11,6 +11,7 @@ mod parting;
 mod refusing;
 mod seat;
 mod turns;
+mod writing;
 
 use std::sync::OnceLock;
 
@@ -29,6 +30,7 @@ use parting::Ending;
 pub(super) use parting::Farewell;
 pub(super) use seat::{Ready, Seat};
 use turns::{CLOSING, COUNT, SEATED, Served};
+pub(super) use writing::no_room_for_reply;
 
 use super::{
     ServerSettings,
@@ -93,6 +95,10 @@ pub(crate) struct ServerConnection {
     parting: Condition,
     /// Its place in the reactor, unless it has a thread of its own.
     seat: Mutex<Option<Arc<dyn Seat>>>,
+    /// Held while the seat is told whether replies wait to be written.
+    output: Mutex<()>,
+    /// A reactor writes the replies that wait, although the connection has a thread of its own.
+    has_writer: AtomicBool,
     /// The pool was told that an upcall keeps one of its threads.
     is_held_up: AtomicBool,
     has_own_thread: bool,
@@ -130,7 +136,7 @@ impl ServerConnection {
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
         Arc::new_cyclic(|me| Self {
             orb,
-            link: Link::new(from, Arc::from(transport), wire, settings.send_timeout)
+            link: Link::new(from, Arc::from(transport), wire, settings.send_timeout, Arc::clone(&intake))
                 .with_fragments_of(settings.fragment_size),
             #[cfg(feature = "diagnostics")]
             metrics: ConnectionMetrics::default(),
@@ -154,6 +160,8 @@ impl ServerConnection {
             ended_for: OnceLock::new(),
             parting: Condition::new(),
             seat: Mutex::new(None),
+            output: Mutex::new(()),
+            has_writer: AtomicBool::new(false),
             is_held_up: AtomicBool::new(false),
             has_own_thread,
             lane,
@@ -192,6 +200,9 @@ impl ServerConnection {
         let mut seat = self.seat();
         let mut patience = seat::PATIENCE;
         loop {
+            if self.is_blocked() {
+                self.await_unblocked();
+            }
             let deadline = seat.as_ref().map(|_| Deadline::after(patience));
             let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
             let served = match next {
@@ -238,7 +249,7 @@ impl ServerConnection {
                 Err(ReadError::EndOfFile)
             }
             MessageType::MessageError => {
-                tracing::warn!(peer = %self.link.peer(), "the client could not read a message");
+                log_limited!(warn, self.orb, "MessageError", peer = %self.link.peer(), "the client could not read a message");
                 Err(ReadError::EndOfFile)
             }
             other => Err(ReadError::Unexpected(other)),
@@ -338,7 +349,10 @@ impl ServerConnection {
 
     /// True while requests of this connection run.
     fn is_busy(&self) -> bool {
-        self.turn() % 2 == 1 || self.relieved.load(Ordering::SeqCst) != 0 || self.requests.lock().has_deferred()
+        self.turn() % 2 == 1
+            || self.relieved.load(Ordering::SeqCst) != 0
+            || self.link.is_blocked()
+            || self.requests.lock().has_deferred()
     }
 
     /// True if the upcall that keeps the reading thread is a one-way's.

@@ -22,7 +22,7 @@ use super::{
     ServerSettings,
     asked::{Asked, Noted},
     link,
-    origin::{Origin, Which},
+    origin::{AnswerKind, Origin, Which},
     worker,
 };
 #[cfg(feature = "transport-rules")]
@@ -102,7 +102,9 @@ impl Datagrams {
         }));
         match orb.server().pool().workers() {
             Ok(workers) => workers.spawn(task),
-            Err(error) => tracing::error!(%error, "no threads for requests that come by datagram"),
+            Err(error) => {
+                log_limited!(error, orb, "no thread for datagrams", %error, "no threads for requests that come by datagram");
+            }
         }
     }
 }
@@ -186,7 +188,9 @@ impl Origin for Sender {
     }
 
     /// Nobody waits for it.
-    fn send(&self, _answer: &Encoder<'_>) {}
+    fn send(&self, _answer: &Encoder<'_>, _kind: AnswerKind) -> Result<(), SystemException> {
+        Ok(())
+    }
 
     fn shared(&self) -> Arc<dyn Origin> {
         Arc::new(self.clone())

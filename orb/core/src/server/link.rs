@@ -1,6 +1,7 @@
 //! The wire of an accepted connection: whole messages are written to it, one at a time, and it is ended in an orderly way.
 //!
-//! What is read from it, and who reads, belongs to the connection.
+//! What is read from it, and who reads, belongs to the connection. A reply that the transport does not take at once is charged against the memory
+//! limits. The connection's own thread then waits with writing; any other thread leaves the rest in a [`ReplyQueue`].
 
 use std::{io, sync::OnceLock, time::Duration};
 
@@ -10,14 +11,18 @@ use spandrel_giop::{
     bare_message, minor,
 };
 use spandrel_sync::{
-    Arc, Mutex,
-    atomic::{AtomicU8, AtomicUsize, Ordering},
+    Arc, Condition, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
+use super::{
+    origin::AnswerKind,
+    reply_queue::{Outgoing, QueuedMessage, ReplyQueue},
+};
 use crate::{
     client::ClientConnection,
-    reader::Deadline,
-    transport::{Place, Portions, Transport, send_message, send_octets},
+    reader::{Charge, Deadline, Intake, NoRoom},
+    transport::{Place, Transport, send_octets},
 };
 
 /// How long what a peer still sends is read and dropped when its connection ends.
@@ -26,6 +31,10 @@ pub(super) const LINGER: Duration = Duration::from_millis(500);
 const LINGER_OCTETS: usize = 1 << 20;
 /// Reads of it in one visit of a thread that has others to serve.
 const LINGER_READS: usize = 16;
+/// Replies from this size on are charged before anything of them is written.
+const LONG_REPLY: usize = 64 << 10;
+/// Into how many parts a wait of the transport divides the time that a client may take nothing, so that its progress is seen.
+const WAITS_PER_TIMEOUT: u32 = 4;
 
 /// A client's transport, and how it is written to.
 #[derive(Debug)]
@@ -36,9 +45,17 @@ pub(super) struct Link {
     transport: Arc<dyn Transport>,
     /// Order and limits; the version is that of each message, the code sets are the client's choice.
     wire: Wire,
-    writer: Mutex<()>,
-    /// How long the client may take nothing of an answer.
-    patience: Option<Duration>,
+    writer: Mutex<ReplyQueue>,
+    /// Whether a reply waits to be written, or a thread to write one.
+    is_blocked: AtomicBool,
+    /// Notified when that has ended.
+    unblocked: Condition,
+    /// Grows with each piece of such a reply that the transport takes.
+    progress: AtomicU64,
+    /// The longest reply so far, of those that were long.
+    longest_reply: AtomicUsize,
+    /// What this connection may take of memory.
+    intake: Arc<Intake>,
     /// Octets from which on messages are sent in fragments.
     fragment_size: usize,
     /// Minor version of the last message read: what the peer speaks.
@@ -52,11 +69,17 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// `patience`: how long the client may take nothing of what it is sent, before it is given up.
-    pub(super) fn new(from: Place, transport: Arc<dyn Transport>, wire: Wire, patience: Option<Duration>) -> Self {
+    /// `send_timeout`: how long the client may take nothing of what it is sent, before it is given up.
+    pub(super) fn new(
+        from: Place,
+        transport: Arc<dyn Transport>,
+        wire: Wire,
+        send_timeout: Option<Duration>,
+        intake: Arc<Intake>,
+    ) -> Self {
         let peer = from.to_string();
-        if let Err(error) = transport.set_send_timeout(patience) {
-            tracing::warn!(%peer, %error, "a client that reads nothing will be waited for");
+        if let Err(error) = transport.set_send_timeout(send_timeout.map(|timeout| timeout / WAITS_PER_TIMEOUT)) {
+            tracing::debug!(%peer, %error, "whether the client takes what it is sent is only seen at the end of each call");
         }
         let spoken = AtomicU8::new(GiopVersion::V1_0.minor);
         let code_sets = OnceLock::new();
@@ -65,8 +88,12 @@ impl Link {
             peer,
             transport,
             wire,
-            writer: Mutex::new(()),
-            patience,
+            writer: Mutex::default(),
+            is_blocked: AtomicBool::new(false),
+            unblocked: Condition::new(),
+            progress: AtomicU64::new(0),
+            longest_reply: AtomicUsize::new(0),
+            intake,
             fragment_size: usize::MAX,
             spoken,
             code_sets,
@@ -122,24 +149,216 @@ impl Link {
         self.spoken.store(version.minor, Ordering::Relaxed);
     }
 
-    /// Writes a message. A peer that is gone is noticed by whoever reads; one that does not read what it is sent is cut off.
-    pub(super) fn send(&self, message: &Encoder<'_>) {
-        let sent = self.write(message);
-        if let Err(error) = sent {
-            tracing::debug!(peer = %self.peer, %error, "a reply could not be written");
-            // Cut inside a message, nothing further would be understood.
-            self.transport.close();
+    /// Writes a message, or keeps it until the transport takes it. A peer that is gone is noticed by whoever reads.
+    ///
+    /// `waits`: for a thread that serves nobody else. It returns once the transport has taken all.
+    ///
+    /// # Errors
+    /// There is no memory to keep the message. Nothing of it was written.
+    #[inline]
+    pub(super) fn send(
+        &self,
+        message: &Encoder<'_>,
+        kind: AnswerKind,
+        waits: impl FnOnce() -> bool,
+    ) -> Result<Sent, NoMemory> {
+        let mut writer = self.writer.lock();
+        if let Some(adopted) = self.adopted.get() {
+            // Its lock is the one, from the time on when both sides send requests.
+            drop(writer);
+            return self.send_adopted(adopted, message, kind);
+        }
+        let outgoing = Outgoing::new(message, self.fragment_size);
+        let mut written = 0;
+        if writer.is_idle() && outgoing.len() < LONG_REPLY && !writer.is_cut {
+            match outgoing.try_send(&*self.transport) {
+                Ok(count) if count == outgoing.len() => return Ok(Sent::Whole),
+                Ok(count) => written = count,
+                Err(error) => {
+                    self.give_up(&mut writer, &error);
+                    return Ok(Sent::Whole);
+                }
+            }
+        }
+        self.send_long(writer, &outgoing, written, kind, waits())
+    }
+
+    /// A message that is long, that the transport has not taken to its end, or that has others before it.
+    #[cold]
+    fn send_long(
+        &self,
+        mut writer: MutexGuard<'_, ReplyQueue>,
+        message: &Outgoing<'_, '_>,
+        mut written: usize,
+        kind: AnswerKind,
+        mut waits: bool,
+    ) -> Result<Sent, NoMemory> {
+        if writer.is_cut {
+            return Ok(Sent::Whole);
+        }
+        let len = message.len();
+        self.longest_reply.fetch_max(len, Ordering::Relaxed);
+        let mut charge = match self.charge(len, kind, waits) {
+            Ok((charge, keeps_request)) => {
+                waits = keeps_request;
+                charge
+            }
+            Err(no_room) if written == 0 => return Err(no_room.into()),
+            // The peer waits for the rest of it.
+            Err(no_room) => {
+                self.give_up(&mut writer, &no_room);
+                return Ok(Sent::Whole);
+            }
+        };
+        if writer.is_idle() && waits {
+            self.write_and_wait(writer, |progress| message.write_rest(&*self.transport, written, progress));
+            return Ok(Sent::Whole);
+        }
+        if writer.is_idle() && written == 0 {
+            match message.try_send(&*self.transport) {
+                Ok(count) if count == len => return Ok(Sent::Whole),
+                Ok(count) => written = count,
+                Err(error) => {
+                    self.give_up(&mut writer, &error);
+                    return Ok(Sent::Whole);
+                }
+            }
+        }
+        charge.reduce_to(len - written);
+        match QueuedMessage::rest_of(message, written, charge) {
+            Some(rest) => writer.push(rest),
+            None if written == 0 => return Err(NoMemory::OfSystem),
+            None => {
+                self.give_up(&mut writer, &"no memory to keep the rest of a message");
+                return Ok(Sent::Whole);
+            }
+        }
+        self.is_blocked.store(true, Ordering::SeqCst);
+        Ok(if writer.is_writing { Sent::Whole } else { Sent::InPart })
+    }
+
+    /// Charges a message, and the request that it answers if the thread waits and there is room for both: it is kept as long. True in that case.
+    fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), NoRoom> {
+        match kind {
+            AnswerKind::Reply { request_octets } if waits => {
+                Charge::new(&self.intake, len.saturating_add(request_octets))
+                    .map(|both| (both, true))
+                    .or_else(|_| Charge::new(&self.intake, len).map(|reply| (reply, false)))
+            }
+            AnswerKind::Reply { .. } => Charge::new(&self.intake, len).map(|reply| (reply, false)),
+            AnswerKind::Refusal => Charge::beyond_limit(&self.intake, len).map(|refusal| (refusal, waits)),
         }
     }
 
-    fn write(&self, message: &Encoder<'_>) -> io::Result<()> {
-        let _writer = self.writer.lock();
-        if let Some(adopted) = self.adopted.get() {
-            // Its lock is the one, from the time on when both sides send requests.
-            return adopted.answer(message, self.patience);
+    /// Writes without the lock, and then what others have left meanwhile.
+    fn write_and_wait<'l>(
+        &'l self,
+        mut writer: MutexGuard<'l, ReplyQueue>,
+        write: impl FnOnce(&dyn Fn()) -> io::Result<()>,
+    ) {
+        let progress = || {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+        };
+        writer.is_writing = true;
+        self.is_blocked.store(true, Ordering::SeqCst);
+        drop(writer);
+        let mut result = write(&progress);
+        loop {
+            let mut writer = self.writer.lock();
+            if let (Err(error), false) = (&result, writer.is_cut) {
+                self.give_up(&mut writer, error);
+            }
+            let Some(next) = writer.take() else {
+                writer.is_writing = false;
+                self.unblock(&writer);
+                return;
+            };
+            drop(writer);
+            result = next.write_all(&*self.transport, progress);
         }
-        let mut portions = Portions::new(self.patience);
-        send_message(&*self.transport, message, self.fragment_size, || portions.go_on())
+    }
+
+    /// Nothing further is written: what the peer has is cut inside of a message, or the peer is gone.
+    fn give_up(&self, writer: &mut MutexGuard<'_, ReplyQueue>, why: &dyn std::fmt::Display) {
+        tracing::debug!(peer = %self.peer, error = %why, "a reply could not be written");
+        writer.cut();
+        self.transport.close();
+        if !writer.is_writing {
+            self.unblock(writer);
+        }
+    }
+
+    fn unblock(&self, _writer: &MutexGuard<'_, ReplyQueue>) {
+        self.is_blocked.store(false, Ordering::SeqCst);
+        self.unblocked.notify_all();
+    }
+
+    /// Whether the client has not taken all that it was sent: nothing further is read from it then, unless it is needed to go on.
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Ordering::SeqCst) || self.adopted.get().is_some_and(|adopted| adopted.is_blocked())
+    }
+
+    /// Changes with each piece of a waiting reply that the client takes; `None` while no reply waits.
+    pub(super) fn progress(&self) -> Option<u64> {
+        if self.is_blocked.load(Ordering::SeqCst) {
+            return Some(self.progress.load(Ordering::Relaxed));
+        }
+        self.adopted.get().and_then(|adopted| adopted.write_progress())
+    }
+
+    /// The longest reply that was long, in octets.
+    pub(super) fn longest_reply(&self) -> usize {
+        self.longest_reply.load(Ordering::Relaxed)
+    }
+
+    /// Writes what the transport takes without waiting; for a reactor's thread. False if something is left for it.
+    pub(super) fn write_ready(&self) -> bool {
+        let mut writer = self.writer.lock();
+        if writer.is_writing {
+            return true;
+        }
+        let progress = || {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+        };
+        match writer.write_ready(&*self.transport, progress) {
+            Ok(false) => return false,
+            Ok(true) => self.unblock(&writer),
+            Err(error) => self.give_up(&mut writer, &error),
+        }
+        true
+    }
+
+    /// Whether something waits that no thread writes.
+    pub(super) fn waits_for_reactor(&self) -> bool {
+        let writer = self.writer.lock();
+        !writer.is_writing && !writer.is_idle()
+    }
+
+    /// Waits until the client has taken all that it was sent, or never will. `writes`: by writing it, as nobody else does.
+    #[cold]
+    pub(super) fn await_unblocked(&self, writes: bool) {
+        let mut writer = self.writer.lock();
+        if !writer.is_writing
+            && writes
+            && let Some(next) = writer.take()
+        {
+            return self.write_and_wait(writer, |progress| next.write_all(&*self.transport, progress));
+        }
+        while !writer.is_idle() {
+            self.unblocked.wait(&mut writer);
+        }
+    }
+
+    fn send_adopted(
+        &self,
+        adopted: &ClientConnection,
+        message: &Encoder<'_>,
+        kind: AnswerKind,
+    ) -> Result<Sent, NoMemory> {
+        let (charge, _) = self.charge(message.position(), kind, false)?;
+        adopted.answer(message, charge);
+        Ok(if adopted.is_blocked() { Sent::InPart } else { Sent::Whole })
     }
 
     /// Both sides send requests from now on: this side's go by `connection`, and answers past its lock.
@@ -148,7 +367,10 @@ impl Link {
         connection: impl FnOnce(&Arc<dyn Transport>) -> Arc<ClientConnection>,
     ) -> &Arc<ClientConnection> {
         // Nobody is to be inside of a message.
-        let _writer = self.writer.lock();
+        let mut writer = self.writer.lock();
+        while !writer.is_idle() {
+            self.unblocked.wait(&mut writer);
+        }
         self.adopted.get_or_init(|| connection(&self.transport))
     }
 
@@ -163,12 +385,17 @@ impl Link {
     pub(super) fn send_bare(&self, message_type: MessageType, courtesy: Duration) {
         let version = GiopVersion { major: 1, minor: self.spoken.load(Ordering::Relaxed) };
         let message = bare_message(version, self.wire.order, message_type);
-        let Some(_writer) = self.writer.try_lock_for(courtesy) else { return };
+        let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
         if let Some(adopted) = self.adopted.get() {
             return adopted.say_last(&message, courtesy);
         }
-        let _ = self.transport.set_send_timeout(Some(courtesy));
-        let _ = send_octets(&*self.transport, &message);
+        if writer.is_idle() {
+            let _ = self.transport.set_send_timeout(Some(courtesy));
+            let _ = send_octets(&*self.transport, &message);
+        } else if let Ok(charge) = Charge::beyond_limit(&self.intake, message.len()) {
+            // After the replies that wait.
+            writer.push(QueuedMessage::of(&message, charge));
+        }
     }
 
     /// Tells the peer that nothing more will be written.
@@ -179,6 +406,11 @@ impl Link {
     /// Cuts it; whoever reads sees the end.
     pub(super) fn cut(&self) {
         self.transport.close();
+        let mut writer = self.writer.lock();
+        writer.cut();
+        if !writer.is_writing {
+            self.unblock(&writer);
+        }
     }
 
     /// Reads what is still on its way, so that closing does not destroy what was just written; a bounded time.
@@ -213,6 +445,24 @@ impl Link {
     fn drops_too_much(&self, count: usize) -> bool {
         self.dropped.fetch_add(count, Ordering::Relaxed) + count >= LINGER_OCTETS
     }
+}
+
+/// How far a message has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Sent {
+    /// The transport has it, another thread writes it, or it is of no use any more.
+    Whole,
+    /// Some of it waits, and a reactor has to call [`Link::write_ready`].
+    InPart,
+}
+
+/// There is no memory to keep a message in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoMemory {
+    #[error(transparent)]
+    Limit(#[from] NoRoom),
+    #[error("the system has no memory for it")]
+    OfSystem,
 }
 
 /// Remembers what a client says of text, if it does.

@@ -6,7 +6,7 @@ use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{MessageType, bare_message};
 #[cfg(feature = "datagrams")]
 use spandrel_ipc::Interest;
-use spandrel_reactor::HandlerId;
+use spandrel_reactor::{HandlerId, LogLimit};
 use spandrel_sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -19,7 +19,8 @@ use super::{
     admission::{Admitted, Door, Refusal},
     connection::{Farewell, Service},
     pool::Pool,
-    threads,
+    settings::RESERVED_THREADS,
+    threads::ServerThreads,
 };
 #[cfg(feature = "datagrams")]
 use crate::orb::WeakOrb;
@@ -51,6 +52,8 @@ pub(crate) struct Server {
     /// How many of them have a thread of their own.
     threaded: AtomicUsize,
     pool: Pool,
+    threads: Arc<ServerThreads>,
+    log_limit: Arc<LogLimit>,
     /// What all connections may take of memory.
     budget: Arc<Budget>,
     closing: AtomicBool,
@@ -73,8 +76,11 @@ pub(crate) struct Seen {
 
 impl Server {
     pub(crate) fn new(settings: ServerSettings) -> Self {
+        let (threads, log_limit) = (Arc::new(ServerThreads::new(settings.thread_limit())), Arc::default());
         Self {
-            pool: Pool::new(settings.max_connections, settings.concurrency, settings.nests),
+            pool: Pool::new(settings.max_connections, settings.concurrency, settings.nests, &threads, &log_limit),
+            threads,
+            log_limit,
             budget: Arc::new(Budget::new(settings.max_server_memory)),
             settings: Arc::new(settings),
             listeners: Mutex::default(),
@@ -127,7 +133,7 @@ impl Server {
         #[cfg(feature = "transport-rules")]
         if self.settings.rules.rank(from).is_none() {
             orb.statistics().note(crate::statistics::Event::RefusedForAddress);
-            tracing::warn!(%from, "refused: no rule allows it (-ORBServerTransportRule)");
+            log_limited!(warn, orb, "address refused", %from, "refused: no rule allows it (-ORBServerTransportRule)");
             refuse(&*transport, self.settings.order);
             return Ok(());
         }
@@ -141,7 +147,8 @@ impl Server {
                     return Ok(());
                 }
             };
-            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.concurrency.own_threads();
+            let is_threaded = self.threaded.load(Ordering::Relaxed) < self.settings.concurrency.own_threads()
+                && self.threads.has_room_for(1 + RESERVED_THREADS);
             self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
             let settings = Arc::clone(&self.settings);
             let service = if is_threaded { Service::OwnThread } else { self.pool.service() };
@@ -155,7 +162,7 @@ impl Server {
         orb.watcher().watch(&connection);
         let serving = if connection.has_own_thread() {
             let served = Arc::clone(&connection);
-            threads::spawn("spandrel-serve", move || served.serve())
+            self.threads.spawn("spandrel-serve", move || served.serve())
         } else {
             self.pool.serve(&connection)
         };
@@ -219,6 +226,16 @@ impl Server {
         let deferred = connections.iter().map(|connection| connection.deferred()).sum();
         let threaded = self.threaded.load(Ordering::Relaxed);
         Seen { threaded, pooled, queued, deferred, octets: self.budget.used() }
+    }
+
+    /// What starts its threads.
+    pub(super) fn threads(&self) -> &ServerThreads {
+        &self.threads
+    }
+
+    /// What limits the lines that clients can have logged.
+    pub(super) fn log_limit(&self) -> &LogLimit {
+        &self.log_limit
     }
 
     pub(super) fn pool(&self) -> &Pool {

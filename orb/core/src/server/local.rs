@@ -34,7 +34,7 @@ use awaited::Awaited;
 use super::{
     asked::{Asked, Noted},
     current, frame,
-    origin::{Origin, Which},
+    origin::{AnswerKind, Origin, Which},
     upcall,
 };
 use crate::{
@@ -270,8 +270,9 @@ impl Origin for Caller<'_> {
         read(self.orb, self.wire, message)
     }
 
-    fn send(&self, answer: &Encoder<'_>) {
+    fn send(&self, answer: &Encoder<'_>, _kind: AnswerKind) -> Result<(), SystemException> {
         *self.answer.lock() = deliver(answer).ok();
+        Ok(())
     }
 
     fn shared(&self) -> Arc<dyn Origin> {

@@ -5,6 +5,15 @@
 //! upcall outlives a millisecond the [watcher](self) gives the connection's reading to a new thread, so that further
 //! requests, a CancelRequest or the end of the connection are seen (design decision 3).
 
+/// Logs what clients can bring about: ten lines of each cause in a minute.
+macro_rules! log_limited {
+    ($level:ident, $orb:expr, $cause:literal, $($fields:tt)*) => {
+        if let Some(spandrel_reactor::Unlogged(unlogged)) = $orb.server().log_limit().admit($cause) {
+            tracing::$level!(unlogged, $($fields)*);
+        }
+    };
+}
+
 mod admission;
 mod answering;
 mod asked;
@@ -36,6 +45,7 @@ mod points;
 mod pool;
 mod prediction;
 mod queue;
+mod reply_queue;
 mod rounds;
 mod settings;
 mod staff;

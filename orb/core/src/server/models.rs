@@ -320,7 +320,7 @@ impl Stage {
             for _ in 0..times {
                 let turn = connection.turn();
                 if turn % 2 == 1 {
-                    connection.overdue(turn, one_in(4));
+                    connection.overdue(turn, one_in(4), 1);
                 }
             }
         })
@@ -331,7 +331,7 @@ impl Stage {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        self.connection.overdue(self.connection.turn(), false);
+        self.connection.overdue(self.connection.turn(), false, 1);
         self.diary.release();
     }
 

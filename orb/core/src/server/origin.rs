@@ -21,6 +21,15 @@ pub(crate) struct Which {
     pub(crate) turn: u64,
 }
 
+/// What an answer is charged for while it waits to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnswerKind {
+    /// Itself, and the request where that is kept until the answer has been written.
+    Reply { request_octets: usize },
+    /// Itself: a short answer that says why there is no other.
+    Refusal,
+}
+
 /// What an upcall knows of whoever asked.
 pub(crate) trait Origin: Send + Sync + fmt::Debug {
     /// The ORB that is asked.
@@ -47,7 +56,10 @@ pub(crate) trait Origin: Send + Sync + fmt::Debug {
     }
 
     /// Takes an answer. One that cannot be delivered concerns nobody here.
-    fn send(&self, answer: &Encoder<'_>);
+    ///
+    /// # Errors
+    /// There is no memory to keep it until the client takes it; nothing was sent. Never for a [refusal](AnswerKind::Refusal).
+    fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException>;
 
     /// Itself, for what outlives an upcall.
     fn shared(&self) -> Arc<dyn Origin>;

@@ -2,9 +2,11 @@
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder};
 use spandrel_giop::{ReplyStatus, ServiceContext, SystemException, begin_reply};
-use spandrel_sync::atomic::Ordering;
 
-use super::asked::{Asked, Flow};
+use super::{
+    answering::send,
+    asked::{Asked, Flow},
+};
 use crate::{
     ObjectRef, Orb, Servant, Target,
     interception::{self, Ending, Interruption, LentSlots, RaisedException, Seen, ServerFlow, Source},
@@ -107,11 +109,6 @@ pub(super) fn give_up(flow: Option<&Flow>, asked: &Asked<'_>, exception: &System
 
 fn seen<'r>(asked: &Asked<'r>) -> Seen<'r> {
     Seen { header: asked.header, target: asked.target }
-}
-
-fn send(asked: &Asked<'_>, answer: &Encoder<'_>) {
-    asked.is_answered.store(true, Ordering::Relaxed);
-    asked.origin.send(answer);
 }
 
 /// What an answer that was written says: its body begins at `start`.

@@ -15,9 +15,11 @@
 use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
 use spandrel_ipc::{Interest, Pollable};
-use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry};
+use spandrel_reactor::{
+    CloseReason, Context, EventHandler, Expired, HandlerId, LogLimit, Options, Reactor, Registry, Unlogged,
+};
 use spandrel_sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -27,7 +29,7 @@ use super::{
     connection::{Ready, RequestQueue, Seat, Service},
     nesting::{self, Meanwhile},
     staff::{Pause, Staff, Visit},
-    threads,
+    threads::ServerThreads,
 };
 use crate::{
     Spawn,
@@ -43,6 +45,8 @@ pub(super) struct Pool {
     reactor: OnceLock<Reactor>,
     max_handlers: usize,
     staff: Arc<Staff>,
+    threads: Arc<ServerThreads>,
+    log_limit: Arc<LogLimit>,
     /// Its threads serve others while they wait for replies.
     nests: bool,
     /// Where its thread leaves the requests that it reads, if it does not run them.
@@ -94,18 +98,29 @@ impl Future for Visiting {
 
 impl Pool {
     /// `nests`: its threads serve others while they wait for replies. Where their number is fixed they always do.
-    pub(super) fn new(max_connections: usize, concurrency: Concurrency, nests: bool) -> Self {
+    pub(super) fn new(
+        max_connections: usize,
+        concurrency: Concurrency,
+        nests: bool,
+        threads: &Arc<ServerThreads>,
+        log_limit: &Arc<LogLimit>,
+    ) -> Self {
         let staff = Arc::new(Staff::new(concurrency.reactor_threads()));
         let queue = match concurrency {
-            Concurrency::ThreadPool { threads, queue } => Some(Arc::new(RequestQueue::new(queue, threads))),
+            Concurrency::ThreadPool { threads: count, queue } => {
+                Some(Arc::new(RequestQueue::new(queue, count, Arc::clone(threads), Arc::clone(log_limit))))
+            }
             _ => None,
         };
+        let (threads, log_limit) = (Arc::clone(threads), Arc::clone(log_limit));
         Self {
             reactor: OnceLock::new(),
             max_handlers: max_connections.saturating_add(MAX_LISTENERS),
             // The thread in front of a queue runs nothing that could wait.
             nests: (nests || staff.is_fixed()) && queue.is_none(),
             staff,
+            threads,
+            log_limit,
             queue,
         }
     }
@@ -135,6 +150,11 @@ impl Pool {
         }
         let pooled = Pooled::new(Arc::clone(connection), Arc::clone(&self.staff));
         registry.register(pooled, Interest::INPUT).map(drop)
+    }
+
+    /// Has the reactor's threads write what waits on this connection, which has a thread of its own.
+    pub(super) fn write_for(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
+        self.registry()?.register(ReplyWriter(Arc::clone(connection)), Interest::OUTPUT).map(drop)
     }
 
     /// The reactor's threads, to run futures in.
@@ -199,7 +219,9 @@ impl Pool {
     fn staff_with(&self, wanted: usize) {
         if let Err(error) = self.staff(wanted) {
             // Those that there are go on, and the next one that is held up tries again.
-            tracing::error!(%error, "no further thread to serve connections");
+            if let Some(Unlogged(unlogged)) = self.log_limit.admit("no thread to serve connections") {
+                tracing::error!(%error, unlogged, "no further thread to serve connections");
+            }
         }
     }
 
@@ -211,7 +233,7 @@ impl Pool {
                 break;
             }
             let (reactor, staff, nests) = (reactor.clone(), Arc::clone(&self.staff), self.nests);
-            let spawned = threads::spawn("spandrel-reactor", move || {
+            let spawned = self.threads.spawn("spandrel-reactor", move || {
                 let _member = nests.then(|| {
                     let (reactor, staff) = (reactor.clone(), Arc::clone(&staff));
                     nesting::join(Arc::new(Crew { reactor, staff }))
@@ -272,6 +294,7 @@ impl EventHandler for Pooled {
         let seat = Registered {
             registry: Registry::clone(context),
             id: context.id(),
+            wanted: Mutex::new(Wanted { input: true, output: false }),
             staff: Arc::clone(&self.staff),
             is_replaced: Arc::clone(&self.is_replaced),
         };
@@ -285,6 +308,12 @@ impl EventHandler for Pooled {
             Ready::Idle => {}
             Ready::Ended => context.close(),
         }
+        Ok(())
+    }
+
+    fn handle_output(&mut self, _context: &Context<'_>) -> io::Result<()> {
+        let _visit = Visit::begin(&self.staff);
+        self.connection.write_ready();
         Ok(())
     }
 
@@ -304,30 +333,88 @@ impl EventHandler for Pooled {
     }
 }
 
+/// Writes the replies that wait on a connection with a thread of its own, and leaves.
+struct ReplyWriter(Arc<ServerConnection>);
+
+impl EventHandler for ReplyWriter {
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        self.0.pollable()
+    }
+
+    fn handle_output(&mut self, context: &Context<'_>) -> io::Result<()> {
+        if self.0.write_ready() {
+            // At once, since another may have to be registered before this call has returned.
+            context.detach(context.id());
+            self.0.writer_left();
+        }
+        Ok(())
+    }
+}
+
 /// A connection's place in a reactor.
 #[derive(Debug)]
 struct Registered {
     registry: Registry,
     id: HandlerId,
+    wanted: Mutex<Wanted>,
     staff: Arc<Staff>,
     is_replaced: Arc<AtomicBool>,
 }
 
+/// What a connection is called for: output alone, as long as that is wanted.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    input: bool,
+    output: bool,
+}
+
+impl Registered {
+    fn want_input(&self, input: bool) -> bool {
+        let mut wanted = self.wanted.lock();
+        wanted.input = input;
+        match *wanted {
+            Wanted { output: true, .. } => self.registry.contains(self.id),
+            Wanted { input: true, .. } => self.registry.resume(self.id),
+            Wanted { input: false, .. } => self.registry.suspend(self.id),
+        }
+    }
+}
+
 impl Seat for Registered {
     fn suspend(&self) {
-        self.registry.suspend(self.id);
+        self.want_input(false);
     }
 
     fn resume(&self) -> bool {
-        self.registry.resume(self.id)
+        self.want_input(true)
     }
 
     fn resume_marked(&self) -> bool {
-        self.registry.resume(self.id) && self.registry.mark_ready(self.id, Interest::INPUT)
+        self.want_input(true) && self.registry.mark_ready(self.id, Interest::INPUT)
+    }
+
+    fn want_output(&self, is_wanted: bool) {
+        let mut wanted = self.wanted.lock();
+        if wanted.output == is_wanted {
+            return;
+        }
+        wanted.output = is_wanted;
+        let input = wanted.input;
+        // A handler that is gone is told so otherwise.
+        let _ = self.registry.set_interest(self.id, if is_wanted { Interest::OUTPUT } else { Interest::INPUT });
+        match is_wanted || input {
+            true => self.registry.resume(self.id),
+            false => self.registry.suspend(self.id),
+        };
+        drop(wanted);
+        if !is_wanted && input {
+            // What was read already has not been looked at.
+            self.registry.mark_ready(self.id, Interest::INPUT);
+        }
     }
 
     fn linger(&self, time: Duration) -> bool {
-        self.registry.schedule(self.id, time, None, 0).is_ok() && self.registry.resume(self.id)
+        self.registry.schedule(self.id, time, None, 0).is_ok() && self.want_input(true)
     }
 
     fn leave(&self) {

@@ -8,11 +8,12 @@
 
 use std::{collections::VecDeque, io, time::Duration};
 
+use spandrel_reactor::{LogLimit, Unlogged};
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
 
 use super::{
     nesting::{self, Meanwhile},
-    threads,
+    threads::ServerThreads,
 };
 use crate::task::Execute;
 
@@ -51,7 +52,10 @@ pub(super) struct Queue<R> {
     state: Mutex<State<R>>,
     changed: Condition,
     capacity: usize,
+    /// How many there are to be.
     threads: usize,
+    starter: Arc<ServerThreads>,
+    log_limit: Arc<LogLimit>,
 }
 
 struct State<R> {
@@ -80,8 +84,8 @@ impl<R> std::fmt::Debug for State<R> {
 }
 
 impl<R: Request> Queue<R> {
-    pub(super) fn new(capacity: usize, threads: usize) -> Self {
-        Self { state: Mutex::default(), changed: Condition::new(), capacity, threads }
+    pub(super) fn new(capacity: usize, threads: usize, starter: Arc<ServerThreads>, log_limit: Arc<LogLimit>) -> Self {
+        Self { state: Mutex::default(), changed: Condition::new(), capacity, threads, starter, log_limit }
     }
 
     /// How many threads there are, and how many requests wait.
@@ -143,12 +147,14 @@ impl<R: Request> Queue<R> {
             state.threads += 1;
             drop(state);
             let queue = Arc::clone(self);
-            if let Err(error) = threads::spawn("spandrel-worker", move || queue.run()) {
+            if let Err(error) = self.starter.spawn("spandrel-worker", move || queue.run()) {
                 let mut state = self.state.lock();
                 state.threads -= 1;
                 let is_staffed = state.threads > 0;
                 drop(state);
-                tracing::error!(%error, "no further thread to run requests");
+                if let Some(Unlogged(unlogged)) = self.log_limit.admit("no thread to run requests") {
+                    tracing::error!(%error, unlogged, "no further thread to run requests");
+                }
                 return if is_staffed { Ok(()) } else { Err(error) };
             }
         }

@@ -14,6 +14,9 @@ use crate::statistics::Event;
 /// How long a client that was told that its connection ends may take to close its side.
 const LEAVE: Duration = Duration::from_secs(1);
 
+/// How many times as long as for its next octets a client may take for all replies that wait.
+const WHOLE_REPLY: u32 = 20;
+
 /// What the rounds have seen of a connection.
 #[derive(Debug)]
 pub(super) struct Past {
@@ -23,6 +26,37 @@ pub(super) struct Past {
     progress: u64,
     /// Since when that has been its progress.
     stuck_since: Instant,
+    replies: WaitingReplies,
+}
+
+/// What the rounds have seen of replies that wait to be written.
+#[derive(Debug)]
+pub(super) struct WaitingReplies {
+    /// How far they have come, if some wait.
+    written: Option<u64>,
+    /// Since when they have come so far.
+    written_since: Instant,
+    /// Since when some have waited.
+    blocked_since: Instant,
+}
+
+impl WaitingReplies {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { written: None, written_since: now, blocked_since: now }
+    }
+
+    /// Whether they wait for too long. `written`: how far they have come now, if some wait.
+    pub(super) fn are_late(&mut self, written: Option<u64>, limit: Option<Duration>, now: Instant) -> bool {
+        if written.is_none() {
+            self.blocked_since = now;
+        }
+        if written.is_none() || written != self.written {
+            (self.written, self.written_since) = (written, now);
+        }
+        let (unwritten, blocked) = (now - self.written_since, now - self.blocked_since);
+        let takes_too_long = |limit: Duration| unwritten >= limit || blocked >= limit.saturating_mul(WHOLE_REPLY);
+        written.is_some() && limit.is_some_and(takes_too_long)
+    }
 }
 
 /// What becomes of a connection.
@@ -34,11 +68,16 @@ pub(super) enum Verdict {
     Unfinished,
     /// It is cut off because its client was told to leave, and has not.
     Overstayed,
+    /// It is cut off because its client does not take its replies.
+    RepliesNotTaken,
+    /// It is cut off because its handshake takes too long.
+    HandshakeLate,
 }
 
 impl Past {
     pub(super) fn new(now: Instant) -> Self {
-        Self { turn: 0, quiet_since: now, progress: 0, stuck_since: now }
+        let replies = WaitingReplies::new(now);
+        Self { turn: 0, quiet_since: now, progress: 0, stuck_since: now, replies }
     }
 
     /// Looks at the connection once more.
@@ -51,6 +90,13 @@ impl Past {
             (self.progress, self.stuck_since) = (progress, now);
         }
         let (quiet, stuck) = (now - self.quiet_since, now - self.stuck_since);
+        let are_late = self.replies.are_late(connection.link().progress(), patience.reply, now);
+        if connection.link().transport().handshake_left().is_some_and(|left| left.is_zero()) {
+            return Some(Verdict::HandshakeLate);
+        }
+        if are_late {
+            return Some(Verdict::RepliesNotTaken);
+        }
         if patience.message.is_some_and(|patience| stuck >= patience) {
             return Some(Verdict::Unfinished);
         }
@@ -72,9 +118,29 @@ pub(super) fn carry_out(connection: &Arc<ServerConnection>, verdict: Verdict, pa
             }
         }
         Verdict::Unfinished => {
-            tracing::warn!(peer, limit = ?patience.message, "cut off inside a message that does not go on (-ORBMessageTimeout)");
+            log_limited!(
+                warn, connection.orb(), "unfinished message", peer, limit = ?patience.message,
+                "cut off inside a message that does not go on (-ORBMessageTimeout)"
+            );
             connection.cut_for(Event::ServerClosedForTimeout);
         }
-        Verdict::Overstayed => connection.link().cut(),
+        Verdict::RepliesNotTaken => {
+            log_limited!(
+                warn, connection.orb(), "replies not taken", peer, limit = ?patience.reply,
+                "cut off because it does not take its replies (-ORBSendTimeout)"
+            );
+            connection.cut_for(Event::ServerClosedForTimeout);
+        }
+        Verdict::HandshakeLate => {
+            log_limited!(
+                warn,
+                connection.orb(),
+                "handshake",
+                peer,
+                "a client was turned away in the handshake, which took too long"
+            );
+            connection.cut_for(Event::RefusedForSecurity);
+        }
+        Verdict::Overstayed => connection.cut(),
     }
 }

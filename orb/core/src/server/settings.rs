@@ -10,6 +10,8 @@ use crate::transport::SocketSettings;
 
 /// The longest time between two rounds.
 const LONGEST: Duration = Duration::from_secs(15);
+/// Threads of the limit that connections with a thread each leave to all others.
+pub(super) const RESERVED_THREADS: usize = 8;
 /// The shortest.
 const SHORTEST: Duration = Duration::from_millis(5);
 
@@ -31,6 +33,8 @@ pub(crate) struct ServerSettings {
     pub(crate) context_limits: ContextLimits,
     /// Requests of one connection that may run at once.
     pub(crate) max_in_flight: u32,
+    /// Threads that read, and that run servants.
+    pub(crate) max_threads: usize,
     pub(crate) max_connections: usize,
     /// From one host.
     pub(crate) max_per_client: Option<usize>,
@@ -61,7 +65,12 @@ pub(crate) struct ServerSettings {
 impl ServerSettings {
     /// How long clients are waited for.
     pub(super) fn patience(&self) -> Patience {
-        Patience { idle: self.idle_timeout, message: self.message_timeout }
+        Patience { idle: self.idle_timeout, message: self.message_timeout, reply: self.send_timeout }
+    }
+
+    /// How many threads there are at most: those that the strategy names are never refused.
+    pub(super) fn thread_limit(&self) -> usize {
+        self.max_threads.max(self.concurrency.threads().saturating_add(RESERVED_THREADS))
     }
 }
 
@@ -72,12 +81,14 @@ pub(super) struct Patience {
     pub(super) idle: Option<Duration>,
     /// For the next MiB of a message that has begun, or its end.
     pub(super) message: Option<Duration>,
+    /// Until it takes the next octets of a reply.
+    pub(super) reply: Option<Duration>,
 }
 
 impl Patience {
     /// The time between two rounds; `None` if there is no need for any.
     pub(super) fn period(self) -> Option<Duration> {
-        let shortest = [self.idle, self.message].into_iter().flatten().min()?;
+        let shortest = [self.idle, self.message, self.reply].into_iter().flatten().min()?;
         Some((shortest / 4).clamp(SHORTEST, LONGEST))
     }
 }

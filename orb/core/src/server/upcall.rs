@@ -19,7 +19,7 @@ use super::{
     answering::{answer_exception, panicked},
     asked::{Asked, Noted},
     call::{ServerCall, go_elsewhere},
-    origin::Origin,
+    origin::{AnswerKind, Origin},
     points,
 };
 #[cfg(feature = "diagnostics")]
@@ -75,7 +75,7 @@ pub(super) fn run(asked: &Asked<'_>, arguments: &mut Decoder<'_>) {
         Err(panic) => {
             let exception = panicked(&asked.header.operation, &*panic);
             orb.statistics().servant_panicked();
-            tracing::error!(peer = %asked.origin.name(), %exception, "a servant panicked");
+            log_limited!(error, orb, "servant panicked", peer = %asked.origin.name(), %exception, "a servant panicked");
             answer_exception(asked, &exception);
         }
     }
@@ -149,7 +149,7 @@ pub(super) fn say_where(origin: &dyn Origin, request: &LocateRequestHeader<'_>, 
         }
     };
     match written.and_then(|()| body.end(&mut out)) {
-        Ok(()) => origin.send(&out),
+        Ok(()) => drop(origin.send(&out, AnswerKind::Refusal)),
         Err(error) => tracing::error!(%error, "a LocateReply could not be marshaled"),
     }
     scratch::give(out.into_scratch());

@@ -19,8 +19,8 @@ use spandrel_sync::{
 };
 
 use super::{
-    Server, ServerConnection,
-    rounds::{self, Past},
+    Callbacks, Server, ServerConnection,
+    rounds::{self, Past, WaitingReplies},
     settings::Patience,
 };
 
@@ -30,6 +30,9 @@ const TICK: Duration = Duration::from_millis(1);
 const ONE_WAY_TICKS: u32 = if cfg!(shuttle) { 3 } else { 100 };
 /// Ticks without any upcall before the watcher sleeps.
 const IDLE_TICKS: u32 = if cfg!(shuttle) { 2 } else { 100 };
+/// Threads that are started in one tick. Where more upcalls last, most have begun together and wait for a processor, and further threads
+/// are no help; the others come in the next ticks.
+const MAX_STARTS: usize = 8;
 /// With more connections than this they are not looked at in every tick, so that it costs the same share of time.
 const CONNECTIONS_PER_TICK: usize = 64;
 
@@ -51,6 +54,8 @@ struct State {
     next_round: Option<Instant>,
     /// By where the connection lies.
     watched: HashMap<usize, Watched>,
+    /// Connections of this side over which requests come.
+    callbacks: Vec<(Weak<Callbacks>, WaitingReplies)>,
     running: bool,
     stopped: bool,
 }
@@ -81,10 +86,15 @@ impl Watcher {
         let past = Past::new(Instant::now());
         let watched = Watched { connection: Arc::downgrade(connection), seen: 0, ticks: 0, past };
         state.watched.insert(Arc::as_ptr(connection).addr(), watched);
-        if state.watched.len() == 1 && state.next_round.is_some() {
+        let is_sooner = state.note_handshake(connection);
+        if is_sooner || state.watched.len() == 1 && state.next_round.is_some() {
             // It sleeps without end while there is nothing to go round for.
             self.wake.notify_one();
         }
+        self.start(&mut state);
+    }
+
+    fn start(self: &Arc<Self>, state: &mut State) {
         if !state.running && !state.stopped {
             let watcher = Arc::clone(self);
             match thread::Builder::new().name("spandrel-watch".into()).spawn(move || watcher.run()) {
@@ -92,6 +102,16 @@ impl Watcher {
                 Err(error) => tracing::error!(%error, "no thread to watch for long upcalls"),
             }
         }
+    }
+
+    /// Makes rounds for answers over a connection of this side, too.
+    pub(super) fn watch_callbacks(self: &Arc<Self>, callbacks: &Arc<Callbacks>) {
+        let mut state = self.state.lock();
+        state.callbacks.push((Arc::downgrade(callbacks), WaitingReplies::new(Instant::now())));
+        if state.callbacks.len() == 1 {
+            self.wake.notify_one();
+        }
+        self.start(&mut state);
     }
 
     /// Watches it no longer.
@@ -154,8 +174,12 @@ impl Watcher {
             idle = if seen.active { 0 } else { idle + 1 };
             if !seen.overdue.is_empty() {
                 drop(state);
-                for (connection, turn, keeps_reading) in seen.overdue {
-                    connection.overdue(turn, keeps_reading);
+                let mut started = 0;
+                for Overdue { connection, turn, keeps_reading, ticks } in seen.overdue {
+                    started += usize::from(connection.overdue(turn, keeps_reading, ticks));
+                    if started == MAX_STARTS {
+                        break;
+                    }
                 }
                 state = self.state.lock();
             }
@@ -166,7 +190,7 @@ impl Watcher {
 impl Watcher {
     /// Waits to be woken, or for the next round.
     fn sleep<'w>(&'w self, mut state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
-        match state.next_round.filter(|_| !state.watched.is_empty()) {
+        match state.next_round.filter(|_| !state.watched.is_empty() || !state.callbacks.is_empty()) {
             None => self.wake.wait(&mut state),
             Some(at) => drop(self.wake.wait_for(&mut state, at.saturating_duration_since(Instant::now()))),
         }
@@ -175,29 +199,43 @@ impl Watcher {
 
     /// Makes a round if it is time for one.
     fn round<'w>(&'w self, mut state: MutexGuard<'w, State>) -> MutexGuard<'w, State> {
-        let (Some(due), Some(period)) = (state.next_round, state.patience.period()) else { return state };
+        let Some(due) = state.next_round else { return state };
         let now = Instant::now();
         if now < due {
             return state;
         }
-        state.next_round = Some(now + period);
         let patience = state.patience;
+        state.next_round = patience.period().map(|period| now + period);
+        let mut handshakes = None;
         let found: Vec<_> = state
             .watched
             .values_mut()
             .filter_map(|watched| {
                 let connection = watched.connection.upgrade()?;
+                // Those whose time is up are cut off now.
+                let handshake = connection.link().transport().handshake_left().filter(|left| !left.is_zero());
+                handshakes = handshakes.into_iter().chain(handshake.map(|left| now + left)).min();
                 let verdict = watched.past.look(&connection, patience, now)?;
                 Some((connection, verdict))
             })
             .collect();
-        if found.is_empty() {
+        state.next_round = state.next_round.into_iter().chain(handshakes).min();
+        let mut deaf = Vec::new();
+        state.callbacks.retain_mut(|(callbacks, replies)| {
+            let Some(callbacks) = callbacks.upgrade() else { return false };
+            if replies.are_late(callbacks.write_progress(), patience.reply, now) {
+                deaf.push(callbacks);
+            }
+            true
+        });
+        if found.is_empty() && deaf.is_empty() {
             return state;
         }
         drop(state);
         for (connection, verdict) in found {
             rounds::carry_out(&connection, verdict, patience);
         }
+        deaf.iter().for_each(|callbacks| callbacks.cut());
         self.state.lock()
     }
 }
@@ -206,11 +244,32 @@ impl Watcher {
 struct Seen {
     /// Something happened since the last look, or is happening.
     active: bool,
-    /// Upcalls that were there at the last look already, and whether they may keep the reading nevertheless.
-    overdue: Vec<(Arc<ServerConnection>, u64, bool)>,
+    /// Upcalls that were there at the last look already.
+    overdue: Vec<Overdue>,
+}
+
+/// An upcall that lasts.
+struct Overdue {
+    connection: Arc<ServerConnection>,
+    turn: u64,
+    /// It may keep the reading nevertheless.
+    keeps_reading: bool,
+    /// Looks at which it was there already.
+    ticks: u32,
 }
 
 impl State {
+    /// Has the next round come no later than the end of this connection's handshake, if it has one. True if that is sooner.
+    fn note_handshake(&mut self, connection: &ServerConnection) -> bool {
+        let Some(left) = connection.link().transport().handshake_left() else { return false };
+        let end = Instant::now() + left;
+        let is_sooner = self.next_round.is_none_or(|next| end < next);
+        if is_sooner {
+            self.next_round = Some(end);
+        }
+        is_sooner
+    }
+
     /// The server, if none of its threads gets anywhere.
     fn stuck(&self) -> Option<Arc<Server>> {
         self.server.upgrade().filter(|server| server.pool().is_stuck())
@@ -226,8 +285,9 @@ impl State {
             watched.ticks = if in_upcall && turn == watched.seen { watched.ticks + 1 } else { 0 };
             watched.seen = turn;
             if watched.ticks > 0 {
-                let keeps_reading = connection.is_one_way() && watched.ticks < ONE_WAY_TICKS;
-                seen.overdue.push((connection, turn, keeps_reading));
+                let ticks = watched.ticks;
+                let keeps_reading = connection.is_one_way() && ticks < ONE_WAY_TICKS;
+                seen.overdue.push(Overdue { connection, turn, keeps_reading, ticks });
             }
             true
         });

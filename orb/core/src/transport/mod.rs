@@ -38,8 +38,6 @@ use spandrel_giop::Fragments;
 #[cfg(feature = "asynchronous")]
 use spandrel_ipc::Pollable;
 use spandrel_ipc::{Receive, Shutdown, Transfer, Transmit};
-#[cfg(feature = "server")]
-use spandrel_sync::time::Instant;
 
 #[cfg(feature = "server")]
 pub use addressing::{INET_OPTIONS, listen_inet};
@@ -79,6 +77,11 @@ pub trait Transport: Send + Sync {
     /// Writes as many octets of several slices as it takes without waiting; [`io::ErrorKind::WouldBlock`] if that is none.
     #[cfg(feature = "asynchronous")]
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// Writes as many octets as it takes without waiting; [`io::ErrorKind::WouldBlock`] if that is none.
+    #[cfg(feature = "server")]
+    fn try_send(&self, octets: &[u8]) -> io::Result<usize> {
+        self.try_send_v(&[IoSlice::new(octets)])
+    }
     /// Reads what is there, waiting for the first octet; 0 at the end.
     fn recv(&self, room: &mut [u8]) -> io::Result<usize>;
     /// Reads what is there; [`io::ErrorKind::WouldBlock`] if that is nothing.
@@ -95,6 +98,11 @@ pub trait Transport: Send + Sync {
     /// Whether it has come so far that messages can be exchanged: not while there is a handshake before them.
     fn is_established(&self) -> bool {
         true
+    }
+    /// How long the handshake may still take; `None` where there is none, none any more, or no limit.
+    #[cfg(feature = "server")]
+    fn handshake_left(&self) -> Option<Duration> {
+        None
     }
     /// What a reactor waits on; `None` for one that no reactor can serve.
     #[cfg(feature = "asynchronous")]
@@ -129,6 +137,12 @@ impl<S: Transfer> Transport for S {
     }
 
     #[inline]
+    #[cfg(feature = "server")]
+    fn try_send(&self, octets: &[u8]) -> io::Result<usize> {
+        Transmit::try_send(self, octets)
+    }
+
+    #[inline]
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
         Receive::recv(self, room)
     }
@@ -158,6 +172,11 @@ impl<S: Transfer> Transport for S {
 
     fn is_established(&self) -> bool {
         Transfer::is_established(self)
+    }
+
+    #[cfg(feature = "server")]
+    fn handshake_left(&self) -> Option<Duration> {
+        Transfer::handshake_left(self)
     }
 
     #[cfg(feature = "asynchronous")]
@@ -212,44 +231,6 @@ fn send_all(
     Ok(())
 }
 
-/// How long a peer may take for a whole message, of which it takes a little now and then: it may not keep a thread for ever either.
-#[cfg(feature = "server")]
-#[derive(Debug)]
-pub(crate) struct Portions {
-    /// How long it may take nothing.
-    patience: Option<Duration>,
-    /// The clock is read only for messages that are not taken at once.
-    has_begun: bool,
-    since: Option<Instant>,
-}
-
-#[cfg(feature = "server")]
-impl Portions {
-    /// How many times as long as it may take nothing.
-    const MAX: u32 = 20;
-
-    pub(crate) fn new(patience: Option<Duration>) -> Self {
-        Self { patience, has_begun: false, since: None }
-    }
-
-    /// Before each call.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::TimedOut`] if it has taken too long already.
-    #[inline]
-    pub(crate) fn go_on(&mut self) -> io::Result<()> {
-        if std::mem::replace(&mut self.has_begun, true) { self.look_at_clock() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn look_at_clock(&mut self) -> io::Result<()> {
-        let Some(patience) = self.patience else { return Ok(()) };
-        let since = *self.since.get_or_insert_with(Instant::now);
-        let is_over = Instant::now().saturating_duration_since(since) > patience.saturating_mul(Self::MAX);
-        if is_over { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
-    }
-}
-
 /// Writes all octets.
 #[cfg(feature = "server")]
 pub(crate) fn send_octets(transport: &dyn Transport, octets: &[u8]) -> io::Result<()> {
@@ -269,8 +250,12 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
     match error.kind() {
         io::ErrorKind::WouldBlock => true,
         // POSIX says EAGAIN for SO_RCVTIMEO and SO_SNDTIMEO, Windows says WSAETIMEDOUT. From a POSIX system ETIMEDOUT means another thing:
-        // it has given the peer up, after probes or what was not acknowledged. (What a transport of ours says has no number.)
-        io::ErrorKind::TimedOut => cfg!(windows) || error.raw_os_error().is_none(),
+        // it has given the peer up, after probes or what was not acknowledged. A time-out of a transport of ours is the bare kind; with a
+        // reason it is a fault of the connection, such as a TLS handshake that took too long: waiting again would return at once.
+        io::ErrorKind::TimedOut => match error.raw_os_error() {
+            Some(_) => cfg!(windows),
+            None => error.get_ref().is_none(),
+        },
         _ => false,
     }
 }

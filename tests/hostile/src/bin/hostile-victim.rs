@@ -35,25 +35,35 @@ impl TargetServant for Attacked {
         Ok(other.cloned())
     }
 
+    fn produce(&self, count: u32) -> Result<Vec<u8>, SystemException> {
+        Ok(vec![7; count as usize])
+    }
+
     fn note(&self, _data: &[u8]) -> Result<(), SystemException> {
         Ok(())
     }
 }
 
-/// Allows this process no more than `--descriptors N` says, if that is among the options.
+/// Allows this process no more descriptors than `--descriptors N` says, and no more octets of address space than `--memory N`, if
+/// these are among the options.
 #[cfg(unix)]
-fn limit_descriptors(options: &mut Vec<String>) -> anyhow::Result<()> {
+fn limit_resources(options: &mut Vec<String>) -> anyhow::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
-    let Some(at) = options.iter().position(|option| option == "--descriptors") else { return Ok(()) };
-    let descriptors: u64 = options.get(at + 1).context("how many?")?.parse()?;
-    options.drain(at..at + 2);
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(descriptors), maximum: Some(descriptors) })?)
+    for (name, resource) in [("--descriptors", Resource::Nofile), ("--memory", Resource::As)] {
+        let Some(at) = options.iter().position(|option| option == name) else { continue };
+        let most: u64 = options.get(at + 1).context("how many?")?.parse()?;
+        options.drain(at..at + 2);
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
 }
 
 fn main() -> anyhow::Result<()> {
+    // As a server that logs what is worth a warning.
+    spandrel::log::init_or("warn")?;
     let mut options: Vec<String> = std::env::args().skip(1).collect();
     #[cfg(unix)]
-    limit_descriptors(&mut options)?;
+    limit_resources(&mut options)?;
     let orb = Orb::builder().take_args(&mut options)?.build();
     anyhow::ensure!(options.is_empty(), "not options of an ORB: {options:?}");
     let object = Poa::root(&orb)?.activate(TargetSkeleton::new(Attacked))?;

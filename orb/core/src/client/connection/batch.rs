@@ -108,7 +108,15 @@ impl Batching {
     fn begin(&mut self, message: &Encoder<'_>, at: usize, statistics: &Statistics) -> Unsent {
         let mut octets = std::mem::take(&mut self.spare);
         octets.clear();
-        let mut batch = Unsent { request_id: 0, octets, at: 0, kind: Kind::Batch, boundaries: Vec::new(), messages: 0 };
+        let mut batch = Unsent {
+            request_id: 0,
+            octets,
+            at: 0,
+            kind: Kind::Batch,
+            boundaries: Vec::new(),
+            _charge: None,
+            messages: 0,
+        };
         batch.append(message, statistics);
         batch.at = at;
         batch

@@ -6,7 +6,6 @@
 //! requests are written past one lock, which is this side's.
 
 use std::{
-    io,
     sync::{OnceLock, Weak},
     task::Poll,
     time::Duration,
@@ -16,12 +15,13 @@ use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{GiopError, Message, MessageType, ServiceContext, SystemException, bare_message};
 use spandrel_sync::{Arc, atomic::AtomicU32};
 
-use super::{CallFailure, ClientConnection, Reply, Waiter, Who, Writer, said};
+use super::{CallFailure, ClientConnection, Kind, Reply, Waiter, Who, Writer, said};
 use crate::{
-    reader::{Deadline, ReadError},
+    client::Station,
+    reader::{Charge, Deadline, ReadError},
     statistics::Statistics,
     task::Task,
-    transport::{Place, Portions, Transport, send_message, send_octets},
+    transport::{Place, Transport, send_octets},
 };
 
 /// The id of the entry that stands for the peer. Those of requests that this side sends are even.
@@ -54,6 +54,9 @@ pub(crate) trait Feeder: Send + Sync + std::fmt::Debug {
 
     /// Nothing that is written will be understood any more.
     fn cut(&self);
+
+    /// All answers that waited have been written.
+    fn written(&self);
 
     /// Runs what tells calls that something has come for them, in a thread that reads no connection of this kind.
     ///
@@ -199,30 +202,37 @@ impl ClientConnection {
         self.hint(PEER, message)
     }
 
-    /// Writes an answer, once nobody else writes. `patience`: how long the peer may take nothing of it.
+    /// Writes an answer, or leaves it to a reactor where the transport does not take it at once. `charge`: what it is counted against meanwhile.
+    pub(crate) fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
+        // Where it fails, the connection ends.
+        let _ = self.write_soon(PEER, answer, Kind::Hint, usize::MAX, Some(charge));
+    }
+
+    /// Whether something waits to be written.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.soon.wants_output()
+    }
+
+    /// Changes with what is written of what waits; `None` while nothing waits.
+    pub(crate) fn write_progress(&self) -> Option<u64> {
+        self.is_blocked().then(|| self.soon.written())
+    }
+
+    /// Has the ORB's reactor write what waits.
     ///
     /// # Errors
-    /// Those of the transport. Nothing further can be written then.
-    pub(crate) fn answer(&self, answer: &Encoder<'_>, patience: Option<Duration>) -> io::Result<()> {
-        let mut writer = self.writer.lock();
-        let Writer { timeout, is_cut, rest, .. } = &mut *writer;
-        if *is_cut {
-            return Err(io::ErrorKind::NotConnected.into());
+    /// NO_RESOURCES if there is none.
+    pub(crate) fn write_in(self: &Arc<Self>, station: &Station) -> Result<(), SystemException> {
+        station.seat(self)?;
+        self.tell_reactor(true);
+        Ok(())
+    }
+
+    /// All that waited has been written.
+    pub(super) fn tell_written(&self) {
+        if let Some(feeder) = self.feeder() {
+            feeder.written();
         }
-        let mut portions = Portions::new(patience);
-        let mut arm = || {
-            if *timeout != patience {
-                self.transport.set_send_timeout(patience)?;
-                *timeout = patience;
-            }
-            portions.go_on()
-        };
-        let before = match rest {
-            Some(rest) => self.finish_rest(rest, &mut arm),
-            None => Ok(()),
-        };
-        let sent = before.and_then(|()| send_message(&*self.transport, answer, self.fragment_size, arm));
-        sent.inspect_err(|_| *is_cut = true)
     }
 
     /// The peer has sent a message that only replies to requests of this side: for an adopted connection, whose feeder has read it.

@@ -13,6 +13,8 @@ use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
+#[cfg(feature = "server")]
+use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
 
 use super::{
@@ -20,11 +22,13 @@ use super::{
     mux::{Awaiting, Mux, Waiter, Who},
 };
 use crate::reader::MessageReader;
+#[cfg(feature = "server")]
+use seated::OUTPUT;
 pub(crate) use seated::Seat;
 use seated::{PATIENCE, Post};
 pub(crate) use unsent::Kind;
-use unsent::Outbox;
 pub(super) use unsent::Unsent;
+use unsent::{Charge, Outbox};
 
 /// With more hints than this that wait to be written there are no further ones.
 #[cfg(feature = "server")]
@@ -40,8 +44,24 @@ pub(super) struct Soon {
     outbox: Mutex<Outbox>,
     /// What the reactor is wanted to wait for.
     wanted: AtomicU8,
+    /// Grows with each piece that the reactor writes.
+    #[cfg(feature = "server")]
+    written: AtomicU64,
     /// The place in the reactor, once one of them has needed it.
     post: Mutex<Post>,
+}
+
+#[cfg(feature = "server")]
+impl Soon {
+    /// Whether something waits to be written.
+    pub(super) fn wants_output(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) & OUTPUT != 0
+    }
+
+    /// How many pieces the reactor has written.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
 }
 
 /// How much may wait on one connection.
@@ -80,15 +100,23 @@ impl ClientConnection {
             }
         }
         self.tell_reactor(true);
-        self.write_soon(request_id, request, kind, bounds.octets)
+        self.write_soon(request_id, request, kind, bounds.octets, None)
     }
 
     /// Writes as much as can be written without waiting, and leaves the rest to the reactor, if no more than `limit` octets wait for
-    /// that then.
-    fn write_soon(&self, request_id: u32, message: &Encoder<'_>, kind: Kind, limit: usize) -> Result<(), CallFailure> {
+    /// that then. `charge`: what it is counted against meanwhile.
+    pub(super) fn write_soon(
+        &self,
+        request_id: u32,
+        message: &Encoder<'_>,
+        kind: Kind,
+        limit: usize,
+        mut charge: Option<Charge>,
+    ) -> Result<(), CallFailure> {
         let fragments = self.fragments(message);
-        let unsent = |at| Unsent::new(request_id, message, fragments.as_ref(), at, kind);
-        let queue = || {
+        let mut unsent =
+            |at| Unsent { _charge: charge.take(), ..Unsent::new(request_id, message, fragments.as_ref(), at, kind) };
+        let mut queue = || {
             self.queue(unsent(0), limit)
                 .or_else(|octets| self.refuse(request_id, |this| this.is_full_of(octets, limit)))
         };
@@ -149,7 +177,7 @@ impl ClientConnection {
     #[cfg(feature = "server")]
     pub(super) fn hint(&self, request_id: u32, message: &Encoder<'_>) -> bool {
         self.soon.outbox.lock().messages.len() < MAX_HINTS
-            && self.write_soon(request_id, message, Kind::Hint, usize::MAX).is_ok()
+            && self.write_soon(request_id, message, Kind::Hint, usize::MAX, None).is_ok()
     }
 
     /// The request cannot be written here; the peer need not be asked why.
@@ -210,7 +238,11 @@ impl ClientConnection {
             // Said before: whoever sees the connection end from now on does not know whether the peer has the whole of it.
             self.note_sent(message, true);
             match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
-                Ok(sent) => message.at += sent,
+                Ok(sent) => {
+                    message.at += sent;
+                    #[cfg(feature = "server")]
+                    self.soon.written.fetch_add(1, Ordering::Relaxed);
+                }
                 Err(error) => {
                     self.note_sent(message, false);
                     return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
@@ -341,7 +373,7 @@ impl ClientConnection {
         let mut out = Encoder::new(wire);
         if (CancelRequest { request_id }).encode(&mut out).is_ok() {
             // A hint: if it cannot be sent, the server merely works in vain.
-            let _ = self.write_soon(request_id, &out, Kind::Hint, usize::MAX);
+            let _ = self.write_soon(request_id, &out, Kind::Hint, usize::MAX, None);
         }
         true
     }

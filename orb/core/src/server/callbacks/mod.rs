@@ -30,6 +30,7 @@ use crate::{
     cancellation::Trip,
     client::{Called, ClientConnection},
     orb::WeakOrb,
+    reader::Intake,
 };
 
 /// How long a one-way may keep what came after it.
@@ -44,6 +45,8 @@ pub(crate) struct Callbacks {
     /// For messages about it.
     name: String,
     settings: Arc<ServerSettings>,
+    /// What the connection may take of memory.
+    intake: Arc<Intake>,
     /// What the other side has said of text.
     code_sets: OnceLock<TransmissionCodeSets>,
     queue: Mutex<Queue>,
@@ -55,16 +58,37 @@ impl Callbacks {
     /// Those of this connection.
     pub(crate) fn of(orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn Called> {
         let settings = orb.server().settings();
-        Arc::new_cyclic(|me| Self {
+        let callbacks = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             orb: WeakOrb::of(orb),
             connection: Arc::downgrade(connection),
             name: connection.peer().to_string(),
             queue: Mutex::new(Queue::new(settings.max_in_flight)),
+            intake: Intake::new(settings.max_connection_memory, Arc::clone(orb.server().budget())),
             settings: Arc::clone(settings),
             code_sets: OnceLock::new(),
             passed_on: Condition::new(),
-        })
+        });
+        orb.watcher().watch_callbacks(&callbacks);
+        callbacks
+    }
+
+    /// Changes with what the other side takes of answers that wait; `None` while none waits.
+    pub(super) fn write_progress(&self) -> Option<u64> {
+        self.connection.upgrade()?.write_progress()
+    }
+
+    /// Cuts the connection, whose other side does not take its answers.
+    pub(super) fn cut(&self) {
+        let Some((connection, orb)) = self.connection.upgrade().zip(self.orb.upgrade()) else { return };
+        log_limited!(
+            warn,
+            orb,
+            "replies not taken",
+            peer = self.name,
+            "cut off because it does not take its replies (-ORBSendTimeout)"
+        );
+        connection.cut();
     }
 
     fn shared(&self) -> Arc<Self> {
@@ -88,7 +112,7 @@ impl Callbacks {
                 true
             }
             Err(error) => {
-                tracing::error!(%error, peer = %self.name, "no threads for requests over a connection of ours");
+                log_limited!(error, orb, "no thread", %error, peer = %self.name, "no threads for requests over a connection of ours");
                 false
             }
         }
@@ -230,7 +254,9 @@ impl Callbacks {
     }
 
     fn end_for_nonsense(&self, connection: &ClientConnection, error: &GiopError) {
-        tracing::warn!(peer = %self.name, %error, "refused a message");
+        if let Some(orb) = self.orb.upgrade() {
+            log_limited!(warn, orb, "message refused", peer = %self.name, %error, "refused a message");
+        }
         connection.say_bare(MessageType::MessageError);
         connection.deserted(&error.to_string());
     }

@@ -9,7 +9,11 @@ use crate::{
     CancelReason, Orb,
     cancellation::Trip,
     client::ClientConnection,
-    server::origin::{Origin, Which},
+    reader::Charge,
+    server::{
+        connection::no_room_for_reply,
+        origin::{AnswerKind, Origin, Which},
+    },
 };
 
 /// Whoever sends requests over a connection of this side. It keeps the connection open until it is answered.
@@ -40,14 +44,25 @@ impl Origin for Caller {
         self.callbacks.bare_decoder(&self.orb, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
     }
 
-    fn send(&self, answer: &Encoder<'_>) {
+    fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
         if self.orb.is_copied() {
             std::process::abort();
         }
-        if let Err(error) = self.connection.answer(answer, self.callbacks.settings.send_timeout) {
-            tracing::debug!(peer = %self.name(), %error, "a reply could not be written");
-            self.connection.cut();
+        let intake = &self.callbacks.intake;
+        let charge = match kind {
+            // The request is not kept.
+            AnswerKind::Reply { .. } => Charge::new(intake, answer.position()),
+            AnswerKind::Refusal => Charge::beyond_limit(intake, answer.position()),
+        };
+        match (charge, kind) {
+            (Ok(charge), _) => self.connection.answer(answer, charge),
+            (Err(no_room), AnswerKind::Reply { .. }) => {
+                self.orb.statistics().refused_memory();
+                return Err(no_room_for_reply(&no_room));
+            }
+            (Err(_), AnswerKind::Refusal) => self.connection.cut(),
         }
+        Ok(())
     }
 
     fn shared(&self) -> Arc<dyn Origin> {

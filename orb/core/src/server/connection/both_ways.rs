@@ -37,7 +37,9 @@ impl ServerConnection {
         }
         match ListenPoint::from_context(data) {
             Ok(points) => self.orb.note_listen_points(&points, self.link.from(), || Arc::clone(self.adopt())),
-            Err(error) => tracing::warn!(peer = %self.link.peer(), %error, "listen points that cannot be read"),
+            Err(error) => {
+                log_limited!(warn, self.orb, "listen points", peer = %self.link.peer(), %error, "listen points that cannot be read");
+            }
         }
         // Looked at afterwards: who reads to the end forgets what it finds there after that.
         if self.is_read_out() {
@@ -87,12 +89,16 @@ impl Feeder for ServerConnection {
         if running >= self.settings.max_in_flight && self.turn() == turn {
             return Err(nesting::too_many(running));
         }
-        self.shared().overdue(turn, false);
+        self.shared().overdue(turn, false, u32::MAX);
         Ok(())
     }
 
     fn cut(&self) {
-        self.link.cut();
+        Self::cut(self);
+    }
+
+    fn written(&self) {
+        self.after_deferred();
     }
 
     fn run_elsewhere(&self, tell: Task) -> Result<(), SystemException> {

@@ -72,10 +72,11 @@ pub(in crate::server) struct Accepted {
 }
 
 impl Accepted {
-    /// It waits no longer.
+    /// It waits no longer, and is not charged for that.
     fn begin(&mut self) {
         if std::mem::take(&mut self.waits) {
             self.connection.orb.statistics().change(Level::RequestsQueued, -1);
+            self.connection.intake.release(self.read.message.header.total_len());
         }
     }
 }
@@ -95,7 +96,6 @@ impl Request for Accepted {
 impl Drop for Accepted {
     fn drop(&mut self) {
         self.begin();
-        self.connection.intake.release(self.read.message.header.total_len());
         self.connection.end_accepted(self.read.is_one_way.then_some(self.turn));
     }
 }
@@ -151,6 +151,10 @@ impl ServerConnection {
         if self.is_bidirectional() {
             // Replies may come that the requests in the queue wait for.
             return true;
+        }
+        if self.link.is_blocked() {
+            self.reader.lock().stop();
+            return false;
         }
         let waits_for_room = self.settings.queue_overflow == QueueOverflow::Wait;
         if self.relieved.load(Ordering::SeqCst) < self.settings.max_in_flight
@@ -306,7 +310,7 @@ impl ServerConnection {
     fn refuse(&self, message: &Message, exception: &SystemException) {
         let mut input = self.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut input) else { return };
-        tracing::warn!(peer = %self.link.peer(), %exception, "refused a request");
+        log_limited!(warn, self.orb, "request refused", peer = %self.link.peer(), %exception, "refused a request");
         let is_answered = false.into();
         answer_exception(&Asked::new(self, message, &header, &is_answered), exception);
     }

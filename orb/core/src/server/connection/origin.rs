@@ -11,7 +11,7 @@ use crate::{
     Orb,
     cancellation::Trip,
     server::{
-        origin::{Origin, Which},
+        origin::{AnswerKind, Origin, Which},
         prediction::Prediction,
     },
 };
@@ -44,9 +44,9 @@ impl Origin for ServerConnection {
         Some(Self::metrics(self))
     }
 
-    fn send(&self, answer: &Encoder<'_>) {
+    fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
         self.stay_original();
-        self.link().send(answer);
+        Self::send(self, answer, kind)
     }
 
     fn shared(&self) -> Arc<dyn Origin> {

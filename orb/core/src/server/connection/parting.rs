@@ -38,7 +38,7 @@ impl ServerConnection {
         match error {
             ReadError::EndOfFile => tracing::debug!(peer = %self.link.peer(), "closed"),
             ReadError::Giop(reason) => {
-                tracing::warn!(peer = %self.link.peer(), %reason, "refused a message");
+                log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), %reason, "refused a message");
                 if reason.reaction() == Reaction::SendMessageError {
                     if let Some(version) = reason.answer_version() {
                         self.link.note_version(version);
@@ -47,17 +47,19 @@ impl ServerConnection {
                 }
             }
             ReadError::NotTaken(_) => {
-                tracing::warn!(peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
                 // Nothing that is unanswered was acted on.
                 self.say_bare(MessageType::CloseConnection);
             }
             ReadError::Unexpected(_) => {
-                tracing::warn!(peer = %self.link.peer(), reason = %error, "refused a message");
+                log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.say_bare(MessageType::MessageError);
             }
             ReadError::Io(reason) if !self.link.transport().is_established() => {
-                tracing::warn!(peer = %self.link.peer(), %reason, "a client was turned away in the handshake");
+                log_limited!(
+                    warn, self.orb, "handshake", peer = %self.link.peer(), %reason, "a client was turned away in the handshake"
+                );
             }
             other => tracing::debug!(peer = %self.link.peer(), reason = %other, "ended"),
         }
@@ -117,7 +119,7 @@ impl ServerConnection {
     /// Whoever comes last of those that read, run and answer finds that the others have ended.
     fn finish_when_done(&self) {
         let is_done = self.is_read_out.load(Ordering::SeqCst) && self.relieved.load(Ordering::SeqCst) == 0;
-        if is_done && !self.requests.lock().has_deferred() {
+        if is_done && !self.link.is_blocked() && !self.requests.lock().has_deferred() {
             self.finish();
         }
     }
@@ -180,7 +182,7 @@ impl ServerConnection {
         let is_idle = self.close_idle(self.turn() & !CLOSING, Event::ServerClosedForLimit);
         if is_idle {
             // It is not waited for: there is one too many.
-            self.link.cut();
+            self.cut();
         }
         is_idle
     }
@@ -188,7 +190,7 @@ impl ServerConnection {
     /// Ends it without a word.
     pub(in crate::server) fn cut_for(&self, why: Event) {
         let _ = self.ended_for.set(why);
-        self.link.cut();
+        self.cut();
     }
 
     /// The client was told that the connection ends.
@@ -228,7 +230,7 @@ impl ServerConnection {
                 drop(farewell);
                 // Cut first: the end of what is cancelled would have the client told that nothing was begun.
                 self.is_cut_off.store(true, Ordering::SeqCst);
-                self.link.cut();
+                self.cut();
                 self.cancel(Cancelled::All, CancelReason::ShuttingDown);
                 return;
             }

@@ -6,6 +6,7 @@ use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException, begin_reply,
 use super::ServerConnection;
 use crate::{
     reader::{Dropped, NoRoom, ReadError, Why},
+    server::origin::AnswerKind,
     statistics::Event,
 };
 
@@ -27,7 +28,9 @@ impl ServerConnection {
     #[cold]
     fn answer_dropped(&self, dropped: &Dropped) {
         let exception = refusal(&dropped.why);
-        tracing::warn!(peer = %self.link.peer(), request_id = dropped.request_id, %exception, "refused a request");
+        log_limited!(
+            warn, self.orb, "request refused", peer = %self.link.peer(), request_id = dropped.request_id, %exception, "refused a request"
+        );
         self.orb.statistics().note(match dropped.why {
             Why::TooLong { .. } => Event::RefusedTooLong,
             Why::NoRoom(_) => Event::RefusedMemory,
@@ -40,7 +43,7 @@ impl ServerConnection {
         let detail = if says_more { exception_detail(&exception) } else { None };
         let body = begin_reply(&mut out, dropped.request_id, ReplyStatus::SystemException, detail.as_slice());
         match exception.encode(&mut out).and_then(|()| body.end(&mut out)) {
-            Ok(()) => self.link.send(&out),
+            Ok(()) => drop(self.send(&out, AnswerKind::Refusal)),
             Err(error) => tracing::error!(%error, "an exception could not be marshaled"),
         }
     }

@@ -30,6 +30,8 @@ pub(in crate::server) trait Seat: Send + Sync + fmt::Debug {
     fn resume(&self) -> bool;
     /// Calls again, also for what the handle does not show; false if it never will.
     fn resume_marked(&self) -> bool;
+    /// Calls [`ServerConnection::write_ready`] when the transport takes more, and for nothing else meanwhile; or no longer.
+    fn want_output(&self, is_wanted: bool);
     /// Calls again, and leaves by itself after this time; false if it has left before.
     fn linger(&self, time: Duration) -> bool;
     /// Calls never again.
@@ -55,6 +57,9 @@ impl ServerConnection {
     /// A reactor serves it from now on.
     pub(in crate::server) fn take_seat(&self, seat: Arc<dyn Seat>) {
         *self.seat.lock() = Some(seat);
+        if self.link.is_blocked() {
+            self.tell_seat();
+        }
         // Looked at afterwards: whoever makes it go either finds the seat, or has said so before this.
         if self.is_gone.load(Ordering::SeqCst) {
             self.leave_seat();
@@ -87,8 +92,8 @@ impl ServerConnection {
         if self.is_read_out.load(Ordering::SeqCst) {
             return self.drop_ready();
         }
-        if self.turn() & SEATED == 0 {
-            // A thread has taken over and is about to say so to the reactor.
+        if self.turn() & SEATED == 0 || self.is_blocked() {
+            // A thread has taken over, or left a reply to be written, and is about to say so to the reactor.
             return Ready::Idle;
         }
         let ending = Ending(self);
@@ -130,7 +135,13 @@ impl ServerConnection {
                 }
                 Err(error) => self.go_on_after(error)?,
             }
-            next = self.reader.lock().buffered();
+            let mut reader = self.reader.lock();
+            if self.is_blocked() {
+                // The client is not to blame for what is not read.
+                reader.stop();
+                break;
+            }
+            next = reader.buffered();
         }
         self.reader.lock().rest();
         Ok(())
@@ -159,10 +170,10 @@ impl ServerConnection {
         false
     }
 
-    /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps.
-    pub(super) fn hold_up(&self, turn: u64) {
+    /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps. False if that was said before.
+    pub(super) fn hold_up(&self, turn: u64) -> bool {
         if self.is_held_up.load(Ordering::SeqCst) {
-            return;
+            return false;
         }
         // Counted before it is said, so that nobody counts it back first.
         self.orb.server().pool().hold_up();
@@ -172,6 +183,7 @@ impl ServerConnection {
             // It has ended meanwhile, and may have looked too early.
             self.let_go();
         }
+        true
     }
 
     /// The upcall keeps the reactor's thread no longer.

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use spandrel_sync::{Arc, atomic::Ordering};
 
-use super::{super::threads, ServerConnection};
+use super::ServerConnection;
 
 /// The bit of `turn` that says that no further request is accepted.
 pub(super) const CLOSING: u64 = 1 << 63;
@@ -14,6 +14,9 @@ pub(super) const CLOSING: u64 = 1 << 63;
 pub(super) const SEATED: u64 = 1 << 62;
 /// The bits of `turn` that count.
 pub(super) const COUNT: u64 = !(CLOSING | SEATED);
+
+/// Ticks of an upcall before another thread reads on, where the replies of all running requests may exceed the memory limit.
+const LONG_DELAY: u32 = 100;
 
 /// What became of the thread that served.
 #[derive(Debug, Eq, PartialEq)]
@@ -85,41 +88,66 @@ impl ServerConnection {
         self.turn.load(Ordering::SeqCst)
     }
 
-    /// The upcall of `turn` lasts. `keeps_reading`: not long enough to lose the reading.
-    pub(in crate::server) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool) {
+    /// The upcall of `turn` has lasted so many ticks of the watcher. `keeps_reading`: it may keep the reading nevertheless. True if a thread was
+    /// started for that.
+    pub(in crate::server) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool, ticks: u32) -> bool {
         if let Some(lane) = &self.lane {
             if !keeps_reading {
                 self.overtake(lane, turn);
             }
-            return;
+            return false;
         }
+        let mut is_held_up = false;
         if turn & SEATED != 0 {
             if self.orb.server().pool().is_fixed() {
-                return self.listen(turn);
+                self.listen(turn);
+                return false;
             }
-            self.hold_up(turn);
+            is_held_up = self.hold_up(turn);
         }
-        if !keeps_reading {
-            self.relieve(turn);
+        let is_relieved = !keeps_reading && ticks >= self.relief_delay(turn) && self.relieve(turn);
+        is_held_up || is_relieved
+    }
+
+    /// How many ticks an upcall lasts before another thread reads on: one, as long as the requests that run are few.
+    ///
+    /// A client that has not yet shown that it takes replies, and one whose replies would exceed the connection's memory if all of them waited, is given
+    /// threads slowly: the first reply that it does not take ends that.
+    fn relief_delay(&self, turn: u64) -> u32 {
+        let running = self.relieved.load(Ordering::Relaxed) + 1;
+        let begun = (turn & COUNT).div_ceil(2);
+        let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
+        let expected = self.link.longest_reply().saturating_mul(running as usize + 1);
+        match () {
+            () if cfg!(shuttle) => 1,
+            () if expected > self.settings.max_connection_memory => LONG_DELAY,
+            () if has_answered => 1,
+            () => running,
         }
     }
 
-    /// Starts a thread that takes the reading from the one whose upcall is still that of `turn`.
-    fn relieve(self: &Arc<Self>, turn: u64) {
+    /// Starts a thread that takes the reading from the one whose upcall is still that of `turn`. False if there is none.
+    fn relieve(self: &Arc<Self>, turn: u64) -> bool {
         let running = self.relieved.load(Ordering::Relaxed) + 1;
-        // At the end there are no requests to be read any more, but replies.
-        if turn & CLOSING != 0 && !self.is_bidirectional() || running >= self.settings.max_in_flight {
-            return self.listen(turn);
+        // At the end there are no requests to be read any more, but replies. From a client that does not take its replies nothing is read.
+        let is_ending = turn & CLOSING != 0 && !self.is_bidirectional();
+        if is_ending || self.is_blocked() || running >= self.settings.max_in_flight {
+            self.listen(turn);
+            return false;
         }
         if self.is_relief_due.swap(true, Ordering::AcqRel) {
-            return;
+            return false;
         }
         let connection = Arc::clone(self);
-        if let Err(error) = threads::spawn("spandrel-relief", move || connection.take_over(turn)) {
+        let started = self.orb.server().threads().spawn("spandrel-relief", move || connection.take_over(turn));
+        if let Err(error) = &started {
             // The next tick tries again; meanwhile requests behind the slow one wait.
             self.is_relief_due.store(false, Ordering::Release);
-            tracing::error!(%error, peer = %self.link.peer(), "no thread to read on while a servant is busy");
+            log_limited!(
+                error, self.orb, "no thread to read on", %error, peer = %self.link.peer(), "no thread to read on while a servant is busy"
+            );
         }
+        started.is_ok()
     }
 
     /// Reads on, if the upcall has not ended meanwhile.

@@ -13,7 +13,7 @@ use crate::{
     reader::Deadline,
     server::{
         nesting::{Meanwhile, Nested},
-        origin::{Origin, Which},
+        origin::{AnswerKind, Origin, Which},
     },
 };
 
@@ -119,8 +119,9 @@ impl Origin for Awaited {
         read(&self.orb, self.wire, message)
     }
 
-    fn send(&self, answer: &Encoder<'_>) {
+    fn send(&self, answer: &Encoder<'_>, _kind: AnswerKind) -> Result<(), SystemException> {
         self.end(deliver(answer));
+        Ok(())
     }
 
     fn shared(&self) -> Arc<dyn Origin> {

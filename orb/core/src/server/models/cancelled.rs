@@ -55,7 +55,7 @@ fn a_thread_that_takes_the_reading_over_cancels() {
             stage.client.close();
         }
         // The one that is cancelled is answered all the same, if anybody still listens.
-        stage.connection.overdue(turn, false);
+        stage.connection.overdue(turn, false, 1);
         if !is_lost {
             assert_eq!(stage.receive(1).replies, [CANCELLABLE]);
             stage.client.close();

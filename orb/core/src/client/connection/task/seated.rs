@@ -14,7 +14,7 @@ use crate::reader::MessageReader;
 /// In `wanted`: replies are to be read.
 const INPUT: u8 = 1;
 /// In `wanted`: requests are to be written.
-const OUTPUT: u8 = 2;
+pub(super) const OUTPUT: u8 = 2;
 
 /// How long the reactor waits for a thread that is about to write.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1);
@@ -133,7 +133,12 @@ impl ClientConnection {
                 writer.rest = self.next_unsent();
             }
             let Writer { rest, is_cut, .. } = &mut *writer;
-            let Some(message) = rest else { return };
+            let Some(message) = rest else {
+                drop(writer);
+                #[cfg(feature = "server")]
+                self.tell_written();
+                return;
+            };
             if *is_cut {
                 drop(writer);
                 return self.fail_unsent();

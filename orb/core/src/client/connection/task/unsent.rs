@@ -5,6 +5,13 @@ use std::collections::VecDeque;
 use spandrel_cdr::Encoder;
 use spandrel_giop::Fragments;
 
+#[cfg(feature = "server")]
+pub(super) use crate::reader::Charge;
+
+/// Only servers count what they keep.
+#[cfg(not(feature = "server"))]
+pub(super) type Charge = std::convert::Infallible;
+
 /// Messages of which nothing was written yet, in order.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
@@ -39,6 +46,8 @@ pub(in crate::client::connection) struct Unsent {
     pub(in crate::client::connection) kind: Kind,
     /// Where fragments end, but for the last one.
     pub(in crate::client::connection) boundaries: Vec<usize>,
+    /// What it is counted against, if it is an answer.
+    pub(in crate::client::connection) _charge: Option<Charge>,
     /// How many it holds.
     #[cfg(feature = "batching")]
     pub(in crate::client::connection) messages: u32,
@@ -70,6 +79,7 @@ impl Unsent {
             at,
             kind,
             boundaries,
+            _charge: None,
             #[cfg(feature = "batching")]
             messages: 1,
         };

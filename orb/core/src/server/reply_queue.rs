@@ -1,0 +1,175 @@
+//! Replies that the transport does not take at once.
+//!
+//! They are charged against the memory limits of their connection and of the server before they are kept. Who writes them is the
+//! matter of [`Link`](super::link::Link); for how long they may wait, that of the [rounds](super::rounds).
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+};
+
+use spandrel_cdr::Encoder;
+use spandrel_giop::Fragments;
+
+use crate::{
+    reader::Charge,
+    transport::{Transport, is_timeout},
+};
+
+/// What has still to be written on one connection, and how far writing has come.
+#[derive(Debug, Default)]
+pub(super) struct ReplyQueue {
+    queued: VecDeque<QueuedMessage>,
+    /// A thread writes, without the lock that this lies in.
+    pub(super) is_writing: bool,
+    /// Nothing can be written any more.
+    pub(super) is_cut: bool,
+}
+
+/// A message, or the end of one, that waits to be written.
+#[derive(Debug)]
+pub(super) struct QueuedMessage {
+    octets: Vec<u8>,
+    /// How many of them the transport has taken.
+    written: usize,
+    _charge: Charge,
+}
+
+impl ReplyQueue {
+    /// Whether a message may be written now: no other is being written or waits.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_writing && self.queued.is_empty()
+    }
+
+    pub(super) fn push(&mut self, message: QueuedMessage) {
+        self.queued.push_back(message);
+    }
+
+    /// The next message, for a thread that writes without the lock.
+    pub(super) fn take(&mut self) -> Option<QueuedMessage> {
+        self.queued.pop_front()
+    }
+
+    /// Writes what the transport takes without waiting, and reports each step. True once nothing is left.
+    ///
+    /// # Errors
+    /// Those of the transport. Nothing further can be written then.
+    pub(super) fn write_ready(&mut self, transport: &dyn Transport, progress: impl Fn()) -> io::Result<bool> {
+        while let Some(message) = self.queued.front_mut() {
+            match transport.try_send(&message.octets[message.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => message.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            progress();
+            if message.written == message.octets.len() {
+                self.queued.pop_front();
+            }
+        }
+        Ok(true)
+    }
+
+    /// Nothing will be written any more: what waits is dropped.
+    pub(super) fn cut(&mut self) {
+        self.is_cut = true;
+        self.queued = VecDeque::new();
+    }
+}
+
+impl QueuedMessage {
+    /// A short message.
+    pub(super) fn of(octets: &[u8], charge: Charge) -> Self {
+        Self { octets: octets.to_vec(), written: 0, _charge: charge }
+    }
+
+    /// What follows the first `written` octets of a message. `None` if there is no memory for a copy.
+    pub(super) fn rest_of(message: &Outgoing<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
+        let mut octets = Vec::new();
+        octets.try_reserve_exact(message.len() - written).ok()?;
+        message.with_slices(written, |slices| slices.iter().for_each(|slice| octets.extend_from_slice(slice)));
+        Some(Self { octets, written: 0, _charge: charge })
+    }
+
+    /// Writes all of it, waiting for the transport.
+    pub(super) fn write_all(&self, transport: &dyn Transport, progress: impl Fn()) -> io::Result<()> {
+        write_all(transport, &mut [IoSlice::new(&self.octets[self.written..])], progress)
+    }
+}
+
+/// A message as it is written: whole, or in fragments.
+pub(super) struct Outgoing<'m, 'e> {
+    message: &'m Encoder<'e>,
+    fragments: Option<Fragments>,
+}
+
+impl<'m, 'e> Outgoing<'m, 'e> {
+    /// In fragments of so many octets at most, where it is longer.
+    #[inline]
+    pub(super) fn new(message: &'m Encoder<'e>, fragment_size: usize) -> Self {
+        let is_cut = cfg!(feature = "fragments") && message.position() > fragment_size;
+        Self { message, fragments: if is_cut { Fragments::of(message, fragment_size) } else { None } }
+    }
+
+    /// How many octets are written.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.fragments.as_ref().map_or_else(|| self.message.position(), Fragments::total_len)
+    }
+
+    /// Writes what the transport takes without waiting, in one call; the number of octets.
+    #[inline]
+    pub(super) fn try_send(&self, transport: &dyn Transport) -> io::Result<usize> {
+        let sent = match (self.message.contiguous(), &self.fragments) {
+            (Some(octets), None) => transport.try_send(octets),
+            _ => self.with_slices(0, |slices| transport.try_send_v(slices)),
+        };
+        match sent {
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            sent => sent,
+        }
+    }
+
+    /// Writes what follows the first `written` octets, waiting for the transport.
+    pub(super) fn write_rest(&self, transport: &dyn Transport, written: usize, progress: impl Fn()) -> io::Result<()> {
+        self.with_slices(written, |slices| write_all(transport, slices, progress))
+    }
+
+    fn with_slices<R>(&self, skipped: usize, then: impl FnOnce(&mut [IoSlice<'_>]) -> R) -> R {
+        let (mut whole, mut cut);
+        let mut slices: &mut [IoSlice<'_>] = match &self.fragments {
+            None => {
+                whole = self.message.parts();
+                &mut whole
+            }
+            Some(fragments) => {
+                cut = fragments.slices(self.message);
+                &mut cut
+            }
+        };
+        IoSlice::advance_slices(&mut slices, skipped);
+        then(slices)
+    }
+}
+
+/// A transport that says it has waited long enough is asked again: the rounds decide when it is given up.
+fn write_all(transport: &dyn Transport, mut rest: &mut [IoSlice<'_>], progress: impl Fn()) -> io::Result<()> {
+    while !rest.is_empty() {
+        let sent = match &*rest {
+            [one] => transport.send(one),
+            several => transport.send_v(several),
+        };
+        match sent {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                progress();
+                IoSlice::advance_slices(&mut rest, count);
+            }
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
