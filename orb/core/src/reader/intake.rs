@@ -31,15 +31,26 @@ const START_LEN: usize = HEADER_LEN + 5;
 pub(crate) struct Budget {
     used: AtomicUsize,
     limit: usize,
+    /// The longest reply of late, of those that were long.
+    longest_reply: AtomicUsize,
 }
 
 impl Budget {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { used: AtomicUsize::new(0), limit }
+        Self { used: AtomicUsize::new(0), limit, longest_reply: AtomicUsize::new(0) }
+    }
+
+    /// The longest reply of late in octets, of those that were long.
+    pub(crate) fn longest_reply(&self) -> usize {
+        self.longest_reply.load(Ordering::Relaxed)
+    }
+
+    /// Halves what is remembered of long replies: called from time to time.
+    pub(crate) fn forget_long_replies(&self) {
+        self.longest_reply.store(self.longest_reply() / 2, Ordering::Relaxed);
     }
 
     /// How much of it is taken.
-    #[cfg(feature = "diagnostics")]
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -78,6 +89,11 @@ impl Intake {
 
     fn go_on(&self, by: u64) {
         self.progress.fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// A reply of so many octets is long.
+    pub(crate) fn note_long_reply(&self, octets: usize) {
+        self.budget.longest_reply.fetch_max(octets, Ordering::Relaxed);
     }
 
     /// Counts so many octets more.

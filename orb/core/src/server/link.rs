@@ -52,8 +52,6 @@ pub(super) struct Link {
     unblocked: Condition,
     /// Grows with each piece of such a reply that the transport takes.
     progress: AtomicU64,
-    /// The longest reply so far, of those that were long.
-    longest_reply: AtomicUsize,
     /// What this connection may take of memory.
     intake: Arc<Intake>,
     /// Octets from which on messages are sent in fragments.
@@ -92,7 +90,6 @@ impl Link {
             is_blocked: AtomicBool::new(false),
             unblocked: Condition::new(),
             progress: AtomicU64::new(0),
-            longest_reply: AtomicUsize::new(0),
             intake,
             fragment_size: usize::MAX,
             spoken,
@@ -197,7 +194,7 @@ impl Link {
             return Ok(Sent::Whole);
         }
         let len = message.len();
-        self.longest_reply.fetch_max(len, Ordering::Relaxed);
+        self.intake.note_long_reply(len);
         let mut charge = match self.charge(len, kind, waits) {
             Ok((charge, keeps_request)) => {
                 waits = keeps_request;
@@ -305,11 +302,6 @@ impl Link {
             return Some(self.progress.load(Ordering::Relaxed));
         }
         self.adopted.get().and_then(|adopted| adopted.write_progress())
-    }
-
-    /// The longest reply that was long, in octets.
-    pub(super) fn longest_reply(&self) -> usize {
-        self.longest_reply.load(Ordering::Relaxed)
     }
 
     /// Writes what the transport takes without waiting; for a reactor's thread. False if something is left for it.

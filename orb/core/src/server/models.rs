@@ -289,6 +289,7 @@ impl Stage {
             max_connection_memory: 1 << 20,
             max_server_memory: 1 << 20,
             max_deferred: 1024,
+            max_threads: 1024,
             idle_timeout: None,
             message_timeout: None,
             concurrency: Concurrency::default(),

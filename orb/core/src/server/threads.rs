@@ -29,9 +29,14 @@ impl ServerThreads {
         Self { count: Arc::default(), limit }
     }
 
+    /// How many run.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
     /// Whether so many more may be started.
     pub(super) fn has_room_for(&self, threads: usize) -> bool {
-        self.count.load(Ordering::SeqCst).saturating_add(threads) <= self.limit
+        self.count().saturating_add(threads) <= self.limit
     }
 
     /// Starts a thread. Nobody joins it: connections say themselves when they have ended.

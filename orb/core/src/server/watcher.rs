@@ -30,9 +30,9 @@ const TICK: Duration = Duration::from_millis(1);
 const ONE_WAY_TICKS: u32 = if cfg!(shuttle) { 3 } else { 100 };
 /// Ticks without any upcall before the watcher sleeps.
 const IDLE_TICKS: u32 = if cfg!(shuttle) { 2 } else { 100 };
-/// Threads that are started in one tick. Where more upcalls last, most have begun together and wait for a processor, and further threads
+/// Threads that are started in one tick to read on. Where more upcalls last, most have begun together and wait for a processor, and further threads
 /// are no help; the others come in the next ticks.
-const MAX_STARTS: usize = 8;
+const MAX_STARTS: usize = 2;
 /// With more connections than this they are not looked at in every tick, so that it costs the same share of time.
 const CONNECTIONS_PER_TICK: usize = 64;
 
@@ -203,6 +203,9 @@ impl Watcher {
         let now = Instant::now();
         if now < due {
             return state;
+        }
+        if let Some(server) = state.server.upgrade() {
+            server.budget().forget_long_replies();
         }
         let patience = state.patience;
         state.next_round = patience.period().map(|period| now + period);

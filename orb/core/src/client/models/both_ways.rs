@@ -34,6 +34,8 @@ impl Feeder for Feeding {
         self.near.close();
     }
 
+    fn written(&self) {}
+
     fn run_elsewhere(&self, tell: crate::Task) -> Result<(), SystemException> {
         self.orb.station().run(tell)
     }
@@ -72,11 +74,11 @@ fn adopted(manners: Manners, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Out
 }
 
 impl Stage {
-    /// Writes what the feeder has to say; a one-way here, so that it is known when it arrives.
+    /// Writes a one-way, as others write requests: past the same lock.
     fn answer(&self, token: u32) {
         let question = Question { id: 1000 + token, token, is_two_way: false, is_limited: false };
         // Whoever does not get it has gone.
-        if self.connection.answer(&talk::request(question, self.octets), None).is_ok() {
+        if self.connection.one_way(&talk::request(question, self.octets), None).is_ok() {
             self.note(question, Ok(()));
         }
     }

@@ -170,10 +170,10 @@ impl ServerConnection {
         false
     }
 
-    /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps. False if that was said before.
-    pub(super) fn hold_up(&self, turn: u64) -> bool {
+    /// Another is to do the work of the reactor's thread that the upcall of `turn` keeps.
+    pub(super) fn hold_up(&self, turn: u64) {
         if self.is_held_up.load(Ordering::SeqCst) {
-            return false;
+            return;
         }
         // Counted before it is said, so that nobody counts it back first.
         self.orb.server().pool().hold_up();
@@ -183,7 +183,6 @@ impl ServerConnection {
             // It has ended meanwhile, and may have looked too early.
             self.let_go();
         }
-        true
     }
 
     /// The upcall keeps the reactor's thread no longer.

@@ -15,8 +15,10 @@ pub(super) const SEATED: u64 = 1 << 62;
 /// The bits of `turn` that count.
 pub(super) const COUNT: u64 = !(CLOSING | SEATED);
 
-/// Ticks of an upcall before another thread reads on, where the replies of all running requests may exceed the memory limit.
+/// Ticks of an upcall before another thread reads on, where the replies of all running requests may exceed a memory limit.
 const LONG_DELAY: u32 = 100;
+/// The same at most, while a client has not taken as many replies as it has requests running.
+const SLOW_START: u32 = 64;
 
 /// What became of the thread that served.
 #[derive(Debug, Eq, PartialEq)]
@@ -89,7 +91,7 @@ impl ServerConnection {
     }
 
     /// The upcall of `turn` has lasted so many ticks of the watcher. `keeps_reading`: it may keep the reading nevertheless. True if a thread was
-    /// started for that.
+    /// started to read on.
     pub(in crate::server) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool, ticks: u32) -> bool {
         if let Some(lane) = &self.lane {
             if !keeps_reading {
@@ -97,32 +99,35 @@ impl ServerConnection {
             }
             return false;
         }
-        let mut is_held_up = false;
         if turn & SEATED != 0 {
             if self.orb.server().pool().is_fixed() {
                 self.listen(turn);
                 return false;
             }
-            is_held_up = self.hold_up(turn);
+            self.hold_up(turn);
         }
-        let is_relieved = !keeps_reading && ticks >= self.relief_delay(turn) && self.relieve(turn);
-        is_held_up || is_relieved
+        !keeps_reading && ticks >= self.relief_delay(turn) && self.relieve(turn)
     }
 
-    /// How many ticks an upcall lasts before another thread reads on: one, as long as the requests that run are few.
+    /// How many ticks an upcall lasts before another thread reads on: one, unless what the running requests return might not find room.
     ///
-    /// A client that has not yet shown that it takes replies, and one whose replies would exceed the connection's memory if all of them waited, is given
-    /// threads slowly: the first reply that it does not take ends that.
+    /// A client that has not yet shown that it takes replies is given threads more and more slowly: the first reply that it does not take ends
+    /// that. So is one whose replies are long, where the replies of all threads, if they were as long and none was taken, would exceed half of a memory
+    /// limit: each exists twice for a moment, as the servant's result and as what is kept of it.
     fn relief_delay(&self, turn: u64) -> u32 {
+        let server = self.orb.server();
         let running = self.relieved.load(Ordering::Relaxed) + 1;
         let begun = (turn & COUNT).div_ceil(2);
         let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
-        let expected = self.link.longest_reply().saturating_mul(running as usize + 1);
+        let longest = server.budget().longest_reply();
+        let of_connection = longest.saturating_mul(running as usize + 1);
+        let of_all = longest.saturating_mul(server.threads().count()).saturating_add(server.budget().used());
         match () {
             () if cfg!(shuttle) => 1,
-            () if expected > self.settings.max_connection_memory => LONG_DELAY,
+            () if of_connection > self.settings.max_connection_memory / 2 => LONG_DELAY,
+            () if longest > 0 && of_all > self.settings.max_server_memory / 2 => LONG_DELAY,
             () if has_answered => 1,
-            () => running,
+            () => running.saturating_mul(running).min(SLOW_START),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Replies that a client does not take: who writes them, and what the connection does meanwhile.
 //!
-//! A thread of the connection's own waits in [`Link::send`](crate::server::link::Link::send). All others leave the reply there, and a reactor writes it when the transport
+//! A thread of the connection's own, and any thread if no reactor can serve the transport, waits in [`Link::send`](crate::server::link::Link::send). All others leave the reply there, and a reactor writes it when the transport
 //! takes more. Until the client has taken everything, nothing further is read from it, except over a bidirectional
 //! connection, where replies to this side's requests may come.
 
@@ -25,7 +25,7 @@ impl ServerConnection {
     /// There is no memory for that; nothing was sent.
     #[inline]
     pub(super) fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
-        match self.link.send(answer, kind, || self.is_own_thread()) {
+        match self.link.send(answer, kind, || self.is_own_thread() || self.pollable().is_none()) {
             Ok(Sent::Whole) => Ok(()),
             Ok(Sent::InPart) => {
                 self.write_later();
@@ -69,7 +69,7 @@ impl ServerConnection {
     pub(super) fn await_unblocked(&self) {
         // The client is not to blame for what is not read.
         self.reader.lock().stop();
-        self.link.await_unblocked(self.has_own_thread);
+        self.link.await_unblocked(self.has_own_thread || self.pollable().is_none());
         self.after_deferred();
     }
 
@@ -81,6 +81,8 @@ impl ServerConnection {
                 tracing::debug!(peer = %self.link.peer(), %exception, "no reactor to write a reply");
                 self.cut();
             }
+        } else if self.pollable().is_none() {
+            // Left behind one that is being written, it is written by that thread; otherwise by the one that reads, before it reads on.
         } else if !self.has_own_thread {
             self.tell_seat();
         } else if self.link.waits_for_reactor()

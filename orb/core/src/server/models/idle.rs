@@ -1,6 +1,6 @@
 //! Models of the end of an idle connection, which a request may meet.
 
-use super::{pooled::Reactor, *};
+use super::{super::threads::ServerThreads, pooled::Reactor, *};
 use crate::{
     server::connection::{RequestQueue, Service},
     statistics::Event,
@@ -54,7 +54,7 @@ fn so_it_is_where_a_reactor_serves() {
 #[test]
 fn so_it_is_where_requests_wait_in_a_queue() {
     check(4000, || {
-        let queue = Arc::new(RequestQueue::new(2, 2));
+        let queue = Arc::new(RequestQueue::new(2, 2, Arc::new(ServerThreads::new(1024)), Arc::default()));
         let stage = Stage::served(&Orb::builder().build(), MAX_IN_FLIGHT, Service::Queue(Arc::clone(&queue)));
         queue.staff().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);

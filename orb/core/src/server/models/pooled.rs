@@ -110,6 +110,10 @@ impl Seat for Chair {
         self.0.go_on(|place| place.is_marked = true)
     }
 
+    fn want_output(&self, _is_wanted: bool) {
+        unreachable!("no reactor can serve the transport: whoever writes waits");
+    }
+
     fn linger(&self, _time: Duration) -> bool {
         self.0.go_on(|place| place.lingers = true)
     }

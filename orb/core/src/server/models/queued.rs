@@ -1,7 +1,10 @@
 //! Models of a connection whose requests are read by one thread and run by others, and of the queue between them.
 
 use super::{pooled::Reactor, *};
-use crate::server::connection::{RequestQueue, Service};
+use crate::server::{
+    connection::{RequestQueue, Service},
+    threads::ServerThreads,
+};
 
 /// A connection behind a queue, a thread that reads, and others that run.
 struct Queued {
@@ -13,7 +16,7 @@ struct Queued {
 
 impl Queued {
     fn start(capacity: usize, workers: usize) -> Self {
-        let queue = Arc::new(RequestQueue::new(capacity, workers));
+        let queue = Arc::new(RequestQueue::new(capacity, workers, Arc::new(ServerThreads::new(1024)), Arc::default()));
         let stage = Stage::served(&Orb::builder().build(), MAX_IN_FLIGHT, Service::Queue(Arc::clone(&queue)));
         queue.staff().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);
