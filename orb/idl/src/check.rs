@@ -35,7 +35,7 @@ use scopes::{Scope, ScopeId};
 use shapes::Shape;
 
 /// What the checker hands to the model.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) roots: Vec<DefId>,
@@ -59,6 +59,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         inheritance_budget: interfaces::BUDGET,
         waits: Vec::new(),
         text_budget: constants::TEXT_BUDGET,
+        name_budget: scopes::NAME_BUDGET,
         interner: context.interner,
         reporter: context.reporter,
     };
@@ -93,6 +94,8 @@ struct Checker<'a> {
     waits: Vec<(DefId, DefId)>,
     /// Octets that string constants may still copy from each other.
     text_budget: usize,
+    /// Octets that scoped names and repository ids may still take.
+    name_budget: usize,
     interner: &'a mut Interner,
     reporter: &'a mut Reporter,
 }

@@ -15,6 +15,11 @@
 //! assert!(diagnostics.to_string().contains("`lnog` is not defined"));
 //! # Ok::<(), spandrel_idl::Diagnostics>(())
 //! ```
+//!
+//! # Limits
+//! One run reads regular files of together at most 16 MiB ([`source::MAX_OCTETS`]) and 2,097,152 tokens, in at most 4,096
+//! inclusions that are 64 deep. Macros may expand to 1,048,576 tokens; modules, types and parentheses may nest 64 deep; scoped
+//! names and repository ids may take 256 MiB. A run ends with the first error of these, and reports nothing behind it.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -113,7 +118,13 @@ impl FrontEnd {
         octets: Vec<u8>,
     ) -> Checked {
         let input = preprocess::preprocess(options, provider, (file, octets), self.context());
+        if self.reporter.has_given_up() {
+            return Checked::default();
+        }
         let items = parse::parse(input, self.context());
+        if self.reporter.has_given_up() {
+            return Checked::default();
+        }
         check::check(&items, self.context())
     }
 

@@ -53,6 +53,10 @@ impl Checker<'_> {
             let version = definition.repository_id.rsplit_once(':').map_or("1.0", |(_, version)| version);
             let body = definition.scoped_name.replace("::", "/");
             let id = format!("IDL:{}:{version}", crate::parse::join(prefix, &body));
+            let span = definition.span;
+            if !self.charge_names(id.len(), span) {
+                return;
+            }
             self.definitions[index].repository_id = id;
         }
     }

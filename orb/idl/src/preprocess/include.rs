@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::guard::guard;
 use super::{EventKind, LIMITS, OpenFile, Preprocessor};
 use crate::diagnostic::Diagnostic;
-use crate::lexer::tokenize;
+use crate::lexer::tokenize_up_to;
 use crate::source::{SourceFile, Span};
 use crate::token::{Token, TokenKind};
 
@@ -29,7 +29,11 @@ impl Preprocessor<'_> {
         let built_in = path == Path::new(BUILT_IN);
         let source = SourceFile { path: path.clone(), text: text.clone(), included_from, built_in };
         let file = self.context.sources.add(source);
-        let tokens = tokenize(file, &text, self.context.interner);
+        let tokens = match tokenize_up_to(LIMITS.tokens - self.tokens, file, &text, self.context.interner) {
+            Ok(tokens) => tokens,
+            Err(beyond) => return self.too_much(Some(beyond)),
+        };
+        self.tokens = (self.tokens + tokens.len()).min(LIMITS.tokens);
         if let Some(name) = guard(&tokens, self.context.interner) {
             self.guards.insert(path.clone(), name);
         }
@@ -64,8 +68,7 @@ impl Preprocessor<'_> {
                 .at(span, "here the limit is passed")
                 .note(format!("at most {} files may be open at once", LIMITS.include_depth))
                 .help("does a file include itself without an `#ifndef` around its text?");
-            self.report(error);
-            return self.abandon();
+            return self.give_up(error);
         }
         match self.find(&name, angled) {
             Ok(Some((path, text))) => self.open_included(path, text, span),
@@ -101,8 +104,7 @@ impl Preprocessor<'_> {
         if let Some(span) = span {
             error = error.at(span, "here the limit is passed");
         }
-        self.report(error);
-        self.abandon();
+        self.give_up(error);
     }
 
     /// The name in the directive, and whether it stands in `<>`. Macros are expanded if it stands in neither way.
