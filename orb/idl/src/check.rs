@@ -3,7 +3,7 @@
 //! It walks the syntax tree once, in source order, since in IDL a name must be defined before it is used (IDL 4.2, 7.5).
 //! A definition with an error in it stays known, marked as broken, so that its uses are not reported again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Item, NewName};
 use crate::diagnostic::{Diagnostic, Reporter};
@@ -42,6 +42,8 @@ pub(crate) struct Checked {
     pub(crate) by_name: HashMap<String, DefId>,
     /// Whether values of each definition, if it is a type, have one size.
     pub(crate) fixed: Vec<bool>,
+    /// Names that were looked for in the module CORBA and are not there.
+    pub(crate) missing_in_corba: HashSet<String>,
 }
 
 /// Checks a whole specification.
@@ -60,6 +62,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         waits: Vec::new(),
         text_budget: constants::TEXT_BUDGET,
         name_budget: scopes::NAME_BUDGET,
+        missing_in_corba: HashSet::new(),
         interner: context.interner,
         reporter: context.reporter,
     };
@@ -71,6 +74,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         definitions: checker.definitions,
         roots: checker.roots,
         by_name: checker.by_name,
+        missing_in_corba: checker.missing_in_corba,
     }
 }
 
@@ -96,6 +100,7 @@ struct Checker<'a> {
     text_budget: usize,
     /// Octets that scoped names and repository ids may still take.
     name_budget: usize,
+    missing_in_corba: HashSet<String>,
     interner: &'a mut Interner,
     reporter: &'a mut Reporter,
 }

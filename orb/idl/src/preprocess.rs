@@ -15,6 +15,7 @@ use crate::intern::{Interner, Symbol};
 use crate::source::{FileId, MAX_OCTETS, SourceMap, SourceProvider, Span};
 use crate::token::{Punct, Token, TokenKind};
 
+mod built_in;
 mod comments;
 mod condition;
 mod directives;
@@ -23,6 +24,7 @@ mod include;
 mod macros;
 mod pragma;
 
+pub(crate) use built_in::Parts;
 use comments::PendingComments;
 use directives::Conditional;
 use macros::{Expansion, Macro};
@@ -88,16 +90,18 @@ const LIMITS: Limits = Limits {
     argument_depth: 32,
 };
 
-/// Preprocesses a file whose text has been read already.
+/// Preprocesses a file whose text has been read already. `parts` are those of the built-in `orb.idl`.
 pub(crate) fn preprocess(
     options: &FrontEndOptions,
     provider: &dyn SourceProvider,
+    parts: &Parts,
     (path, octets): (&Path, Vec<u8>),
     context: Context<'_>,
 ) -> Preprocessed {
     let mut preprocessor = Preprocessor {
         options,
         provider,
+        parts,
         context,
         files: Vec::new(),
         expansions: Vec::new(),
@@ -135,6 +139,7 @@ pub(crate) struct Context<'a> {
 struct Preprocessor<'a> {
     options: &'a FrontEndOptions,
     provider: &'a dyn SourceProvider,
+    parts: &'a Parts,
     context: Context<'a>,
     /// The file being read and those that include it, innermost last.
     files: Vec<OpenFile>,

@@ -5,15 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::guard::guard;
-use super::{EventKind, LIMITS, OpenFile, Preprocessor};
+use super::{EventKind, LIMITS, OpenFile, Preprocessor, built_in};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::tokenize_up_to;
 use crate::source::{SourceFile, Span};
 use crate::token::{Token, TokenKind};
-
-/// The file that is found where no include path has it, and the path that stands for it.
-const ORB_IDL: &str = include_str!("orb.idl");
-const BUILT_IN: &str = "<built in>/orb.idl";
 
 impl Preprocessor<'_> {
     pub(super) fn open_main(&mut self, path: &Path, octets: Vec<u8>) {
@@ -26,7 +22,7 @@ impl Preprocessor<'_> {
     }
 
     fn open(&mut self, path: PathBuf, text: Arc<str>, included_from: Option<Span>) {
-        let built_in = path == Path::new(BUILT_IN);
+        let built_in = path == Path::new(built_in::PATH);
         let source = SourceFile { path: path.clone(), text: text.clone(), included_from, built_in };
         let file = self.context.sources.add(source);
         let tokens = match tokenize_up_to(LIMITS.tokens - self.tokens, file, &text, self.context.interner) {
@@ -90,6 +86,12 @@ impl Preprocessor<'_> {
         if self.octets > LIMITS.octets || self.inclusions > LIMITS.inclusions {
             return self.too_much(Some(span));
         }
+        if path == Path::new(built_in::PATH) && !text.is_empty() {
+            // They are read when `text` has been: the file that is opened last is read first.
+            for part in self.parts.texts() {
+                self.open(path.clone(), part.into(), Some(span));
+            }
+        }
         self.open(path, text, Some(span));
     }
 
@@ -142,14 +144,14 @@ impl Preprocessor<'_> {
                 Err(error) => return Err((path, error)),
             }
         }
-        Ok(is_orb_idl(name).then(|| (PathBuf::from(BUILT_IN), self.built_in().into())))
+        Ok(is_orb_idl(name).then(|| (PathBuf::from(built_in::PATH), self.built_in().into())))
     }
 
     /// Our own `orb.idl`, or nothing if another one has been read.
     fn built_in(&self) -> &'static str {
         let mut files = self.context.sources.files().iter();
         let is_orb_idl = |path: &Path| path.file_name().is_some_and(|it| it == "orb.idl");
-        if files.any(|file| !file.built_in && is_orb_idl(&file.path)) { "" } else { ORB_IDL }
+        if files.any(|file| !file.built_in && is_orb_idl(&file.path)) { "" } else { built_in::TEXT }
     }
 
     fn candidates(&self, name: &str, angled: bool) -> Vec<PathBuf> {

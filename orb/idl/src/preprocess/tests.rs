@@ -11,7 +11,7 @@ fn preprocessed(text: &str) -> (Vec<String>, Diagnostics) {
     let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
     let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
     let main = (Path::new("main.idl"), text.as_bytes().to_vec());
-    let out = preprocess(&FrontEndOptions::default(), &MemoryFiles::new(), main, context);
+    let out = preprocess(&FrontEndOptions::default(), &MemoryFiles::new(), &Parts::default(), main, context);
     let events = out.events.into_iter().filter_map(|event| match event.kind {
         EventKind::Prefix(prefix) => Some(format!("Prefix {prefix}")),
         EventKind::Id { id, .. } => Some(format!("Id {id}")),
@@ -34,7 +34,7 @@ fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
     };
     let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
     let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
-    let out = preprocess(&options, &provider, (Path::new("main.idl"), main), context);
+    let out = preprocess(&options, &provider, &Parts::default(), (Path::new("main.idl"), main), context);
     let words: Vec<String> = out.tokens.iter().map(|token| interner.text(token.symbol).to_string()).collect();
     let diagnostics = reporter.finish(Arc::new(sources));
     let messages = diagnostics.iter().map(|it| it.message.clone());
