@@ -177,3 +177,34 @@ fn each_module_may_have_a_file() {
     assert!(package.output("a/all/m.rs").contains("#[path = \"m/inner.rs\"]\npub mod inner;"));
     assert!(package.output("a/all/m/inner.rs").contains("pub t: super::super::Top"));
 }
+
+#[test]
+fn only_regular_files_of_bounded_size_are_read() {
+    let package = Package::new(&[
+        ("device.idl", "#include \"/dev/zero\"\n"),
+        ("folder.idl", "#include \"out\"\n"),
+        ("pipe.idl", "#include \"pipe\"\n"),
+        ("large.idl", "#include \"large.inc\"\n"),
+    ]);
+    let large = fs::File::create(package.path("large.inc")).expect("a file");
+    large.set_len(50_000_000).expect("a size");
+    let refused = |file: &str| package.compile(configure(), &[file]).expect_err("no source file");
+    for error in [refused("folder.idl"), refused("out")] {
+        assert!(error.contains("/out: not a regular file"), "{error}");
+    }
+    for error in [refused("large.idl"), refused("large.inc")] {
+        assert!(error.contains("large.inc: larger than 16 MiB"), "{error}");
+    }
+    if cfg!(unix) {
+        let made = std::process::Command::new("mkfifo").arg(package.path("pipe")).status().expect("mkfifo runs");
+        assert!(made.success());
+        for error in [refused("pipe.idl"), refused("pipe")] {
+            assert!(error.contains("/pipe: not a regular file"), "{error}");
+        }
+        let error = refused("device.idl");
+        assert!(
+            error.contains("cannot read /dev/zero: not a regular file") && error.contains("device.idl:1"),
+            "{error}"
+        );
+    }
+}

@@ -39,6 +39,13 @@ fn numbers_are_within_their_types() {
     refused(&TypeCode::BOOLEAN, "yes", "expected `true` or `false`, not `yes`");
     refused(&TypeCode::fixed(3, 1).unwrap(), "1.25", "no room");
     refused(&TypeCode::fixed(3, 1).unwrap(), "text", "is no");
+    refused(&TypeCode::FLOAT, "3.4e39", "`3.4e39` is out of range for `float`");
+    refused(&TypeCode::FLOAT, "-3.5e38", "`-3.5e38` is out of range for `float`");
+    refused(&TypeCode::DOUBLE, "1e309", "`1e309` is out of range for `double`");
+    refused(&TypeCode::LONGDOUBLE, "1e309", "`1e309` is out of range for `double`");
+    refused(&TypeCode::ANY, "1e309", "`1e309` is out of range for `double`");
+    again(&TypeCode::DOUBLE, "-infinity", "-inf");
+    again(&TypeCode::DOUBLE, "3.4e39", "3.4e39");
 }
 
 #[test]

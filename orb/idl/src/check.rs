@@ -3,7 +3,7 @@
 //! It walks the syntax tree once, in source order, since in IDL a name must be defined before it is used (IDL 4.2, 7.5).
 //! A definition with an error in it stays known, marked as broken, so that its uses are not reported again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ast::{Item, NewName};
 use crate::diagnostic::{Diagnostic, Reporter};
@@ -35,13 +35,15 @@ use scopes::{Scope, ScopeId};
 use shapes::Shape;
 
 /// What the checker hands to the model.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub(crate) definitions: Vec<Definition>,
     pub(crate) roots: Vec<DefId>,
     pub(crate) by_name: HashMap<String, DefId>,
     /// Whether values of each definition, if it is a type, have one size.
     pub(crate) fixed: Vec<bool>,
+    /// Names that were looked for in the module CORBA and are not there.
+    pub(crate) missing_in_corba: HashSet<String>,
 }
 
 /// Checks a whole specification.
@@ -59,6 +61,8 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         inheritance_budget: interfaces::BUDGET,
         waits: Vec::new(),
         text_budget: constants::TEXT_BUDGET,
+        name_budget: scopes::NAME_BUDGET,
+        missing_in_corba: HashSet::new(),
         interner: context.interner,
         reporter: context.reporter,
     };
@@ -70,6 +74,7 @@ pub(crate) fn check(items: &[Item], context: Context<'_>) -> Checked {
         definitions: checker.definitions,
         roots: checker.roots,
         by_name: checker.by_name,
+        missing_in_corba: checker.missing_in_corba,
     }
 }
 
@@ -93,6 +98,9 @@ struct Checker<'a> {
     waits: Vec<(DefId, DefId)>,
     /// Octets that string constants may still copy from each other.
     text_budget: usize,
+    /// Octets that scoped names and repository ids may still take.
+    name_budget: usize,
+    missing_in_corba: HashSet<String>,
     interner: &'a mut Interner,
     reporter: &'a mut Reporter,
 }

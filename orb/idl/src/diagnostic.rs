@@ -93,10 +93,14 @@ const MOST_ERRORS: usize = 100;
 pub(crate) struct Reporter {
     list: Vec<Diagnostic>,
     errors: usize,
+    has_given_up: bool,
 }
 
 impl Reporter {
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        if self.has_given_up {
+            return;
+        }
         let is_error = diagnostic.severity == Severity::Error;
         self.errors += usize::from(is_error);
         if self.list.len() < MOST_ERRORS {
@@ -110,9 +114,24 @@ impl Reporter {
         }
     }
 
+    /// Reports the error that ends the run. Later diagnostics are dropped: they would be consequences of the text that was
+    /// not read.
+    pub(crate) fn give_up(&mut self, error: Diagnostic) {
+        if !self.has_given_up {
+            self.errors += 1;
+            self.list.push(error);
+            self.has_given_up = true;
+        }
+    }
+
+    /// Whether the run has ended with an error, so that no later phase should start.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.has_given_up
+    }
+
     /// Whether further diagnostics are dropped, so that no work need go into them.
     pub(crate) fn is_full(&self) -> bool {
-        self.list.len() > MOST_ERRORS
+        self.has_given_up || self.list.len() > MOST_ERRORS
     }
 
     pub(crate) fn has_errors(&self) -> bool {

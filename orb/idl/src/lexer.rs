@@ -11,8 +11,18 @@ use crate::token::{Punct, Token, TokenKind};
 ///
 /// Comments are tokens; a backslash at the end of a line joins it to the next, inside tokens too.
 pub(crate) fn tokenize(file: FileId, text: &str, interner: &mut Interner) -> Vec<Token> {
+    tokenize_up_to(usize::MAX, file, text, interner).unwrap_or_default()
+}
+
+/// As [`tokenize`], for at most `limit` tokens before the final line end. The error is the place of the first token beyond.
+pub(crate) fn tokenize_up_to(
+    limit: usize,
+    file: FileId,
+    text: &str,
+    interner: &mut Interner,
+) -> Result<Vec<Token>, Span> {
     let mut lexer = Lexer { text, octets: text.as_bytes(), position: 0, spliced: false };
-    let mut tokens = Vec::with_capacity(text.len() / 4);
+    let mut tokens = Vec::with_capacity((text.len() / 4).min(limit));
     loop {
         let spaced = lexer.skip_blanks();
         lexer.spliced = false;
@@ -20,13 +30,16 @@ pub(crate) fn tokenize(file: FileId, text: &str, interner: &mut Interner) -> Vec
         let Some(kind) = lexer.token() else {
             break;
         };
+        let span = Span { file, start: start as u32, end: lexer.position as u32 };
+        if tokens.len() == limit {
+            return Err(span);
+        }
         let raw = &text[start..lexer.position];
         let symbol = match kind {
             TokenKind::Newline | TokenKind::Comment | TokenKind::UnterminatedComment => interner.intern(""),
             _ if lexer.spliced => interner.intern(&without_splices(raw)),
             _ => interner.intern(raw),
         };
-        let span = Span { file, start: start as u32, end: lexer.position as u32 };
         tokens.push(Token { kind, spaced, painted: false, symbol, span });
     }
     if tokens.last().map(|token| token.kind) != Some(TokenKind::Newline) {
@@ -39,7 +52,7 @@ pub(crate) fn tokenize(file: FileId, text: &str, interner: &mut Interner) -> Vec
             span: Span { file, start: end, end },
         });
     }
-    tokens
+    Ok(tokens)
 }
 
 /// The text as if lines had never been cut by a backslash.

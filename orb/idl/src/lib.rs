@@ -15,6 +15,11 @@
 //! assert!(diagnostics.to_string().contains("`lnog` is not defined"));
 //! # Ok::<(), spandrel_idl::Diagnostics>(())
 //! ```
+//!
+//! # Limits
+//! One run reads regular files of together at most 16 MiB ([`source::MAX_OCTETS`]) and 2,097,152 tokens, in at most 4,096
+//! inclusions that are 64 deep. Macros may expand to 1,048,576 tokens; modules, types and parentheses may nest 64 deep; scoped
+//! names and repository ids may take 256 MiB. A run ends with the first error of these, and reports nothing behind it.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -23,7 +28,7 @@ use std::sync::Arc;
 use check::Checked;
 use diagnostic::Reporter;
 use intern::Interner;
-use preprocess::Context;
+use preprocess::{Context, Parts};
 use source::SourceMap;
 
 mod ast;
@@ -71,28 +76,19 @@ pub fn compile_with(
     provider: &dyn SourceProvider,
     file: &Path,
 ) -> Result<Model, Diagnostics> {
-    let mut front_end = FrontEnd::default();
-    let checked = match provider.read(file) {
-        Ok(octets) => Some(front_end.run(options, provider, file, octets)),
-        Err(error) => {
-            let message = format!("cannot read {}: {error}", file.display());
-            front_end.reporter.report(Diagnostic::error(message));
-            None
+    let octets = provider.read(file).map_err(|error| {
+        let mut reporter = Reporter::default();
+        reporter.report(Diagnostic::error(format!("cannot read {}: {error}", file.display())));
+        reporter.finish(Arc::default())
+    })?;
+    let mut parts = Parts::default();
+    loop {
+        let mut front_end = FrontEnd::default();
+        let checked = front_end.run(options, provider, &parts, (file, octets.clone()));
+        if parts.add(&checked.missing_in_corba, &front_end.sources) {
+            continue;
         }
-    };
-    let has_errors = front_end.reporter.has_errors();
-    let sources = Arc::new(front_end.sources);
-    let diagnostics = front_end.reporter.finish(sources.clone());
-    match checked {
-        Some(checked) if !has_errors => Ok(Model {
-            sources,
-            definitions: checked.definitions,
-            roots: checked.roots,
-            by_name: checked.by_name,
-            fixed: checked.fixed,
-            warnings: diagnostics,
-        }),
-        _ => Err(diagnostics),
+        return front_end.finish(checked);
     }
 }
 
@@ -109,12 +105,35 @@ impl FrontEnd {
         &mut self,
         options: &FrontEndOptions,
         provider: &dyn SourceProvider,
-        file: &Path,
-        octets: Vec<u8>,
+        parts: &Parts,
+        main: (&Path, Vec<u8>),
     ) -> Checked {
-        let input = preprocess::preprocess(options, provider, (file, octets), self.context());
+        let input = preprocess::preprocess(options, provider, parts, main, self.context());
+        if self.reporter.has_given_up() {
+            return Checked::default();
+        }
         let items = parse::parse(input, self.context());
+        if self.reporter.has_given_up() {
+            return Checked::default();
+        }
         check::check(&items, self.context())
+    }
+
+    fn finish(self, checked: Checked) -> Result<Model, Diagnostics> {
+        let has_errors = self.reporter.has_errors();
+        let sources = Arc::new(self.sources);
+        let diagnostics = self.reporter.finish(sources.clone());
+        if has_errors {
+            return Err(diagnostics);
+        }
+        Ok(Model {
+            sources,
+            definitions: checked.definitions,
+            roots: checked.roots,
+            by_name: checked.by_name,
+            fixed: checked.fixed,
+            warnings: diagnostics,
+        })
     }
 
     fn context(&mut self) -> Context<'_> {

@@ -240,7 +240,7 @@ impl Parser<'_> {
             let error = Diagnostic::error("this is nested too deep")
                 .at(self.here(), "here the limit is passed")
                 .note(format!("modules, types and parentheses may nest {DEEPEST} deep"));
-            self.report(error);
+            self.reporter.give_up(error);
             // Nothing behind this place can be understood.
             self.next = self.tokens.len();
             return Err(Reported);

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use crate::FrontEndOptions;
 use crate::diagnostic::{Diagnostic, Reporter};
 use crate::intern::{Interner, Symbol};
-use crate::source::{FileId, SourceMap, SourceProvider, Span};
+use crate::source::{FileId, MAX_OCTETS, SourceMap, SourceProvider, Span};
 use crate::token::{Punct, Token, TokenKind};
 
+mod built_in;
 mod comments;
 mod condition;
 mod directives;
@@ -23,6 +24,7 @@ mod include;
 mod macros;
 mod pragma;
 
+pub(crate) use built_in::Parts;
 use comments::PendingComments;
 use directives::Conditional;
 use macros::{Expansion, Macro};
@@ -73,6 +75,7 @@ struct Limits {
     include_depth: usize,
     inclusions: usize,
     octets: usize,
+    /// In all files as they are cut, and in what the parser is given.
     tokens: usize,
     expanded_tokens: usize,
     argument_depth: usize,
@@ -81,22 +84,24 @@ struct Limits {
 const LIMITS: Limits = Limits {
     include_depth: 64,
     inclusions: 4096,
-    octets: 64 << 20,
-    tokens: 4 << 20,
+    octets: MAX_OCTETS,
+    tokens: 2 << 20,
     expanded_tokens: 1 << 20,
     argument_depth: 32,
 };
 
-/// Preprocesses a file whose text has been read already.
+/// Preprocesses a file whose text has been read already. `parts` are those of the built-in `orb.idl`.
 pub(crate) fn preprocess(
     options: &FrontEndOptions,
     provider: &dyn SourceProvider,
+    parts: &Parts,
     (path, octets): (&Path, Vec<u8>),
     context: Context<'_>,
 ) -> Preprocessed {
     let mut preprocessor = Preprocessor {
         options,
         provider,
+        parts,
         context,
         files: Vec::new(),
         expansions: Vec::new(),
@@ -106,6 +111,7 @@ pub(crate) fn preprocess(
         texts: HashMap::new(),
         guards: HashMap::new(),
         octets: 0,
+        tokens: 0,
         inclusions: 0,
         budget: LIMITS.expanded_tokens,
         argument_depth: 0,
@@ -133,6 +139,7 @@ pub(crate) struct Context<'a> {
 struct Preprocessor<'a> {
     options: &'a FrontEndOptions,
     provider: &'a dyn SourceProvider,
+    parts: &'a Parts,
     context: Context<'a>,
     /// The file being read and those that include it, innermost last.
     files: Vec<OpenFile>,
@@ -146,6 +153,8 @@ struct Preprocessor<'a> {
     /// The macros that keep a file from giving anything once they are defined.
     guards: HashMap<PathBuf, Symbol>,
     octets: usize,
+    /// So many have been cut, in all files.
+    tokens: usize,
     inclusions: usize,
     budget: usize,
     argument_depth: usize,
@@ -280,8 +289,9 @@ impl Preprocessor<'_> {
         self.context.interner.text(token.symbol)
     }
 
-    /// Gives up: nothing more is read.
-    fn abandon(&mut self) {
+    /// Reports an error and reads nothing more.
+    fn give_up(&mut self, error: Diagnostic) {
+        self.context.reporter.give_up(error);
         self.files.clear();
         self.expansions.clear();
     }

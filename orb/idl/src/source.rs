@@ -3,7 +3,8 @@
 //! Nothing else in this crate touches the file system.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,6 +87,9 @@ impl SourceMap {
     }
 }
 
+/// The limit on the size of all source files of one run together, in octets; a file that is included twice counts twice.
+pub const MAX_OCTETS: usize = 16 << 20;
+
 /// Where the front end gets text from.
 pub trait SourceProvider {
     /// Reads a file whole.
@@ -99,9 +103,22 @@ pub trait SourceProvider {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileSystem;
 
+/// Reads regular files of at most [`MAX_OCTETS`] only. Devices, pipes and directories are refused before they are opened:
+/// a device may have no end, and opening a pipe waits for its writer.
 impl SourceProvider for FileSystem {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        let metadata = fs::metadata(path)?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut octets = Vec::new();
+        // The size that the file system states may be out of date, and is 0 for the files of procfs.
+        File::open(path)?.take(MAX_OCTETS as u64 + 1).read_to_end(&mut octets)?;
+        if octets.len() > MAX_OCTETS {
+            let message = format!("larger than {} MiB", MAX_OCTETS >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(octets)
     }
 }
 

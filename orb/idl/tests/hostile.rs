@@ -323,3 +323,35 @@ fn names_that_many_want_are_told_apart() {
     let structs: String = (0..400).map(|n| format!("struct x{} {{ long a; }};\n", spelt(n))).collect();
     swallow(structs.as_bytes());
 }
+
+/// The messages for a text that is beyond a limit.
+fn messages(text: &str) -> Vec<String> {
+    let provider =
+        MemoryFiles::new().with("main.idl", text).with("self.idl", "module M {\n#include \"self.idl\"\n};\n");
+    let diagnostics = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).expect_err("a limit");
+    diagnostics.iter().map(|it| it.message.clone()).collect()
+}
+
+/// What follows the place where a limit was passed is not read, so that nothing can be said of it.
+#[test]
+fn a_limit_that_is_passed_is_the_only_error() {
+    const TOO_LARGE: [&str; 1] = ["the files are too large or too many"];
+    assert_eq!(messages(&";".repeat(3 << 20)), TOO_LARGE);
+    assert_eq!(messages(&format!("module M {{\n{}}};", "struct S { long a; };\n".repeat(400_000))), TOO_LARGE);
+    assert_eq!(messages(&format!("// {}", "x".repeat(17 << 20))), TOO_LARGE);
+    let doubling: String = (1..64).map(|n| format!("#define A{n} A{} A{}\n", n - 1, n - 1)).collect();
+    let text =
+        format!("#define T long\n#define A0 x x\n{doubling}struct S {{ T a; A63 b; }};\nstruct S2 {{ T a; }};\n");
+    assert_eq!(messages(&text), ["macros expand to too much text"]);
+    assert_eq!(messages("#include \"self.idl\"\nmodule N {\n"), ["files include each other too deep"]);
+    let text = "#define f(x) x\nmodule M { typedef f(\n#include \"self.idl\"\nlong) T;\n};\n";
+    assert_eq!(messages(text), ["files include each other too deep"]);
+    let modules: String = (0..100).map(|n| format!("module M{n} {{ ")).collect();
+    assert_eq!(
+        messages(&format!("{modules} struct S {{ Unknown a; }}; {}", "};".repeat(100))),
+        ["this is nested too deep"]
+    );
+    let names: String = (0..400_000).map(|n| format!("a{n}, ")).collect();
+    let text = format!("#pragma prefix \"{}\"\ntypedef long {names}T;\ntypedef Unknown U;", "x".repeat(1000));
+    assert_eq!(messages(&text), ["scoped names and repository ids take too much memory"]);
+}

@@ -339,6 +339,54 @@ fn orb_idl_is_built_in_and_gives_way_to_one_that_is_there() {
 }
 
 #[test]
+fn parts_of_orb_idl_are_read_when_they_are_used() {
+    let corba = |text: &str| {
+        let model = model(&format!("#include <orb.idl>\n{text}"));
+        let names = model.definitions().map(|it| it.scoped_name.strip_prefix("CORBA::").unwrap_or("").to_owned());
+        names.filter(|name| !name.is_empty()).collect::<Vec<_>>()
+    };
+    let core = corba("");
+    assert!(core.contains(&"PolicyError".to_owned()) && core.len() < 60, "{core:?}");
+    for (name, beside) in [
+        ("WrongTransaction", None),
+        ("ServiceType", Some("ServiceInformation")),
+        ("TCKind", Some("tk_event")),
+        ("PollableSet", Some("Pollable::is_ready")),
+        ("DataOutputStream", Some("DataInputStream::read_fixed_array")),
+        ("InterfaceDef", Some("ValueDef::FullValueDescription")),
+    ] {
+        let text = format!("local interface I {{ void f(in CORBA::{name} a); }};");
+        let text = if name == "WrongTransaction" {
+            text.replace("(in CORBA::WrongTransaction a)", "() raises (CORBA::WrongTransaction)")
+        } else {
+            text
+        };
+        let found = corba(&text);
+        assert!(found.starts_with(&core), "what stands before is as it was");
+        for expected in [Some(name), beside].into_iter().flatten() {
+            assert!(found[core.len()..].iter().any(|it| it == expected), "{expected} in {found:?}");
+        }
+        let kinds = found.iter().filter(|it| *it == "TCKind" || *it == "InterfaceDef" || *it == "BadFixedValue");
+        let is_one = matches!(name, "TCKind" | "InterfaceDef" | "DataOutputStream");
+        assert_eq!(kinds.count(), usize::from(is_one), "no part is read for another's sake: {found:?}");
+    }
+    // As names of a module CORBA that is opened again; and that has one of its own.
+    assert!(corba("module CORBA { typedef TCKind Kind; };").contains(&"tk_null".to_owned()));
+    assert!(!corba("module CORBA { enum TCKind { mine }; typedef TCKind Kind; };").contains(&"tk_null".to_owned()));
+    // Elsewhere the name is another's.
+    assert_eq!(corba("interface Repository { }; typedef Repository R;"), core);
+    let provider = MemoryFiles::new().with("main.idl", "#include <orb.idl>\ntypedef CORBA::TCKin T;");
+    let error = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).expect_err("no such name");
+    assert!(error.to_string().contains("there is no `TCKin` in `CORBA`"), "{error}");
+    // An `orb.idl` that is there has what it has.
+    let provider = MemoryFiles::new()
+        .with("main.idl", "#include \"orb.idl\"\n#include <orb.idl>\ntypedef CORBA::TCKind T;")
+        .with("orb.idl", "module CORBA { typedef long Flags; };");
+    let error = compile_with(&FrontEndOptions::default(), &provider, Path::new("main.idl")).expect_err("no such name");
+    assert!(error.to_string().contains("there is no `TCKind` in `CORBA`"), "{error}");
+}
+
+#[test]
 fn types_may_contain_sequences_of_each_other() {
     let text = "struct A; struct B; typedef sequence<A> As; typedef sequence<B> Bs;\n\
                 struct A { Bs down; }; struct B { As up; }; struct Both { A one; B two; };";

@@ -46,6 +46,6 @@ macro_rules! files {
     };
 }
 
-files!(good, expect: annotations bank components constants corba decimals escaped grammar identities ids interfaces recursion templates types unions values);
+files!(good, expect: annotations bank components constants corba corba_parts decimals escaped grammar identities ids interfaces recursion templates types unions values);
 files!(bad, expect_err: annotations anonymous bounds collisions components constants decimals extended included inheritance kinds literals macros names oneway pragmas
     preprocessor recursion syntax templates unions values);

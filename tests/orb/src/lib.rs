@@ -20,6 +20,7 @@ pub mod wiretap;
 spandrel::include_idl!("probe");
 spandrel::include_idl!("naming");
 spandrel::include_idl!("doors");
+spandrel::include_idl!("corba");
 
 use support::PATIENCE;
 

@@ -3,9 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use spandrel::{
-    GiopVersion, IiopProfile, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException, SystemExceptionKind,
+    CompletionStatus, GiopVersion, IiopProfile, ObjectRef, Orb, Poa, Replied, Servant, ServerCall, SystemException,
+    SystemExceptionKind, TypeCode,
 };
-use spandrel_orb_tests::{Server, probe::Target};
+use spandrel_orb_tests::{
+    Server, corba,
+    desk::{self, ClerkServant, ClerkSkeleton, clerk::ResponseError},
+    probe::Target,
+};
 
 /// An object with nothing but what every object has.
 struct Facet {
@@ -177,4 +182,41 @@ fn a_reference_knows_its_orb() {
     let server = Server::with(Orb::builder().orb_id("the one"));
     assert_eq!(server.object.orb().id(), "the one");
     assert_eq!(Target::unchecked_narrow(&server.object).as_object().orb().id(), "the one");
+}
+
+/// A servant whose types come from the parts of `orb.idl` that are read on demand.
+struct Clerk;
+
+impl ClerkServant for Clerk {
+    fn kind(&self, of: &TypeCode) -> Result<corba::TcKind, SystemException> {
+        let number = of.kind() as u32;
+        assert_eq!(corba::TcKind::TkEvent as u32, 36);
+        [corba::TcKind::TkWstring, corba::TcKind::TkTypeCode, corba::TcKind::TkAbstractInterface]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
+            .ok_or_else(|| SystemException::new(SystemExceptionKind::BadParam, 0, CompletionStatus::No))
+    }
+
+    fn services(&self, r#type: u16) -> Result<(bool, corba::ServiceInformation), SystemException> {
+        let detail = corba::ServiceDetail { service_detail_type: 2, service_detail: vec![3] };
+        let information = corba::ServiceInformation { service_options: vec![1], service_details: vec![detail] };
+        Ok((r#type == corba::SECURITY, information))
+    }
+
+    fn response(&self) -> Result<(), ResponseError> {
+        Err(corba::WrongTransaction {}.into())
+    }
+}
+
+#[test]
+fn the_types_of_the_module_corba_are_generated_and_called_with() {
+    let facets = Facets::new();
+    let object = facets.poa.activate(ClerkSkeleton(Clerk)).unwrap();
+    let clerk = desk::Clerk::unchecked_narrow(&Orb::builder().build().reference(object.ior().clone()));
+    assert_eq!(clerk.kind(&TypeCode::wstring(0)).unwrap(), corba::TcKind::TkWstring);
+    assert_eq!(clerk.kind(&TypeCode::TYPE_CODE).unwrap(), corba::TcKind::TkTypeCode);
+    let (knows, information) = clerk.services(corba::SECURITY).unwrap();
+    assert!(knows);
+    assert_eq!(information.service_details[0].service_detail, [3]);
+    assert!(matches!(clerk.response(), Err(ResponseError::WrongTransaction(_))));
 }

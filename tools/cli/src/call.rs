@@ -113,7 +113,8 @@ fn read(orb: &Orb, operation: &OperationDescription, texts: &[String]) -> anyhow
     };
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
         let value = DynAny::from_text_with(&parameter.type_code, text, &resolve);
-        let value = value.with_context(|| format!("`{text}` is no `{}` for `{}`", parameter.type_code, parameter.name));
+        let type_spec = parameter.type_code.type_spec();
+        let value = value.with_context(|| format!("`{text}` is no `{type_spec}` for `{}`", parameter.name));
         Ok(value?.to_any()?)
     });
     read.collect()

@@ -25,11 +25,14 @@ pub(crate) fn note(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Prints an error in one line, and its causes below it.
+/// Prints an error in one line, and its causes below it. A cause that ends the line above is not repeated: some errors
+/// include the text of their source.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = format!("error: {error}\n");
-    for cause in error.chain().skip(1) {
-        text.push_str(&format!("  cause: {cause}\n"));
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.trim_end().ends_with(cause.trim_end()) {
+            text.push_str(&format!("  cause: {cause}\n"));
+        }
     }
     _ = io::stderr().write_all(text.as_bytes());
 }

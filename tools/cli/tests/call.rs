@@ -44,8 +44,15 @@ fn what_there_is_to_call_is_listed() {
     let output = bank.call(&[]);
     check_code(&output, 0);
     let text = stdout(&output);
-    for line in ["string _get_owner()", "void nothing()", "oneway void hint(in "] {
-        assert!(text.contains(line), "{text}");
+    for line in [
+        "string _get_owner()",
+        "Kind _get_sort()",
+        "long long deposit(in long long amount, inout string note, out Entries all)",
+        "void nothing()",
+        "oneway void hint(in Kind how)",
+        "any echo(in any what)",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
 }
 
@@ -55,6 +62,7 @@ fn what_is_wrong_is_said() {
     bank.fails(&["deposit", "-7", "x"], "the operation raised `IDL:Bank/Broke:1.0` {missing: -7}");
     bank.fails(&["deposit", "5"], "takes 2 arguments, not 1");
     bank.fails(&["deposit", "five", "x"], "`five` is no integer of this type");
+    bank.fails(&["echo", "1e309"], "`1e309` is out of range for `double`");
     bank.fails(&["withdraw"], "no operation or attribute `withdraw`");
     bank.fails(&["owner", "Bob"], "no operation or attribute `owner`");
     bank.fails(&["--interface", "Bank::Other", "nothing"], "no interface `Bank::Other`");
@@ -77,4 +85,19 @@ fn idl_with_mistakes_shows_them() {
     let output = spandrel(&["call", "--idl", file.to_str().unwrap(), "corbaloc::localhost:1/x", "y"]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("bad.idl"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_cause_is_said_once() {
+    let bank = Bank::open();
+    let idl = bank.file.to_str().unwrap();
+    for reference in ["corbalo:iiop:127.0.0.1:1/x", "corbaloc:iiop:127.0.0.1:1/x"] {
+        let output = spandrel(&["call", "--idl", idl, reference, "--interface", "Bank::Account", "sort"]);
+        check_code(&output, 1);
+        let said = stderr(&output);
+        assert!(said.starts_with("error: "), "{said}");
+        for cause in said.lines().filter_map(|line| line.strip_prefix("  cause: ")) {
+            assert_eq!(said.matches(cause).count(), 1, "{said}");
+        }
+    }
 }

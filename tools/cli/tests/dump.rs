@@ -288,8 +288,11 @@ fn contexts_exceptions_and_bare_messages_are_shown_by_name() {
     trace.u8(0);
     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".encode(&mut trace).unwrap();
     "".encode(&mut trace).unwrap();
+    // A `wstring` of GIOP 1.2, big-endian, without a byte order mark (CORBA 3.3 Part 2, 9.3.2.7).
+    let detail = b"\0\0\0\0\0\0\0\x06\0n\0o\x20\xac".to_vec();
     let contexts = [
         ServiceContext { id: 1, data: code_sets },
+        ServiceContext { id: spandrel_giop::CONTEXT_EXCEPTION_DETAIL, data: detail },
         ServiceContext { id: spandrel_giop::ids::CONTEXT_TRACE, data: trace.to_vec() },
         ServiceContext { id: 0xdead_beef, data: vec![1, 2, 3] },
     ];
@@ -308,6 +311,7 @@ fn contexts_exceptions_and_bare_messages_are_shown_by_name() {
     let text = Case::new(&capture.pcap()).dump(&[]);
     for line in [
         "    context CodeSets: char UTF-8, wchar UTF-16",
+        "    context ExceptionDetailMessage: \"no€\"",
         "    context TraceContext: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         "    context 0xdeadbeef: 010203",
         &format!("    raised: {raised}"),

@@ -148,3 +148,32 @@ fn asynchronous_forms_are_chosen() {
     assert_eq!(found(&generated(&["--no-async-client", "--async-server"])), [false, true, false, false]);
     assert_eq!(found(&generated(&["--ami"])), [true, false, true, true]);
 }
+
+/// Runs `spandrel idl --check` with 2 GB of address space, and the errors that it prints.
+#[cfg(unix)]
+fn errors_within_2_gb(file: &Path) -> Vec<String> {
+    let command = assert_cmd::cargo::cargo_bin("spandrel");
+    let script = "ulimit -v 2000000 && exec \"$0\" idl --check \"$1\"";
+    let mut shell = assert_cmd::Command::new("sh");
+    let output = shell.args(["-c", script, text(&command), text(file)]).timeout(support::LIMIT).output().unwrap();
+    check_code(&output, 1);
+    let errors = stderr(&output);
+    errors.lines().filter_map(|line| line.strip_prefix("error: ")).map(str::to_owned).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn sources_without_end_take_bounded_memory_and_are_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("large.idl");
+    let last = "1 of 1 file could not be compiled".to_owned();
+    fs::write(&file, ";".repeat(50_000_000)).unwrap();
+    assert_eq!(
+        errors_within_2_gb(&file),
+        [format!("cannot read {}: larger than 16 MiB", file.display()), last.clone()]
+    );
+    fs::write(&file, ";".repeat(16_000_000)).unwrap();
+    assert_eq!(errors_within_2_gb(&file), ["the files are too large or too many".to_owned(), last.clone()]);
+    fs::write(&file, "#include \"/dev/zero\"\n").unwrap();
+    assert_eq!(errors_within_2_gb(&file), ["cannot read /dev/zero: not a regular file".to_owned(), last]);
+}

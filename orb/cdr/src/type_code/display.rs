@@ -24,6 +24,24 @@ impl fmt::Debug for TypeCode {
     }
 }
 
+impl TypeCode {
+    /// The type as a declaration refers to it (a `<type_spec>` of IDL): by its name if it has one, otherwise by what it is made
+    /// of, such as `sequence<long, 8>`. `Display` gives the declaration of the type.
+    ///
+    /// ```
+    /// use spandrel_cdr::TypeCode;
+    ///
+    /// let name = TypeCode::alias("IDL:Name:1.0", "Name", &TypeCode::string(8))?;
+    /// assert_eq!(name.to_string(), "typedef string<8> Name");
+    /// assert_eq!(name.type_spec().to_string(), "Name");
+    /// # Ok::<(), spandrel_cdr::TypeCodeError>(())
+    /// ```
+    #[must_use]
+    pub fn type_spec(&self) -> impl fmt::Display {
+        Mention(self.view())
+    }
+}
+
 /// How a type is mentioned.
 struct Mention<'t>(View<'t>);
 

@@ -192,10 +192,10 @@ fn is_value(of: &TypeCode) -> bool {
 impl std::fmt::Display for OperationDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let oneway = if self.is_oneway { "oneway " } else { "" };
-        write!(f, "{oneway}{} {}(", self.result, self.name)?;
+        write!(f, "{oneway}{} {}(", self.result.type_spec(), self.name)?;
         for (index, ParameterDescription { name, mode, type_code }) in self.parameters.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{} {type_code} {name}", mode.keyword())?;
+            write!(f, "{comma}{} {} {name}", mode.keyword(), type_code.type_spec())?;
         }
         f.write_str(")")
     }

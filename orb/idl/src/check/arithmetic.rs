@@ -24,6 +24,13 @@ impl Width {
         }
     }
 
+    fn most_signed(self) -> i128 {
+        match self {
+            Width::W32 => i128::from(i32::MAX),
+            Width::W64 => i128::from(i64::MAX),
+        }
+    }
+
     pub(super) fn range(self) -> RangeInclusive<i128> {
         match self {
             Width::W32 => i128::from(i32::MIN)..=i128::from(u32::MAX),
@@ -32,15 +39,22 @@ impl Width {
     }
 }
 
-/// Applies an operator; the error is a message. `width` is `None` unless integers are computed.
-pub(super) fn unary(operator: Unary, operand: &ConstValue, width: Option<Width>) -> Result<ConstValue, String> {
+/// Applies an operator; the error is a message. `width` is `None` unless integers are computed. `is_signed` decides what `~` of a
+/// value that is not negative is: its complement in the signed type of that width, or in the unsigned one.
+pub(super) fn unary(
+    operator: Unary,
+    operand: &ConstValue,
+    width: Option<Width>,
+    is_signed: bool,
+) -> Result<ConstValue, String> {
     match (operand, width) {
         (ConstValue::Integer(value), Some(width)) => {
+            let is_signed = *value < 0 || (is_signed && *value <= width.most_signed());
             let result = match operator {
                 Unary::Plus => *value,
                 Unary::Minus => -*value,
-                // `-(value + 1)` of a signed operand, `2 ** bits - 1 - value` of an unsigned one.
-                Unary::Complement if *value < 0 => -(*value + 1),
+                // `-(value + 1)` of a signed operand, `2 ** bits - 1 - value` of an unsigned one (table 7-12).
+                Unary::Complement if is_signed => -(*value + 1),
                 Unary::Complement => *width.range().end() - *value,
             };
             in_range(result, width)

@@ -6,7 +6,7 @@ use super::arithmetic::Width;
 use super::decimal;
 use super::names::named;
 use super::types::Place;
-use crate::ast::{Expression, NewName, Step, StepKind, TypeKind, TypeSpec};
+use crate::ast::{Expression, NewName, Step, StepKind, TypeKind, TypeSpec, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Const, ConstValue, DefId, DefinitionKind, FixedValue, Primitive, Type};
 use crate::source::Span;
@@ -175,7 +175,7 @@ impl Checker<'_> {
         {
             let bits = width.bits();
             error = error.note(format!(
-                "`~` of a value that is not negative is its unsigned complement in {bits} bits (IDL 4.2, 7.4.1.4.3)"
+                "`~` of an expression without negation is its unsigned complement in {bits} bits (IDL 4.2, 7.4.1.4.3)"
             ));
         }
         self.report(error);
@@ -195,29 +195,40 @@ impl Checker<'_> {
     }
 
     /// The value, which for integers may lie outside the range of the type.
+    ///
+    /// Subexpressions are unsigned "by default", and signed "for negated literals or negative integer constants". The standard
+    /// leaves open which holds for an expression that has both. Such an expression has the sign of the type that is expected: `~`
+    /// then gives a value of that type.
     fn evaluate_wide(&mut self, expression: &Expression, target: Target) -> Option<ConstValue> {
-        let mut stack: Vec<ConstValue> = Vec::new();
+        let wants_signed = matches!(target, Target::Integer { least, .. } if least < 0);
+        // Beside each value, whether something in it is negated.
+        let mut stack: Vec<(ConstValue, bool)> = Vec::new();
         for step in &expression.steps {
-            let result = match &step.kind {
+            let (result, is_negated) = match &step.kind {
                 StepKind::Unary(operator) => {
-                    let operand = stack.pop()?;
-                    arithmetic::unary(*operator, &operand, width(target))
+                    let (operand, is_negated) = stack.pop()?;
+                    let result = arithmetic::unary(*operator, &operand, width(target), is_negated && wants_signed);
+                    (result, is_negated || *operator == Unary::Minus)
                 }
                 StepKind::Binary(operator) => {
-                    let (right, left) = (stack.pop()?, stack.pop()?);
-                    arithmetic::binary(*operator, &left, &right, width(target))
+                    let ((right, right_negated), (left, left_negated)) = (stack.pop()?, stack.pop()?);
+                    (arithmetic::binary(*operator, &left, &right, width(target)), left_negated || right_negated)
                 }
-                _ => Ok(self.operand(step, target)?),
+                _ => {
+                    let operand = self.operand(step, target)?;
+                    let is_negative = matches!(operand, ConstValue::Integer(..0));
+                    (Ok(operand), is_negative)
+                }
             };
             match result {
-                Ok(value) => stack.push(value),
+                Ok(value) => stack.push((value, is_negated)),
                 Err(problem) => {
                     self.report(Diagnostic::error(problem).at(step.span, ""));
                     return None;
                 }
             }
         }
-        stack.pop()
+        stack.pop().map(|(value, _)| value)
     }
 
     /// A literal or named value, if it is of the kind that the type needs.

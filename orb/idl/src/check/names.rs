@@ -74,6 +74,15 @@ impl Checker<'_> {
         Ok(meaning)
     }
 
+    /// Remembers a name that was looked for in the module CORBA, or that a reopened module CORBA uses.
+    fn note_missing(&mut self, name: Name, scope: Option<ScopeId>) {
+        let is_corba = |scope: ScopeId| self.scope(scope).owner.is_some_and(|owner| self[owner].scoped_name == "CORBA");
+        if scope.map_or_else(|| self.open.iter().any(|&scope| is_corba(scope)), is_corba) {
+            let text = self.text(name.symbol).to_string();
+            self.missing_in_corba.insert(text);
+        }
+    }
+
     /// Whether a simple name means anything here.
     pub(super) fn is_visible(&mut self, name: Name) -> bool {
         !matches!(self.find_outwards(name), Found::Nothing)
@@ -181,10 +190,11 @@ impl Checker<'_> {
     }
 
     pub(super) fn report_not_found(&mut self, name: &ScopedName, not_found: &NotFound) {
+        let part = name.parts[not_found.part];
+        self.note_missing(part, not_found.scope);
         if self.reporter.is_full() {
             return;
         }
-        let part = name.parts[not_found.part];
         let text = self.text(part.symbol);
         let mut error = match not_found.part.checked_sub(1) {
             None => {

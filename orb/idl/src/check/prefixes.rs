@@ -1,4 +1,4 @@
-//! `typeprefix` (IDL 4.2, 7.4.6.4.2): what the default repository ids of a scope and of all in it start with.
+//! `typeprefix` (IDL 4.2, 7.4.6.4.1.2): what the default repository ids of a scope and of all in it start with.
 
 use super::Checker;
 use super::names::named;
@@ -17,20 +17,26 @@ impl Checker<'_> {
                 matches!(kind, DefinitionKind::Module(_) | DefinitionKind::Interface(_) | DefinitionKind::ValueType(_))
             }
         };
-        let error = if !is_scope {
+        let diagnostic = if !is_scope {
             let definition = &self[target];
             Diagnostic::error(format!("`{}` has no prefix of its own", definition.name))
                 .at(name.span, "the name of a module, interface, value type or event type is expected")
                 .also(definition.span, named(&definition.kind))
-        } else if let Some((_, earlier)) = self.type_prefixes.get(&target) {
-            Diagnostic::error(format!("the prefix of `{}` is set twice", self[target].name))
-                .at(name.span, "here")
-                .also(*earlier, "and here")
+        } else if let Some((known, earlier)) = self.type_prefixes.get(&target) {
+            let message = format!("the prefix of `{}` is set twice", self[target].name);
+            // The standard forbids a second `typeid` of the same value, and no second `typeprefix`.
+            if known == prefix {
+                Diagnostic::warning(message + " to the same value")
+            } else {
+                Diagnostic::error(message)
+            }
+            .at(name.span, "here")
+            .also(*earlier, "and here")
         } else {
             self.type_prefixes.insert(target, (prefix.to_owned(), name.span));
             return;
         };
-        self.report(error);
+        self.report(diagnostic);
     }
 
     /// Gives the prefixes to all ids that nothing else has set, once all scopes have been seen to their ends.
@@ -53,6 +59,10 @@ impl Checker<'_> {
             let version = definition.repository_id.rsplit_once(':').map_or("1.0", |(_, version)| version);
             let body = definition.scoped_name.replace("::", "/");
             let id = format!("IDL:{}:{version}", crate::parse::join(prefix, &body));
+            let span = definition.span;
+            if !self.charge_names(id.len(), span) {
+                return;
+            }
             self.definitions[index].repository_id = id;
         }
     }

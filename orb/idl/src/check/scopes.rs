@@ -11,6 +11,10 @@ use crate::model::{DefId, Definition, DefinitionKind};
 use crate::parse::{LONGEST_NAME, join};
 use crate::source::Span;
 
+/// How many octets the scoped names and repository ids of one run may take: prefixes and the names of modules are repeated in
+/// each of them.
+pub(super) const NAME_BUDGET: usize = 256 << 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ScopeId(u32);
 
@@ -154,7 +158,25 @@ impl Checker<'_> {
             return (String::new(), String::new());
         }
         let id = self.repository_id(name, prefix);
-        (scoped_name, id)
+        match self.charge_names(2 * scoped_name.len() + id.len(), span) {
+            true => (scoped_name, id),
+            false => (String::new(), String::new()),
+        }
+    }
+
+    /// Takes from the budget for names; if that is used up, the run ends with an error.
+    pub(super) fn charge_names(&mut self, octets: usize, span: Span) -> bool {
+        if let Some(rest) = self.name_budget.checked_sub(octets) {
+            self.name_budget = rest;
+            return true;
+        }
+        let error = Diagnostic::error("scoped names and repository ids take too much memory")
+            .at(span, "here the limit is passed")
+            .note(format!("they may take {} MiB", NAME_BUDGET >> 20))
+            .help("use a shorter prefix or shorter names of modules");
+        self.name_budget = 0;
+        self.reporter.give_up(error);
+        false
     }
 
     /// `IDL:prefix/name:1.0` (CORBA 3.3 Part 1, 14.7.1).

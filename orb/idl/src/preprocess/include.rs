@@ -5,15 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::guard::guard;
-use super::{EventKind, LIMITS, OpenFile, Preprocessor};
+use super::{EventKind, LIMITS, OpenFile, Preprocessor, built_in};
 use crate::diagnostic::Diagnostic;
-use crate::lexer::tokenize;
+use crate::lexer::tokenize_up_to;
 use crate::source::{SourceFile, Span};
 use crate::token::{Token, TokenKind};
-
-/// The file that is found where no include path has it, and the path that stands for it.
-const ORB_IDL: &str = include_str!("orb.idl");
-const BUILT_IN: &str = "<built in>/orb.idl";
 
 impl Preprocessor<'_> {
     pub(super) fn open_main(&mut self, path: &Path, octets: Vec<u8>) {
@@ -26,10 +22,14 @@ impl Preprocessor<'_> {
     }
 
     fn open(&mut self, path: PathBuf, text: Arc<str>, included_from: Option<Span>) {
-        let built_in = path == Path::new(BUILT_IN);
+        let built_in = path == Path::new(built_in::PATH);
         let source = SourceFile { path: path.clone(), text: text.clone(), included_from, built_in };
         let file = self.context.sources.add(source);
-        let tokens = tokenize(file, &text, self.context.interner);
+        let tokens = match tokenize_up_to(LIMITS.tokens - self.tokens, file, &text, self.context.interner) {
+            Ok(tokens) => tokens,
+            Err(beyond) => return self.too_much(Some(beyond)),
+        };
+        self.tokens = (self.tokens + tokens.len()).min(LIMITS.tokens);
         if let Some(name) = guard(&tokens, self.context.interner) {
             self.guards.insert(path.clone(), name);
         }
@@ -64,8 +64,7 @@ impl Preprocessor<'_> {
                 .at(span, "here the limit is passed")
                 .note(format!("at most {} files may be open at once", LIMITS.include_depth))
                 .help("does a file include itself without an `#ifndef` around its text?");
-            self.report(error);
-            return self.abandon();
+            return self.give_up(error);
         }
         match self.find(&name, angled) {
             Ok(Some((path, text))) => self.open_included(path, text, span),
@@ -87,6 +86,12 @@ impl Preprocessor<'_> {
         if self.octets > LIMITS.octets || self.inclusions > LIMITS.inclusions {
             return self.too_much(Some(span));
         }
+        if path == Path::new(built_in::PATH) && !text.is_empty() {
+            // They are read when `text` has been: the file that is opened last is read first.
+            for part in self.parts.texts() {
+                self.open(path.clone(), part.into(), Some(span));
+            }
+        }
         self.open(path, text, Some(span));
     }
 
@@ -101,8 +106,7 @@ impl Preprocessor<'_> {
         if let Some(span) = span {
             error = error.at(span, "here the limit is passed");
         }
-        self.report(error);
-        self.abandon();
+        self.give_up(error);
     }
 
     /// The name in the directive, and whether it stands in `<>`. Macros are expanded if it stands in neither way.
@@ -140,14 +144,14 @@ impl Preprocessor<'_> {
                 Err(error) => return Err((path, error)),
             }
         }
-        Ok(is_orb_idl(name).then(|| (PathBuf::from(BUILT_IN), self.built_in().into())))
+        Ok(is_orb_idl(name).then(|| (PathBuf::from(built_in::PATH), self.built_in().into())))
     }
 
     /// Our own `orb.idl`, or nothing if another one has been read.
     fn built_in(&self) -> &'static str {
         let mut files = self.context.sources.files().iter();
         let is_orb_idl = |path: &Path| path.file_name().is_some_and(|it| it == "orb.idl");
-        if files.any(|file| !file.built_in && is_orb_idl(&file.path)) { "" } else { ORB_IDL }
+        if files.any(|file| !file.built_in && is_orb_idl(&file.path)) { "" } else { built_in::TEXT }
     }
 
     fn candidates(&self, name: &str, angled: bool) -> Vec<PathBuf> {

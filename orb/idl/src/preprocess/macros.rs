@@ -104,21 +104,19 @@ impl Preprocessor<'_> {
         self.expansions.push(Expansion { tokens: tokens.into(), next: 0, of: Some(call.symbol) });
     }
 
-    /// Takes from the budget; what it cannot pay is reported once, and then nothing is expanded any more.
+    /// Takes from the budget; if that is used up, the run ends with an error.
     fn pay(&mut self, tokens: usize, span: Span) -> bool {
         if let Some(rest) = self.budget.checked_sub(tokens) {
             self.budget = rest;
             return true;
         }
-        if self.budget > 0 {
-            let limit = LIMITS.expanded_tokens;
-            let error = Diagnostic::error("macros expand to too much text").at(span, "here the limit is passed").note(
-                format!("all expansions together may have {limit} tokens; this bounds the cost of hostile input"),
-            );
-            self.report(error);
-        }
+        let limit = LIMITS.expanded_tokens;
+        let error = Diagnostic::error("macros expand to too much text")
+            .at(span, "here the limit is passed")
+            .note(format!("all expansions together may have {limit} tokens; this bounds the cost of hostile input"));
         self.budget = 0;
         self.macros.clear();
+        self.give_up(error);
         false
     }
 

@@ -38,9 +38,18 @@ impl Preprocessor<'_> {
             return;
         };
         match &*self.spelling(first) {
-            "prefix" => self.pragma_prefix(rest, span),
-            "ID" | "id" => self.pragma_id(rest, span),
-            "version" => self.pragma_version(rest, span),
+            "prefix" => {
+                let rest = self.without_semicolon(rest);
+                self.pragma_prefix(rest, span);
+            }
+            "ID" | "id" => {
+                let rest = self.without_semicolon(rest);
+                self.pragma_id(rest, span);
+            }
+            "version" => {
+                let rest = self.without_semicolon(rest);
+                self.pragma_version(rest, span);
+            }
             "once" => {
                 if let Some(file) = self.files.last() {
                     self.once.insert(file.path.clone());
@@ -57,6 +66,20 @@ impl Preprocessor<'_> {
                 self.report(warning);
             }
         }
+    }
+
+    /// The line without a `;` at its end, of which a warning is given: other compilers accept it.
+    fn without_semicolon<'t>(&mut self, line: &'t [Token]) -> &'t [Token] {
+        let Some((last, rest)) = line.split_last() else {
+            return line;
+        };
+        if last.kind != TokenKind::Punct(Punct::Semicolon) {
+            return line;
+        }
+        let warning =
+            Diagnostic::warning("a pragma ends with its line").at(last.span, "ignored").help("take the `;` away");
+        self.report(warning);
+        rest
     }
 
     fn pragma_prefix(&mut self, rest: &[Token], span: Span) {

@@ -3,7 +3,23 @@
 use std::path::Path;
 
 use super::*;
+use crate::diagnostic::{Diagnostics, Severity};
 use crate::source::MemoryFiles;
+
+/// What the pragmas of a text set, and the diagnostics.
+fn preprocessed(text: &str) -> (Vec<String>, Diagnostics) {
+    let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
+    let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
+    let main = (Path::new("main.idl"), text.as_bytes().to_vec());
+    let out = preprocess(&FrontEndOptions::default(), &MemoryFiles::new(), &Parts::default(), main, context);
+    let events = out.events.into_iter().filter_map(|event| match event.kind {
+        EventKind::Prefix(prefix) => Some(format!("Prefix {prefix}")),
+        EventKind::Id { id, .. } => Some(format!("Id {id}")),
+        EventKind::Version { version, .. } => Some(format!("Version {version}")),
+        EventKind::EnterFile | EventKind::LeaveFile => None,
+    });
+    (events.collect(), reporter.finish(Arc::new(sources)))
+}
 
 /// Preprocesses `main.idl` of these files; the spellings joined by blanks, and the messages.
 fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
@@ -18,7 +34,7 @@ fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
     };
     let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
     let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
-    let out = preprocess(&options, &provider, (Path::new("main.idl"), main), context);
+    let out = preprocess(&options, &provider, &Parts::default(), (Path::new("main.idl"), main), context);
     let words: Vec<String> = out.tokens.iter().map(|token| interner.text(token.symbol).to_string()).collect();
     let diagnostics = reporter.finish(Arc::new(sources));
     let messages = diagnostics.iter().map(|it| it.message.clone());
@@ -135,6 +151,17 @@ fn wrong_uses_of_macros_are_reported() {
     complains("#pragma prefx \"a\"", "the pragma `prefx` is not known");
     complains("#pragma version A 1", "malformed");
     complains("/* a", "not closed");
+}
+
+#[test]
+fn a_semicolon_behind_a_pragma_is_a_warning() {
+    let text = "#pragma prefix \"x\";\n#pragma prefix \"x\" ; // again\n#pragma ID A \"IDL:a:1.0\";\n#pragma version A 1.2;\nA";
+    let (events, diagnostics) = preprocessed(text);
+    assert_eq!(events, ["Prefix x", "Prefix x", "Id IDL:a:1.0", "Version 1.2"]);
+    let found: Vec<_> = diagnostics.iter().map(|it| (it.severity, &*it.message)).collect();
+    assert_eq!(found, [(Severity::Warning, "a pragma ends with its line"); 4]);
+    complains("#pragma prefix \"x\";;", "malformed");
+    complains("#pragma prefix ;", "malformed");
 }
 
 #[test]

@@ -146,7 +146,8 @@ fn read_all<'p>(
 fn value(of: &TypeCode, body: &mut Decoder<'_>) -> Result<String, CdrError> {
     let any = Any::read(of.clone(), body)?;
     // What is too large to be taken apart is named all the same.
-    Ok(DynAny::new(&any).map_or_else(|error| format!("a value of {of} ({error})"), |value| value.to_string()))
+    Ok(DynAny::new(&any)
+        .map_or_else(|error| format!("a value of {} ({error})", of.type_spec()), |value| value.to_string()))
 }
 
 /// The operations that every object has (CORBA 3.3 Part 1, 8.3).

@@ -5,14 +5,12 @@ use std::time::Duration;
 use spandrel::{GiopVersion, IiopProfile, Ior, SystemException};
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Wire};
 use spandrel_giop::{
-    CONTEXT_BI_DIR_IIOP, CONTEXT_CODE_SETS, ListenPoint, ServiceContextRef, ServiceContexts, Target,
-    component::code_set_name, context_name, ids,
+    CONTEXT_BI_DIR_IIOP, CONTEXT_CODE_SETS, CONTEXT_EXCEPTION_DETAIL, ListenPoint, ServiceContextRef, ServiceContexts,
+    Target, component::code_set_name, context_name, ids, read_exception_detail,
 };
 
 /// As much of octets as is shown where they are not asked for.
 const SHOWN: usize = 48;
-/// `IOP::ExceptionDetailMessage`.
-const EXCEPTION_DETAIL: u32 = 14;
 
 /// Each context by its name, and what it says.
 pub(super) fn contexts(contexts: &ServiceContexts<'_>) -> Vec<(String, String)> {
@@ -34,7 +32,7 @@ fn said(context: &ServiceContextRef<'_>) -> String {
                 .collect::<Vec<_>>()
                 .join(", ")
         }),
-        EXCEPTION_DETAIL => encapsulation(data).and_then(|mut input| Ok(format!("{:?}", input.str()?))),
+        CONTEXT_EXCEPTION_DETAIL => read_exception_detail(data).map(|text| format!("{text:?}")),
         ids::CONTEXT_REMAINING_TIME => remaining(data),
         ids::CONTEXT_OPERATION_INDEX => match data {
             [_, _, _, _] => encapsulation(data).and_then(|mut input| Ok(input.u16()?.to_string())),

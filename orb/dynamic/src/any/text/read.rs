@@ -252,9 +252,10 @@ impl Reader<'_, '_> {
             TcKind::ULong => Leaf::ULong(self.integer()?),
             TcKind::LongLong => Leaf::LongLong(self.integer()?),
             TcKind::ULongLong => Leaf::ULongLong(self.integer()?),
-            TcKind::Float => Leaf::Float(self.parsed("a number")?),
-            TcKind::Double => Leaf::Double(self.parsed("a number")?),
-            TcKind::LongDouble => Leaf::LongDouble(LongDouble::from(self.parsed::<f64>("a number")?)),
+            TcKind::Float => Leaf::Float(self.float("float")?),
+            TcKind::Double => Leaf::Double(self.float("double")?),
+            // They are read as `double`.
+            TcKind::LongDouble => Leaf::LongDouble(LongDouble::from(self.float::<f64>("double")?)),
             TcKind::Char => {
                 let code = u32::from(self.character()?);
                 let code = u8::try_from(code).map_err(|_| self.scanner.wrong("that is no character of ISO 8859-1"))?;
@@ -274,6 +275,19 @@ impl Reader<'_, '_> {
         let at = self.scanner.at;
         let word = self.scanner.word()?;
         word.parse().map_err(|_| TextError { message: format!("expected {what}, not `{word}`"), at })
+    }
+
+    /// A floating-point number; an infinite one only if it is written so.
+    fn float<T: FromStr + Copy + Into<f64>>(&mut self, name: &str) -> Result<T, TextError> {
+        self.scanner.peek();
+        let at = self.scanner.at;
+        let word = self.scanner.word()?;
+        let message = match word.parse::<T>() {
+            Ok(value) if overflows(word, value.into()) => format!("`{word}` is out of range for `{name}`"),
+            Ok(value) => return Ok(value),
+            Err(_) => format!("expected a number, not `{word}`"),
+        };
+        Err(TextError { message, at })
     }
 
     fn integer<T: TryFrom<i128>>(&mut self) -> Result<T, TextError> {
@@ -347,6 +361,9 @@ impl Reader<'_, '_> {
             } else if let Ok(value) = word.parse::<i64>() {
                 Any::new(&value)
             } else if let Ok(value) = word.parse::<f64>() {
+                if overflows(word, value) {
+                    return Err(self.scanner.wrong(format!("`{word}` is out of range for `double`")));
+                }
                 Any::new(&value)
             } else {
                 return Err(self.scanner.wrong(format!("`{word}` does not say of what type it is")));
@@ -354,4 +371,9 @@ impl Reader<'_, '_> {
         };
         made.map_err(|error| self.scanner.wrong(error.to_string()))
     }
+}
+
+/// Whether digits were read as an infinite number.
+fn overflows(word: &str, value: f64) -> bool {
+    value.is_infinite() && word.contains(|letter: char| letter.is_ascii_digit())
 }
