@@ -27,7 +27,7 @@ impl StationAsyncServant for Sensor {
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
     // The spawner is called by threads of the ORB, which belong to no runtime: there `tokio::spawn` would panic.
     let runtime = Handle::current();
-    let server = Orb::builder().spawner(move |task| drop(runtime.spawn(task))).build();
+    let server = Orb::builder().spawner(move |task| drop(runtime.spawn(task))).build()?;
     let sensor = Poa::root(&server)?.activate(StationAsyncSkeleton::new(Sensor))?;
 
     let client = Orb::init(std::env::args())?;

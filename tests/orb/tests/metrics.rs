@@ -14,7 +14,7 @@ fn measured() -> OrbBuilder {
 }
 
 fn client_of(server: &Server, builder: OrbBuilder) -> (Orb, Target) {
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     (orb, target)
 }
@@ -56,7 +56,7 @@ fn calls_and_requests_are_counted_by_operation_and_outcome() {
 #[test]
 fn calls_by_a_reference_without_a_type_are_labelled_with_the_interface_of_their_stub() {
     let server = Server::start();
-    let orb = measured().build();
+    let orb = measured().build().unwrap();
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let key: String = profile.object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
     let plain = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/{key}", server.port())).unwrap();
@@ -177,7 +177,7 @@ fn nothing_is_measured_unless_somebody_wants_it() {
 
 #[test]
 fn what_waits_is_looked_at_when_somebody_asks() {
-    let orb = measured().build();
+    let orb = measured().build().unwrap();
     let level = |series: &str| number(&orb, series).unwrap();
     for _ in 0..3 {
         orb.run_in_main(Box::new(|| {})).unwrap();

@@ -17,7 +17,7 @@ use spandrel_orb_tests::{
 };
 
 fn client_of(server: &Server) -> (Orb, Target) {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     (orb, target)
 }
@@ -61,7 +61,7 @@ fn an_orderly_end_of_a_bidirectional_connection_is_no_fault_on_either_side() {
 #[test]
 fn the_end_of_a_connection_is_counted_once() {
     let server = Server::with(Orb::builder().shutdown_timeout(Duration::ZERO));
-    let orb = Orb::builder().connections_per_peer(1).build();
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     let held = target.hold_async(1);
     late(&target, |limited| limited.hold(1));
@@ -99,13 +99,13 @@ fn what_is_no_giop_is_counted_as_a_protocol_error() {
 #[test]
 fn failed_connections_time_outs_and_panics_are_counted() {
     let closed = ClosedPort::reserve();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let nobody = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/x", closed.port())).unwrap();
     Target::unchecked_narrow(&nobody).ping().unwrap_err();
     assert_eq!(orb.statistics().count(Event::ConnectionFailed), 1);
 
     let server = Server::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     late(&target, |limited| limited.hold(1));
     server.probe.open(1);
