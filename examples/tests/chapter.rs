@@ -28,5 +28,10 @@ fn the_chapter_shows_idl_that_is_compiled() {
 fn the_chapter_shows_rust_that_is_run() {
     let sources = ["types", "anything", "interfaces", "locals"].map(|name| format!("tests/chapter/{name}.rs"));
     let sources = sources.each_ref().map(String::as_str);
-    shown::check(PAGE, "rust", &[&sources[..], &["asynchronous/main.rs", "tests/values.rs"]].concat(), 23);
+    shown::check(
+        PAGE,
+        "rust",
+        &[&sources[..], &["asynchronous/main.rs", "tokio/main.rs", "tests/values.rs"]].concat(),
+        24,
+    );
 }

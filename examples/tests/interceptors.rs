@@ -109,11 +109,11 @@ impl AccountServant for Till {
 
 #[test]
 fn a_service_goes_with_every_request() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Orb::builder().initializer(Tellers).try_build()?;
+    let server = Orb::builder().initializer(Tellers).build()?;
     let object = Poa::root(&server)?.activate(AccountSkeleton::new(Till(server.clone())))?;
     let reference = object.to_string();
 
-    let client = Orb::builder().initializer(Tellers).try_build()?;
+    let client = Orb::builder().initializer(Tellers).build()?;
     let account: Account = client.string_to_object(&reference)?.narrow()?;
     assert!(account.deposit(5).is_err());
     client.pi_current().set_slot(0, Any::new("Grace")?)?;

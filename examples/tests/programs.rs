@@ -53,6 +53,24 @@ fn asynchronous_calls_are_awaited_told_and_polled() {
 }
 
 #[test]
+fn asynchronous_servants_run_in_tokio() {
+    let output = example("with-tokio").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said, "here: 20.5\n");
+    // Where the mapping and the reference tell how.
+    let advice = "move |task| drop(runtime.spawn(task))";
+    for text in [
+        include_str!("../tokio/main.rs"),
+        include_str!("../../docs/mapping.md"),
+        include_str!("../../orb/core/src/task.rs"),
+        include_str!("../../orb/core/src/options/server.rs"),
+    ] {
+        assert!(text.contains(advice) && text.contains("Handle::current()"));
+    }
+}
+
+#[test]
 fn a_servant_stops_when_nobody_waits_for_it() {
     let output = example("deadlines").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();

@@ -338,7 +338,7 @@ fn how_deep_values_nest_can_be_set() {
     };
     assert!(gardener.exchange(list(256).as_ref(), &mut None).is_ok());
     assert!(gardener.exchange(list(257).as_ref(), &mut None).is_err());
-    let client = spandrel::Orb::builder().max_value_nesting(4).build();
+    let client = spandrel::Orb::builder().max_value_nesting(4).build().unwrap();
     let text = pair.client.object_to_string(gardener.as_object());
     let strict = Gardener::unchecked_narrow(&client.string_to_object(&text).unwrap());
     assert!(strict.exchange(list(4).as_ref(), &mut None).is_ok());

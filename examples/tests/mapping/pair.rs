@@ -10,8 +10,8 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new(order: ByteOrder) -> Self {
-        let server = Orb::builder().byte_order(order).build();
-        let client = Orb::builder().byte_order(order).build();
+        let server = Orb::builder().byte_order(order).build().unwrap();
+        let client = Orb::builder().byte_order(order).build().unwrap();
         let poa = Poa::root(&server).expect("a root adapter");
         Self { poa, server, client }
     }

@@ -402,7 +402,7 @@ impl Orb {
     /// [`InitError`] for an option that is unknown or whose value cannot be read.
     pub fn init(args: impl IntoIterator<Item = String>) -> Result<Self, InitError> {
         let mut args: Vec<String> = args.into_iter().collect();
-        Self::builder().take_args(&mut args)?.try_build().map_err(InitError::Refused)
+        Self::builder().take_args(&mut args)?.build().map_err(InitError::Refused)
     }
 }
 

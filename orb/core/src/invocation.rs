@@ -239,7 +239,7 @@ impl ObjectRef {
     #[cfg(feature = "diagnostics")]
     #[cold]
     fn ask_watched(&self, operation: &str, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        let call = WatchedCall::begin(self.orb().diagnostics(), self.type_id(), operation);
+        let call = WatchedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
         let mut question = *question;
         let joined;
         if let Question::Request { contexts, watched, .. } = &mut question {
@@ -247,7 +247,8 @@ impl ObjectRef {
             (*contexts, *watched) = (&joined, Some(&call));
         }
         let outcome = call.in_scope(|| self.ask(&question));
-        call.end(self.type_id(), operation, outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status)));
+        let interface = self.interface_label();
+        call.end(interface, operation, outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status)));
         outcome
     }
 

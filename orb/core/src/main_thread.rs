@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn jobs_run_in_order_in_the_thread_that_asks_for_work_and_panics_end_there() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let (told, heard) = std::sync::mpsc::channel();
         assert!(!orb.work_pending().unwrap());
         for turn in 0..3 {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn only_the_first_thread_that_runs_the_orb_runs_jobs() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         orb.perform_work().unwrap();
         let another = orb.clone();
         let another = thread::spawn(move || another.run());
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn jobs_beyond_the_bound_are_refused_and_all_are_let_go_at_the_end() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let kept = Arc::new(AtomicUsize::new(0));
         struct Counted(Arc<AtomicUsize>);
         impl Drop for Counted {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_the_end_in_the_main_thread_runs_what_is_left() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         orb.perform_work().unwrap();
         let (told, heard) = std::sync::mpsc::channel();
         orb.run_in_main(Box::new(move || told.send(()).unwrap())).unwrap();

@@ -11,7 +11,7 @@ use spandrel_sync::{
 
 #[cfg(feature = "policies")]
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
-use crate::{Orb, destination::Destination, policies::Quality};
+use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::Quality};
 
 /// The repository id that every object has.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -21,7 +21,7 @@ pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 /// Nil is `Option::None` of it. Two references are equal if their plain forms are; that two unequal ones denote
 /// different objects is not said.
 #[derive(Clone)]
-pub struct ObjectRef(Arc<Bound>);
+pub struct ObjectRef(Arc<Bound>, InterfaceLabel);
 
 /// A reference bound to the ORB that invokes it.
 struct Bound {
@@ -104,7 +104,7 @@ pub trait Interface: Reference + FromBound {
 
 impl ObjectRef {
     pub(crate) fn new(orb: Orb, ior: Ior) -> Self {
-        Self(Arc::new(Bound {
+        let bound = Arc::new(Bound {
             orb,
             ior,
             quality: Quality::UNSAID,
@@ -112,7 +112,8 @@ impl ObjectRef {
             overrides: None,
             home: OnceLock::new(),
             route: Route::default(),
-        }))
+        });
+        Self(bound, InterfaceLabel::default())
     }
 
     /// The plain form of the reference.
@@ -161,7 +162,7 @@ impl ObjectRef {
 
     fn with_quality(&self, quality: Quality, #[cfg(feature = "policies")] overrides: Option<Arc<Overrides>>) -> Self {
         let Bound { orb, ior, home, route, .. } = &*self.0;
-        Self(Arc::new(Bound {
+        let bound = Arc::new(Bound {
             orb: orb.clone(),
             ior: ior.clone(),
             quality,
@@ -169,7 +170,8 @@ impl ObjectRef {
             overrides,
             home: home.clone(),
             route: route.inherited(),
-        }))
+        });
+        Self(bound, self.1)
     }
 
     /// Its own policies.
@@ -211,7 +213,13 @@ impl ObjectRef {
     /// A typed reference; a call that the object does not support ends in BAD_OPERATION.
     #[must_use]
     pub fn unchecked_narrow<I: Interface>(&self) -> I {
-        I::from_object(self.clone())
+        I::from_object(Self(Arc::clone(&self.0), self.1.narrowed::<I>()))
+    }
+
+    /// The interface by which calls are measured: that of the reference, or of the stub if the reference names none.
+    #[cfg(any(feature = "asynchronous", feature = "diagnostics"))]
+    pub(crate) fn interface_label(&self) -> &str {
+        if self.type_id().is_empty() { self.1.name() } else { self.type_id() }
     }
 
     /// Where the object was forwarded to, if it was.

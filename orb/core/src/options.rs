@@ -242,22 +242,11 @@ impl OrbBuilder {
 
     /// Makes the ORB.
     ///
-    /// # Panics
-    /// If an [initialiser](Self::initializer) refuses, or metrics cannot be told where they should; [`try_build`](Self::try_build) does not.
-    #[must_use]
-    pub fn build(self) -> Orb {
-        match self.try_build() {
-            Ok(orb) => orb,
-            Err(exception) => panic!("the ORB cannot be made: {exception}"),
-        }
-    }
-
-    /// Makes the ORB, if its initialisers let it.
-    ///
     /// # Errors
-    /// The exception that an [initialiser](Self::initializer) has raised; INITIALIZE if metrics cannot be told where they should.
+    /// INITIALIZE if the [metrics endpoint](Self::metrics_endpoint) cannot be listened on or has no thread; the exception that an
+    /// [initialiser](Self::initializer) raises.
     #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "others have nothing to settle"))]
-    pub fn try_build(mut self) -> Result<Orb, SystemException> {
+    pub fn build(mut self) -> Result<Orb, SystemException> {
         #[cfg(feature = "asynchronous")]
         {
             self.settings.leaves_reading = self.settings.wait == WaitStrategy::OnWaker;

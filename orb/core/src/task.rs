@@ -14,7 +14,11 @@ use spandrel_sync::{Arc, Mutex, held};
 /// A future that nobody waits for.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 
-/// Runs futures to their ends: an executor. Closures that take a [`Task`] are one, as in `|task| drop(tokio::spawn(task))`.
+/// Runs futures to their ends: an executor. Closures that take a [`Task`] are one.
+///
+/// The ORB calls it on threads of its own, which belong to no runtime. There `tokio::spawn` panics ("there is no reactor running"); a
+/// handle of the runtime works on every thread: `let runtime = tokio::runtime::Handle::current()`, and
+/// `move |task| drop(runtime.spawn(task))`. The program `examples/tokio` does so.
 pub trait Spawn: Send + Sync {
     /// Polls `task` until it is ready, on any threads, beginning now or later. Dropping it ends what it does.
     fn spawn(&self, task: Task);

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_factory_is_found_until_it_is_unregistered() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Nobody)).is_none());
         assert!(orb.lookup_value_factory("IDL:V:1.0").is_some());
         assert!(orb.register_value_factory("IDL:V:1.0", Arc::new(Nobody)).is_some());

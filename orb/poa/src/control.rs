@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn managers_are_known_by_ids_that_nobody_else_has() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let root = Poa::root(&orb).unwrap();
         let factory = root.the_poa_manager_factory();
         assert_eq!(factory.find(ROOT_MANAGER), Some(root.the_poa_manager()));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_manager_of_another_orb_is_refused() {
-        let [one, other] = [(); 2].map(|()| Orb::builder().build());
+        let [one, other] = [(); 2].map(|()| Orb::builder().build().unwrap());
         let stranger = Poa::root(&other).unwrap().the_poa_manager();
         let refused = Poa::root(&one).unwrap().create_poa("child", Some(&stranger), []).unwrap_err();
         assert!(matches!(refused, PoaError::System(exception) if exception.kind() == SystemExceptionKind::BadParam));

@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn so_many_requests_are_held_and_no_more() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let live = Arc::new(LiveOrb::new(orb.clone()));
         let manager = Managers::default().create(&live, Some("holding"), State::Holding).unwrap();
         let mut held = Vec::new();

@@ -98,7 +98,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Arc<Self> {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let root = Poa::root(&orb).expect("it is the only adapter");
         let policies = [RequestProcessingPolicy::UseServantManager.into(), IdAssignmentPolicy::UserId.into()];
         let poa = root.create_poa("child", None, policies).expect("they go together");

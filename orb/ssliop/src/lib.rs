@@ -16,7 +16,7 @@
 //!     .identity(pem::certificates(Path::new("bank.pem"))?, pem::private_key(Path::new("bank.key"))?)
 //!     .trust(pem::authorities(Path::new("authority.pem"))?)
 //!     .verify_clients(ClientVerification::Required);
-//! let orb = Orb::builder().protocol(ssliop).listen("ssliop://:2810".parse()?).build();
+//! let orb = Orb::builder().protocol(ssliop).listen("ssliop://:2810".parse()?).build()?;
 //! # Ok(())
 //! # }
 //! ```

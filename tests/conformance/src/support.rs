@@ -29,9 +29,9 @@ impl Pair {
     /// If there can be none.
     #[must_use]
     pub fn new() -> Self {
-        let server = Orb::builder().build();
+        let server = Orb::builder().build().unwrap();
         let root = Poa::root(&server).expect("there is a root adapter");
-        Self { server, root, client: Orb::builder().build() }
+        Self { server, root, client: Orb::builder().build().unwrap() }
     }
 
     /// The server's reference as the client has it.

@@ -49,7 +49,7 @@ pub struct Stage {
 
 /// Where a server listens that says so.
 fn address(reference: &str) -> Result<SocketAddr> {
-    let ior = Orb::builder().build().string_to_object(reference)?.ior().clone();
+    let ior = Orb::builder().build()?.string_to_object(reference)?.ior().clone();
     let profile = IiopProfile::decode(&ior.profiles[0])?.context("a server listens by TCP")?;
     Ok(SocketAddr::new(profile.host.parse()?, secure::port(&profile).unwrap_or(profile.port)))
 }
@@ -108,7 +108,7 @@ impl Stage {
             true => Orb::builder().protocol(secure::client(self.folder.path())?),
             false => Orb::builder(),
         };
-        let orb = builder.request_timeout(Some(patience)).option("-ORBConnectionSharing", sharing)?.build();
+        let orb = builder.request_timeout(Some(patience)).option("-ORBConnectionSharing", sharing)?.build()?;
         let book = self.book(&orb)?;
         if script.warm {
             book.as_object().with_timeout(Some(LONG)).locate().context("before anything has happened")?;

@@ -77,7 +77,7 @@ fn arrangement(folder: &std::path::Path, endpoint: &str) -> Result<Arrangement> 
 
 /// Calls until it is told to stop, by what reference there is.
 fn call_on(mut rng: Rng, current: &Mutex<String>, next: &AtomicU64, stop: &AtomicBool) -> Result<Asked> {
-    let orb = Orb::builder().request_timeout(Some(LONG)).build();
+    let orb = Orb::builder().request_timeout(Some(LONG)).build()?;
     let mut asked = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         let reference = current.lock().unwrap_or_else(PoisonError::into_inner).clone();

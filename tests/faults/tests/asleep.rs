@@ -44,7 +44,7 @@ fn away(number: u8, options: &[&str]) -> Option<Away> {
 }
 
 fn client(away: &Away, builder: OrbBuilder) -> (Orb, Book) {
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let book = Book::unchecked_narrow(&orb.string_to_object(&away.server.reference).unwrap());
     (orb, book)
 }

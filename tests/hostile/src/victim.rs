@@ -74,7 +74,7 @@ impl Victim {
 
     /// The object, as a client with an ORB of its own sees it.
     pub fn target(&self) -> Result<(Orb, Target)> {
-        let orb = Orb::builder().request_timeout(Some(LONG)).build();
+        let orb = Orb::builder().request_timeout(Some(LONG)).build()?;
         let target = Target::unchecked_narrow(&orb.string_to_object(&self.reference)?);
         Ok((orb, target))
     }

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_millis(1500);
 const LEEWAY: Duration = Duration::from_secs(10);
 
 fn call(deed: Deed) -> SystemException {
-    let orb = Orb::builder().request_timeout(Some(LIMIT)).build();
+    let orb = Orb::builder().request_timeout(Some(LIMIT)).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&rogue::serve(deed).unwrap()).unwrap());
     let begun = Instant::now();
     let exception = target.echo(&[1, 2, 3]).unwrap_err();
@@ -30,7 +30,7 @@ fn replies_that_nobody_asked_for_are_dropped() {
 
 #[test]
 fn a_reply_said_twice_is_taken_once() {
-    let orb = Orb::builder().request_timeout(Some(LIMIT)).build();
+    let orb = Orb::builder().request_timeout(Some(LIMIT)).build().unwrap();
     let deed: Deed = |stream, id| {
         let answer = reply(id, 0, &[0; 8]);
         say(stream, &[answer.clone(), answer].concat())?;

@@ -5,7 +5,7 @@ use spandrel_interop::names::{client, server};
 
 #[test]
 fn names_lead_to_their_object() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let port = server::serve(&orb).unwrap().to_string();
     for version in ["1.0", "1.1", "1.2"] {
         let client_orb = Orb::init(["-ORBGiopVersion".to_owned(), version.to_owned()]).unwrap();

@@ -26,7 +26,7 @@ fn try_all<S: Strategy>(
     // Adaptive types go over between two uses of this test.
     engine::switch_after(200);
     let cases = env::var("SPANDREL_MARSHAL_CASES").map_or(cases, |text| text.parse().expect("a number"));
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let subjects = subjects();
     assert!(!subjects.is_empty());
     let mut failures = Vec::new();

@@ -190,7 +190,7 @@ impl Server {
     pub fn with(builder: OrbBuilder) -> Self {
         // No test of ours holds a lock of `spandrel::net::sync` itself.
         spandrel::net::sync::held::watch();
-        let orb = arranged(builder).build();
+        let orb = arranged(builder).build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         let probe = Arc::new(Probe::new(&orb));
         let object = poa.activate(TargetSkeleton::new(Arc::clone(&probe))).unwrap();
@@ -213,7 +213,7 @@ impl Server {
     }
 
     pub fn client_with(&self, builder: OrbBuilder) -> Target {
-        Target::narrow(&builder.build().string_to_object(&self.ior()).unwrap()).unwrap()
+        Target::narrow(&builder.build().unwrap().string_to_object(&self.ior()).unwrap()).unwrap()
     }
 }
 

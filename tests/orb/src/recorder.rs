@@ -182,5 +182,5 @@ pub fn client_recording(builder: OrbBuilder, log: &Log) -> Orb {
     for name in ["A", "B", "C"] {
         builder = builder.client_request_interceptor(Recorder { name, log: log.clone() }).unwrap();
     }
-    builder.build()
+    builder.build().unwrap()
 }

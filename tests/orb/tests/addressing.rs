@@ -82,7 +82,7 @@ fn ports_of_a_range_are_tried_in_turn() {
     let chosen = server.port();
     assert!(chosen > first && chosen < first + 50, "{chosen} of {first}");
     assert_eq!(server.client().add(1, 2).unwrap(), 3);
-    let orb = Orb::builder().listen(format!("giop:tcp:127.0.0.1:{chosen}-{chosen}").parse().unwrap()).build();
+    let orb = Orb::builder().listen(format!("giop:tcp:127.0.0.1:{chosen}-{chosen}").parse().unwrap()).build().unwrap();
     let why = why(&orb);
     assert!(why.contains(&chosen.to_string()) && why.contains("portspan"), "{why}");
 }
@@ -91,11 +91,11 @@ fn ports_of_a_range_are_tried_in_turn() {
 fn errors_say_which_address_and_what_to_change() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let one = why(&Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build());
+    let one = why(&Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build().unwrap());
     assert!(one.contains(&format!("127.0.0.1:{port}")) && one.contains("choose another port"), "{one}");
-    let foreign = why(&Orb::builder().listen(Endpoint::new("192.0.2.1", 0)).build());
+    let foreign = why(&Orb::builder().listen(Endpoint::new("192.0.2.1", 0)).build().unwrap());
     assert!(foreign.contains("192.0.2.1") && foreign.contains("publish=HOST:PORT"), "{foreign}");
-    let unknown = why(&Orb::builder().listen("iiop://:0/prt=3".parse().unwrap()).build());
+    let unknown = why(&Orb::builder().listen("iiop://:0/prt=3".parse().unwrap()).build().unwrap());
     assert!(unknown.contains("`prt`") && unknown.contains("portspan"), "{unknown}");
 }
 
@@ -112,7 +112,7 @@ fn all_endpoints_are_published() {
     assert_eq!(hosts, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
     assert_eq!(alternates(&profiles(&server.object)[0]), all[1..]);
     // Each of them leads there: alone, and as an alternate address behind one that is dead.
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     for (host, port) in &all {
         let mut profile = profile_at(&server, host, *port);
         profile.components.clear();
@@ -131,7 +131,7 @@ fn interfaces_are_chosen_by_prefix_and_by_name() {
     assert_eq!(server.client().add(1, 2).unwrap(), 3);
     let named = server_at("iiop://0.0.0.0:0/interface=lo");
     assert_eq!(addresses(&named.object)[0].0, "127.0.0.1");
-    let nowhere = why(&Orb::builder().listen("iiop://*:0/interface=203.0.113.0/24".parse().unwrap()).build());
+    let nowhere = why(&Orb::builder().listen("iiop://*:0/interface=203.0.113.0/24".parse().unwrap()).build().unwrap());
     assert!(nowhere.contains("names no address") && nowhere.contains("lo 127.0.0.1"), "{nowhere}");
 }
 
@@ -151,7 +151,7 @@ fn both_versions_of_ip_reach_a_server_that_listens_everywhere() {
     }
     for everywhere in ["iiop://*:0", "iiop://[::]:0"] {
         let server = server_at(everywhere);
-        let client = Orb::builder().build();
+        let client = Orb::builder().build().unwrap();
         for host in ["::1", "127.0.0.1", "localhost"] {
             let profile = profile_at(&server, host, server.port());
             assert_eq!(
@@ -176,7 +176,7 @@ fn clients_call_what_their_rules_allow() {
     assert_eq!(server.client_with(ruled("127.0.0.0/8 iiop; * none")).add(1, 2).unwrap(), 3);
     assert_eq!(server.client_with(ruled("localhost tcp")).add(1, 2).unwrap(), 3);
     for rules in ["* none", "10.0.0.0/8 iiop", "127.0.0.0/8 none; * iiop", "127.0.0.1 ssliop"] {
-        let orb = ruled(rules).build();
+        let orb = ruled(rules).build().unwrap();
         let refused = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).add(1, 2).unwrap_err();
         assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{rules}");
         assert!(refused.to_string().contains("-ORBClientTransportRule"), "{refused}");
@@ -190,7 +190,7 @@ fn rules_prefer_networks() {
         let both = [&one, &other].map(|server| profile_at(server, &addresses(&server.object)[0].0, server.port()));
         both.map(|profile| profile.encode().unwrap()).to_vec()
     };
-    let note = |builder: OrbBuilder| target(&builder.build(), &one, profiles()).note(&[7]).unwrap();
+    let note = |builder: OrbBuilder| target(&builder.build().unwrap(), &one, profiles()).note(&[7]).unwrap();
     note(Orb::builder());
     comes("the note", || (one.probe.counted(), other.probe.counted()) == (1, 0));
     note(ruled("127.0.0.2/32 iiop; 127.0.0.0/8 iiop"));
@@ -205,7 +205,7 @@ fn servers_take_connections_from_where_their_rules_allow() {
     let open = rules("localhost iiop; * none");
     assert_eq!(open.client().add(1, 2).unwrap(), 3);
     let closed = rules("10.0.0.0/8 iiop; * none");
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let refused = Target::unchecked_narrow(&orb.string_to_object(&closed.ior()).unwrap()).add(1, 2).unwrap_err();
     assert_eq!(refused.completed(), spandrel::CompletionStatus::No, "{refused}");
     assert_eq!(refused.kind(), SystemExceptionKind::Transient, "{refused}");
@@ -239,7 +239,7 @@ impl Dead {
 fn a_dead_first_profile_costs_a_moment_and_is_remembered() {
     let server = server_at("iiop://127.0.0.1:0");
     let (dead, port) = Dead::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let profiles = || {
         vec![
             profile_at(&server, "127.0.0.1", port).encode().unwrap(),
@@ -255,7 +255,7 @@ fn a_dead_first_profile_costs_a_moment_and_is_remembered() {
     assert_eq!(target(&orb, &server, profiles()).add(1, 2).unwrap(), 3);
     assert_eq!(failed(), before);
     // Asynchronous calls neither.
-    let fresh = Orb::builder().build();
+    let fresh = Orb::builder().build().unwrap();
     let begin = Instant::now();
     let call = target(&fresh, &server, profiles()).add_async(3, 4);
     assert_eq!(spandrel_orb_tests::support::block_on(call).unwrap(), 7);
@@ -268,7 +268,7 @@ fn a_dead_first_profile_costs_a_moment_and_is_remembered() {
 fn transports_are_chosen_and_ordered() {
     let server = Server::with(Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).listen(Endpoint::of("uds", "")));
     let call = |names: &[&str]| {
-        let orb = Orb::builder().transports(names).build();
+        let orb = Orb::builder().transports(names).build().unwrap();
         Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).add(1, 2)
     };
     for names in [&["iiop"][..], &["uds"], &["tcp", "unix"], &["shm", "iiop"]] {
@@ -276,6 +276,6 @@ fn transports_are_chosen_and_ordered() {
     }
     let refused = call(&["shm"]).unwrap_err().to_string();
     assert!(refused.contains("-ORBTransports") && refused.contains("uds://"), "{refused}");
-    let unused = why(&Orb::builder().transports(["uds"]).listen(Endpoint::new("", 0)).build());
+    let unused = why(&Orb::builder().transports(["uds"]).listen(Endpoint::new("", 0)).build().unwrap());
     assert!(unused.contains("no protocol `iiop`"), "{unused}");
 }

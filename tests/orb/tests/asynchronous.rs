@@ -21,7 +21,7 @@ use spandrel_orb_tests::{
 /// A reference to nobody in particular there.
 fn target_at(port: u16, builder: spandrel::OrbBuilder) -> Target {
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key");
-    Target::unchecked_narrow(&builder.build().string_to_object(&url).unwrap())
+    Target::unchecked_narrow(&builder.build().unwrap().string_to_object(&url).unwrap())
 }
 
 fn message_type(message: &[u8]) -> u8 {
@@ -158,7 +158,7 @@ fn a_dropped_future_abandons_its_request_and_nothing_else() {
     let ours = Server::start();
     let profile = IiopProfile { port, ..profile_of(&ours) };
     let ior = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
-    let orb = Orb::builder().connections_per_peer(1).build();
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target = Target::unchecked_narrow(&orb.reference(ior));
     let mut call = target.add_async(1, 2);
     assert!(!is_ready(&mut call));
@@ -255,7 +255,7 @@ fn a_dead_address_is_passed_over() {
     let dead = ClosedPort::reserve();
     let profile = |port| IiopProfile { port, ..profile_of(&server) }.encode().unwrap();
     let ior = Ior { type_id: String::new(), profiles: vec![profile(dead.port()), profile(server.port())] };
-    let target = Target::unchecked_narrow(&Orb::builder().build().reference(ior));
+    let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
     assert_eq!(block_on(target.add_async(3, 4)).unwrap(), 7);
 }
@@ -283,7 +283,7 @@ fn forwardings_are_followed_whatever_the_lengths_of_keys() {
         for key in ["k", "longer", "longer than that"] {
             let minor = version.minor;
             let url = format!("corbaloc:iiop:1.{minor}@127.0.0.1:{port}/{key}");
-            let orb = Orb::builder().giop_version(version).build();
+            let orb = Orb::builder().giop_version(version).build().unwrap();
             let target = Target::unchecked_narrow(&orb.string_to_object(&url).unwrap());
             let numbers = [1.0, 2.5, -3.0];
             assert_eq!(block_on(target.echo_doubles_async(&numbers)).unwrap(), numbers, "GIOP {version}, {key}");

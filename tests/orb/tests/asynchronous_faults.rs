@@ -31,7 +31,7 @@ const LOST_MAYBE: (SystemExceptionKind, CompletionStatus) = (SystemExceptionKind
 /// A reference to nobody in particular there.
 fn target_at(port: u16, builder: OrbBuilder) -> Target {
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key");
-    Target::unchecked_narrow(&builder.build().string_to_object(&url).unwrap())
+    Target::unchecked_narrow(&builder.build().unwrap().string_to_object(&url).unwrap())
 }
 
 fn one_connection() -> OrbBuilder {
@@ -156,7 +156,7 @@ fn forwardings_in_a_circle_end() {
         while let Ok(request) = read_message(&mut stream) {
             count.fetch_add(1, Ordering::SeqCst);
             let url = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key");
-            let there = Orb::builder().build().string_to_object(&url).unwrap();
+            let there = Orb::builder().build().unwrap().string_to_object(&url).unwrap();
             let forward = forward(request_id(&request), there.ior());
             if stream.write_all(&forward).is_err() {
                 return;
@@ -431,7 +431,7 @@ async fn give_way() {
 
 #[test]
 fn a_task_that_gives_way_lets_others_run() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let is_set = Arc::new(AtomicBool::new(false));
     let (told, ended) = mpsc::channel();
     let sees = Arc::clone(&is_set);
@@ -487,7 +487,7 @@ fn profiles_that_are_all_dead_end_the_call() {
     let dead = [(); 3].map(|()| ClosedPort::reserve());
     let profiles = dead.iter().map(|dead| IiopProfile { port: dead.port(), ..profile.clone() }.encode().unwrap());
     let profiles = profiles.collect();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.reference(Ior { type_id: String::new(), profiles }));
     let error = block_on(target.ping_async()).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");

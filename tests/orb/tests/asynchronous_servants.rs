@@ -180,7 +180,7 @@ struct Server {
 
 impl Server {
     fn with(builder: OrbBuilder) -> Self {
-        let orb = builder.build();
+        let orb = builder.build().unwrap();
         let (gates, notes) = (Arc::<Gates>::default(), Arc::<AtomicUsize>::default());
         gates.open(OPEN);
         let patient = Patient { gates: Arc::clone(&gates), notes: Arc::clone(&notes) };
@@ -189,7 +189,7 @@ impl Server {
     }
 
     fn client_with(&self, builder: OrbBuilder) -> Target {
-        Target::narrow(&builder.build().string_to_object(&self.object.to_string()).unwrap()).unwrap()
+        Target::narrow(&builder.build().unwrap().string_to_object(&self.object.to_string()).unwrap()).unwrap()
     }
 
     fn client(&self) -> Target {
@@ -353,9 +353,9 @@ impl Servant for Later {
 
 #[test]
 fn another_thread_may_answer_and_one_that_does_not_is_noticed() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let object = Poa::root(&orb).unwrap().activate(Later).unwrap();
-    let client = Orb::builder().build().string_to_object(&object.to_string()).unwrap();
+    let client = Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap();
     let target = Target::unchecked_narrow(&client);
     assert_eq!(target.add(5, 6).unwrap(), 11);
     let error = target.ping().unwrap_err();
@@ -453,7 +453,7 @@ impl Servant for Clumsy {
 #[test]
 fn whatever_goes_wrong_a_request_is_answered_once() {
     everywhere(|builder| {
-        let orb = builder.build();
+        let orb = builder.build().unwrap();
         let object = Poa::root(&orb).unwrap().activate(Clumsy).unwrap();
         let mut stream = connect(&object);
         let operations = [

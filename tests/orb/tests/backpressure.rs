@@ -24,7 +24,7 @@ const LIMIT: usize = 64 * 1024;
 fn deaf(builder: OrbBuilder) -> (Orb, Target, mpsc::Receiver<TcpStream>) {
     let (send, accepted) = mpsc::channel();
     let port = pretend(move |_, stream| drop(send.send(stream)));
-    let orb = builder.socket_queues(Some(8192), Some(8192)).connections_per_peer(1).build();
+    let orb = builder.socket_queues(Some(8192), Some(8192)).connections_per_peer(1).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/x")).unwrap());
     (orb, target, accepted)
 }
@@ -54,7 +54,7 @@ fn a_one_way_waits_for_the_transport_and_no_longer_than_its_time() {
 #[test]
 fn one_that_waits_for_the_server_or_its_target_waits_for_the_answer() {
     let server = Server::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     for (round, scope) in [(1, SyncScopePolicy::WithServer), (2, SyncScopePolicy::WithTarget)] {
         scoped(&target, scope, PATIENCE).note(&[7]).unwrap();

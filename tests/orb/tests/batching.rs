@@ -40,7 +40,7 @@ fn to_a_pretender(
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         send.send(stream).unwrap();
     });
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let target = unwaited(&orb, &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/x"), constraint);
     (orb, target, accepted)
 }
@@ -61,7 +61,7 @@ fn assert_silent(stream: &TcpStream) {
 #[test]
 fn what_is_sent_without_waiting_arrives_before_what_follows() {
     let server = Server::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = unwaited(&orb, &server.ior(), None);
     for round in 1..=20 {
         for _ in 0..50 {
@@ -186,7 +186,7 @@ fn an_orb_that_ends_leaves_nothing_unwritten() {
 #[test]
 fn many_threads_lose_nothing_and_their_own_calls_come_in_order() {
     let server = Server::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = unwaited(&orb, &server.ior(), None);
     thread::scope(|scope| {
         for _ in 0..8 {

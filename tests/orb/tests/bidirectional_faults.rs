@@ -84,7 +84,7 @@ fn hand_on([near, far]: [TcpStream; 2], is_of_server: bool, mut limit: Option<us
 }
 
 fn side(builder: OrbBuilder, book: &Arc<Book>) -> (Orb, Door) {
-    let orb = builder.bidirectional(true).request_timeout(Some(Duration::from_secs(20))).build();
+    let orb = builder.bidirectional(true).request_timeout(Some(Duration::from_secs(20))).build().unwrap();
     let object = Poa::root(&orb).unwrap().activate(DoorSkeleton::new(Doorman(Arc::clone(book)))).unwrap();
     (orb, Door::unchecked_narrow(&object))
 }

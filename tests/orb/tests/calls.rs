@@ -107,7 +107,7 @@ fn a_corbaloc_reaches_the_object() {
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let key: String = profile.object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{}/{key}", server.port());
-    let target = Target::narrow(&Orb::builder().build().string_to_object(&url).unwrap()).unwrap();
+    let target = Target::narrow(&Orb::builder().build().unwrap().string_to_object(&url).unwrap()).unwrap();
     assert_eq!(target.add(1, 2).unwrap(), 3);
 }
 
@@ -169,7 +169,7 @@ fn a_narrow_to_what_it_is_not_is_refused() {
 #[test]
 fn a_shut_down_orb_says_so() {
     let server = Server::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.ping().unwrap();
     orb.shutdown(true).unwrap();

@@ -163,7 +163,7 @@ struct Server {
 
 impl Server {
     fn start(builder: OrbBuilder, kind: Kind) -> Self {
-        let orb = builder.build();
+        let orb = builder.build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         Self::of(orb, &poa, kind)
     }
@@ -177,7 +177,7 @@ impl Server {
     }
 
     fn client(&self, builder: OrbBuilder) -> ObjectRef {
-        builder.build().string_to_object(&self.object.to_string()).unwrap()
+        builder.build().unwrap().string_to_object(&self.object.to_string()).unwrap()
     }
 
     fn raw(&self) -> TcpStream {
@@ -386,7 +386,7 @@ fn a_cancel_request_is_kept_for_a_servant_that_asks_late() {
 #[test]
 fn servants_of_one_thread_and_of_the_main_thread_are_cancelled_too() {
     for policy in [ThreadPolicy::SingleThreadModel, ThreadPolicy::MainThreadModel] {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let root = Poa::root(&orb).unwrap();
         let poa = root.create_poa("one at a time", Some(&root.the_poa_manager()), [policy.into()]).unwrap();
         let server = Server::of(orb, &poa, Kind::Waits);

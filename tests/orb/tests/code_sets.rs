@@ -78,7 +78,7 @@ fn orbs_of_our_kind_say_everything_to_each_other() {
     let server = Server::start();
     let ior = mirror(&server);
     for order in [ByteOrder::Big, ByteOrder::Little] {
-        let object = Orb::builder().byte_order(order).build().string_to_object(&ior).unwrap();
+        let object = Orb::builder().byte_order(order).build().unwrap().string_to_object(&ior).unwrap();
         for text in ["", "plain", "caf\u{e9}", "5 \u{20ac}", "\u{1f600}"] {
             assert_eq!(narrow(&object, text).unwrap(), text);
             let (back, letter) = wide(&object, text, '\u{1f600}').unwrap();
@@ -92,7 +92,7 @@ fn asynchronous_calls_say_it_too() {
     let server = Server::start();
     let ior = mirror(&server);
     for version in [GiopVersion::V1_1, GiopVersion::V1_2] {
-        let object = Orb::builder().giop_version(version).build().string_to_object(&ior).unwrap();
+        let object = Orb::builder().giop_version(version).build().unwrap().string_to_object(&ior).unwrap();
         for text in ["5 \u{20ac}", "again"] {
             let asked = object.invoke_async("wide", wide_arguments(text, 'x'), |input| {
                 Ok((WString::decode(input)?, char::decode(input)?))
@@ -120,7 +120,7 @@ fn arguments_without_text_follow_a_forwarding_to_other_code_sets() {
         }
     });
     let here = |orb: &Orb| orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key")).unwrap();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     // A synchronous call writes its arguments anew; an asynchronous one can send only what does not depend on it.
     assert_eq!(narrow(&here(&orb), "caf\u{e9}").unwrap(), "caf\u{e9}");
     let asked = |text: &'static str| {
@@ -135,7 +135,7 @@ fn arguments_without_text_follow_a_forwarding_to_other_code_sets() {
 fn giop_1_1_has_wide_characters_of_one_code_unit_and_1_0_none() {
     let server = Server::start();
     let ior = mirror(&server);
-    let object = |version| Orb::builder().giop_version(version).build().string_to_object(&ior).unwrap();
+    let object = |version| Orb::builder().giop_version(version).build().unwrap().string_to_object(&ior).unwrap();
     let later = object(GiopVersion::V1_1);
     assert_eq!(wide(&later, "5 \u{20ac}", '\u{20ac}').unwrap(), (WString::from("5 \u{20ac}"), '\u{20ac}'));
     let beyond = wide(&later, "", '\u{1f600}').unwrap_err();
@@ -149,7 +149,7 @@ fn a_reference_without_code_sets_takes_latin1_and_no_wide_characters() {
     let server = Server::start();
     let key = profile_of(&mirror(&server)).object_key;
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{}/{}", server.port(), percent(&key));
-    let object = Orb::builder().build().string_to_object(&url).unwrap();
+    let object = Orb::builder().build().unwrap().string_to_object(&url).unwrap();
     assert_eq!(narrow(&object, "caf\u{e9}").unwrap(), "caf\u{e9}");
     assert_eq!(narrow(&object, "5 \u{20ac}").unwrap_err().kind(), SystemExceptionKind::DataConversion);
     let refused = wide(&object, "a", 'a').unwrap_err();
@@ -162,7 +162,7 @@ fn percent(octets: &[u8]) -> String {
 }
 
 fn profile_of(ior: &str) -> IiopProfile {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let object = orb.string_to_object(ior).unwrap();
     let ior = spandrel_cdr::Reference::ior(&object);
     IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap()
@@ -188,7 +188,7 @@ fn said_to(components: &[Component], native: CharSet, requests: usize) -> Vec<Op
             send.send(said.map(|data| TransmissionCodeSets::from_context(data).unwrap())).unwrap();
         }
     });
-    let orb = Orb::builder().native_char_set(native).build();
+    let orb = Orb::builder().native_char_set(native).build().unwrap();
     let object = orb.string_to_object(&reference(port, components)).unwrap();
     let said = (0..requests).map(|_| {
         object.send_oneway("note", |_| Ok(())).unwrap();

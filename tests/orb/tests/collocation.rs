@@ -113,13 +113,14 @@ fn void(object: &ObjectRef) -> Result<(), SystemException> {
 #[test]
 fn the_calling_thread_runs_the_servant() {
     for strategy in STRATEGIES {
-        let orb = Orb::builder().collocation(strategy).build();
+        let orb = Orb::builder().collocation(strategy).build().unwrap();
         let object = Poa::root(&orb).unwrap().activate(Here).unwrap();
         void(&object).unwrap();
         let ran_here = *LAST.lock().unwrap() == Some(thread::current().id());
         assert_eq!(ran_here, strategy != Collocation::No, "{strategy:?}");
         // Another ORB of this process is elsewhere.
-        void(&Orb::builder().collocation(strategy).build().string_to_object(&object.to_string()).unwrap()).unwrap();
+        void(&Orb::builder().collocation(strategy).build().unwrap().string_to_object(&object.to_string()).unwrap())
+            .unwrap();
         assert_ne!(*LAST.lock().unwrap(), Some(thread::current().id()), "{strategy:?}");
         // A reference that was made from text is not.
         void(&orb.string_to_object(&object.to_string()).unwrap()).unwrap();
@@ -186,7 +187,7 @@ impl Servant for Deferring {
 }
 
 fn deferring(strategy: Collocation) -> (Orb, ObjectRef, mpsc::Receiver<DeferredCall>) {
-    let orb = Orb::builder().collocation(strategy).build();
+    let orb = Orb::builder().collocation(strategy).build().unwrap();
     let (send, receive) = mpsc::channel();
     let object = Poa::root(&orb).unwrap().activate(Deferring(send)).unwrap();
     (orb, object, receive)
@@ -356,7 +357,7 @@ fn shutdown_waits_for_the_call_that_runs() {
 fn shutdown_gives_up_what_is_never_answered() {
     for strategy in STRATEGIES {
         let brief = Duration::from_millis(50);
-        let orb = Orb::builder().collocation(strategy).shutdown_timeout(brief).build();
+        let orb = Orb::builder().collocation(strategy).shutdown_timeout(brief).build().unwrap();
         let (send, requests) = mpsc::channel();
         let object = Poa::root(&orb).unwrap().activate(Deferring(send)).unwrap();
         let called = in_background(move || echo(&object, ""));
@@ -416,7 +417,7 @@ fn descend(object: &ObjectRef, depth: u32) -> Result<u32, SystemException> {
 #[test]
 fn calls_may_recur() {
     for strategy in STRATEGIES {
-        let orb = Orb::builder().collocation(strategy).build();
+        let orb = Orb::builder().collocation(strategy).build().unwrap();
         let deepest = Arc::<AtomicU32>::default();
         let recursive = Arc::new(Recursive { deepest: Arc::clone(&deepest), own: Mutex::default() });
         let object = Poa::root(&orb).unwrap().activate_shared(recursive.clone()).unwrap();
@@ -505,7 +506,7 @@ struct Stage {
 
 impl Stage {
     fn new(strategy: Collocation, policies: Vec<Policy>) -> Self {
-        let orb = Orb::builder().collocation(strategy).build();
+        let orb = Orb::builder().collocation(strategy).build().unwrap();
         let poa = Poa::root(&orb).unwrap().create_poa("stage", None, policies).unwrap();
         poa.the_poa_manager().activate().unwrap();
         let deed = Arc::<Mutex<Option<Deed>>>::default();
@@ -673,8 +674,11 @@ fn plain_object_keys_lead_to_their_objects() {
 #[test]
 fn a_pool_of_one_thread_waits_for_a_local_answer_and_serves_who_brings_it() {
     for strategy in IN_THREAD {
-        let orb =
-            Orb::builder().collocation(strategy).concurrency(Concurrency::LeaderFollowers { threads: Some(1) }).build();
+        let orb = Orb::builder()
+            .collocation(strategy)
+            .concurrency(Concurrency::LeaderFollowers { threads: Some(1) })
+            .build()
+            .unwrap();
         let poa = Poa::root(&orb).unwrap();
         let (send, requests) = mpsc::channel();
         let deferring = poa.activate(Deferring(send)).unwrap();
@@ -690,7 +694,7 @@ fn a_pool_of_one_thread_waits_for_a_local_answer_and_serves_who_brings_it() {
         });
         let object = poa.activate(TargetSkeleton::new(doing)).unwrap();
         let there = |patience| {
-            let client = Orb::builder().request_timeout(Some(patience)).build();
+            let client = Orb::builder().request_timeout(Some(patience)).build().unwrap();
             Target::unchecked_narrow(&client.string_to_object(&object.to_string()).unwrap())
         };
         let first = there(PATIENCE);

@@ -105,7 +105,7 @@ fn one_ways_of_a_connection_run_one_after_the_other() {
         let server = Server::with(Orb::builder().concurrency(strategy));
         let scribe = Scribe::default();
         let object = server.poa.activate(scribe.clone()).unwrap();
-        let client = Orb::builder().connections_per_peer(1).build();
+        let client = Orb::builder().connections_per_peer(1).build().unwrap();
         let object = client.string_to_object(&object.to_string()).unwrap();
         let sent: Vec<String> = (0..COUNT).map(|number| format!("op{number}")).collect();
         for operation in &sent {
@@ -124,13 +124,13 @@ fn servants_that_call_each_other_survive_a_single_thread() {
         Concurrency::LeaderFollowers { threads: Some(1) },
         Concurrency::ThreadPool { threads: 1, queue: 1 },
     ] {
-        let orbs = [(); 2].map(|()| Orb::builder().concurrency(strategy).connections_per_peer(1).build());
+        let orbs = [(); 2].map(|()| Orb::builder().concurrency(strategy).connections_per_peer(1).build().unwrap());
         let relay = |orb: &Orb| {
             let object = Poa::root(orb).unwrap().activate(RelaySkeleton::new(Repeater)).unwrap();
             object.to_string()
         };
         let [first, second] = [relay(&orbs[0]), relay(&orbs[1])];
-        let client = Orb::builder().build();
+        let client = Orb::builder().build().unwrap();
         let bind = |ior: &str| Relay::narrow(&client.string_to_object(ior).unwrap()).unwrap();
         let (first, second) = (bind(&first), bind(&second));
         let called = in_background(move || first.recurse(Some(&second), Some(&first), 10));
@@ -169,7 +169,7 @@ fn asynchronous_servants_are_polled() {
     for strategy in STRATEGIES {
         let server = Server::with(Orb::builder().concurrency(strategy));
         let object = server.poa.activate(Later).unwrap();
-        let client = Orb::builder().build();
+        let client = Orb::builder().build().unwrap();
         let object = client.string_to_object(&object.to_string()).unwrap();
         for _ in 0..20 {
             let answer: Result<u32, SystemException> = object.invoke("later", |_| Ok(()), |input| input.u32());

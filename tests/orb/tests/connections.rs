@@ -32,7 +32,7 @@ fn open_at(server: &Server) -> i64 {
 fn at_the_limit_the_one_that_the_strategy_names_is_closed() {
     for (purging, goes) in [(Purging::LeastRecentlyUsed, 1), (Purging::LeastFrequentlyUsed, 2), (Purging::Fifo, 0)] {
         let servers = [(); 4].map(|()| Server::start());
-        let orb = Orb::builder().max_client_connections(3).purging(purging).build();
+        let orb = Orb::builder().max_client_connections(3).purging(purging).build().unwrap();
         let targets = servers.each_ref().map(|server| at(&orb, server));
         // The first is the oldest, the second the one that was not used for longest, the third the one that was used least.
         for index in [0, 1, 1, 2, 0] {
@@ -54,7 +54,7 @@ fn at_the_limit_the_one_that_the_strategy_names_is_closed() {
 #[test]
 fn one_that_is_in_use_is_not_closed_but_waited_for() {
     let servers = [Server::start(), Server::start()];
-    let orb = Orb::builder().max_client_connections(1).build();
+    let orb = Orb::builder().max_client_connections(1).build().unwrap();
     let [first, second] = servers.each_ref().map(|server| at(&orb, server));
     let held = in_background(move || first.hold(1));
     servers[0].probe.await_held(1);
@@ -75,7 +75,7 @@ fn one_that_is_in_use_is_not_closed_but_waited_for() {
 fn without_purging_a_call_waits_though_nobody_uses_the_others() {
     let servers = [Server::start(), Server::start()];
     let builder = Orb::builder().max_client_connections(1).purging(Purging::Null);
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let [first, second] = servers.each_ref().map(|server| at(&orb, server));
     first.ping().unwrap();
     let hurried = Target::unchecked_narrow(&second.as_object().with_timeout(Some(Duration::from_millis(50))));
@@ -87,7 +87,7 @@ fn without_purging_a_call_waits_though_nobody_uses_the_others() {
 #[test]
 fn at_the_limit_calls_to_one_server_share_what_is_open() {
     let server = Server::start();
-    let orb = Orb::builder().max_client_connections(2).build();
+    let orb = Orb::builder().max_client_connections(2).build().unwrap();
     let target = at(&orb, &server);
     let calls: Vec<_> = (0..5)
         .map(|_| {
@@ -106,7 +106,7 @@ fn at_the_limit_calls_to_one_server_share_what_is_open() {
 #[test]
 fn asynchronous_calls_wait_for_their_turn_too() {
     let servers = [Server::start(), Server::start()];
-    let orb = Orb::builder().max_client_connections(1).build();
+    let orb = Orb::builder().max_client_connections(1).build().unwrap();
     let [first, second] = servers.each_ref().map(|server| at(&orb, server));
     let held = first.hold_async(1);
     servers[0].probe.await_held(1);
@@ -121,7 +121,7 @@ fn asynchronous_calls_wait_for_their_turn_too() {
 fn exclusive_connections_are_never_shared() {
     let server = Server::start();
     let builder = Orb::builder().connections_per_peer(2).connection_sharing(ConnectionSharing::Exclusive);
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let target = at(&orb, &server);
     let held: Vec<_> = (0..2)
         .map(|_| {
@@ -148,7 +148,7 @@ fn exclusive_connections_are_never_shared() {
 #[test]
 fn multiplexed_calls_have_one_connection() {
     let server = Server::start();
-    let orb = Orb::builder().connection_sharing(ConnectionSharing::Multiplexed).build();
+    let orb = Orb::builder().connection_sharing(ConnectionSharing::Multiplexed).build().unwrap();
     let target = at(&orb, &server);
     let held: Vec<_> = (0..4)
         .map(|_| {
@@ -167,7 +167,7 @@ fn multiplexed_calls_have_one_connection() {
 fn one_way_by(builder: OrbBuilder) -> (Orb, Target, TcpStream) {
     let (send, accepted) = mpsc::channel();
     let port = pretend(move |_, stream| send.send(stream).unwrap());
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let version = if orb.id() == "old" { "1.0" } else { "1.2" };
     let url = format!("corbaloc:iiop:{version}@127.0.0.1:{port}/x");
     let target = Target::unchecked_narrow(&orb.string_to_object(&url).unwrap());
@@ -201,7 +201,7 @@ fn a_client_of_old_just_closes() {
 #[test]
 fn what_was_closed_while_idle_is_opened_again_without_anybody_noticing() {
     let server = Server::start();
-    let orb = Orb::builder().idle_timeout(Some(Duration::from_millis(60))).build();
+    let orb = Orb::builder().idle_timeout(Some(Duration::from_millis(60))).build().unwrap();
     let target = at(&orb, &server);
     for round in 1..=2 {
         assert_eq!(target.add(round, 1).unwrap(), round + 1);
@@ -216,7 +216,7 @@ fn what_was_closed_while_idle_is_opened_again_without_anybody_noticing() {
 #[test]
 fn a_connection_in_use_is_not_idle() {
     let server = Server::start();
-    let orb = Orb::builder().idle_timeout(Some(Duration::from_millis(40))).build();
+    let orb = Orb::builder().idle_timeout(Some(Duration::from_millis(40))).build().unwrap();
     let (target, other) = (at(&orb, &server), at(&orb, &server));
     let held = in_background(move || target.hold(1));
     server.probe.await_held(1);
@@ -232,7 +232,7 @@ fn a_server_that_refused_is_left_alone_for_a_while() {
     let closed = ClosedPort::reserve();
     let port = closed.port();
     let target_of = |backoff| {
-        let orb = Orb::builder().reconnect_backoff(backoff, 4 * backoff).build();
+        let orb = Orb::builder().reconnect_backoff(backoff, 4 * backoff).build().unwrap();
         let target = Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/x")).unwrap());
         (orb, target)
     };

@@ -146,7 +146,7 @@ fn what_a_server_adds_reaches_interceptors_of_the_client() {
     });
     for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
         let witness = Witness::default();
-        let orb = watched(Orb::builder(), &witness).build();
+        let orb = watched(Orb::builder(), &witness).build().unwrap();
         let target: Target = orb.reference(ior_at(port, version, "key")).unchecked_narrow();
         assert_eq!(target.add(1, 2).unwrap(), 3);
         assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
@@ -162,7 +162,7 @@ fn what_was_added_goes_along_wherever_the_request_goes() {
     let (port, said) = scripted(move |heard| Some(heard.forward(ReplyStatus::LocationForward, &there)));
     let witness = Witness { adds: vec![context(0x77, b"one"), context(0x78, b"two")], ..Witness::default() };
     for is_async in [false, true] {
-        let orb = watched(Orb::builder(), &witness).build();
+        let orb = watched(Orb::builder(), &witness).build().unwrap();
         let target: Target = orb.reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
         let sum = if is_async { block_on(target.add_async(1, 2)) } else { target.add(1, 2) };
         assert_eq!(sum.unwrap(), 3);
@@ -179,7 +179,7 @@ fn what_was_added_goes_along_wherever_the_request_goes() {
             _ => heard.reply(ReplyStatus::NoException, |out| out.i32(3)),
         })
     });
-    let orb = watched(Orb::builder(), &witness).build();
+    let orb = watched(Orb::builder(), &witness).build().unwrap();
     let target: Target = orb.reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
     target.ping().unwrap();
     assert_eq!(target.add(1, 2).unwrap(), 3);
@@ -229,7 +229,7 @@ fn replies_with_too_many_end_their_calls_and_nothing_else() {
             };
             Some(heard.reply_with(ReplyStatus::NoException, &contexts, |out| out.u32(42)))
         });
-        let orb = Orb::builder().max_service_contexts(3).max_service_context_octets(100).build();
+        let orb = Orb::builder().max_service_contexts(3).max_service_context_octets(100).build().unwrap();
         let target = Target::unchecked_narrow(&orb.reference(ior_at(port, version, "there")));
         let too_long = "102 octets of service contexts are more than the limit of 100";
         for (refused, words) in [
@@ -294,7 +294,7 @@ fn what_other_servers_say_of_their_exceptions_is_read() {
             Some(out.to_vec())
         });
         let target: Target =
-            Orb::builder().build().reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
+            Orb::builder().build().unwrap().reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
         for error in [target.ping().unwrap_err(), block_on(target.ping_async()).unwrap_err()] {
             assert_eq!((&error, error.detail()), (&raised(), expected));
         }

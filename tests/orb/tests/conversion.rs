@@ -80,7 +80,7 @@ fn serving(options: &[&str]) -> (Server, String) {
 }
 
 fn calling(options: &[&str], teller: &str) -> ObjectRef {
-    builder(options).build().string_to_object(teller).unwrap()
+    builder(options).build().unwrap().string_to_object(teller).unwrap()
 }
 
 /// Kind, minor code and completion, and whether all words are told.
@@ -232,7 +232,7 @@ fn an_option_takes_what_is_known_and_no_other() {
 }
 
 fn ior_of(text: &str) -> Ior {
-    Orb::builder().build().string_to_object(text).unwrap().ior().clone()
+    Orb::builder().build().unwrap().string_to_object(text).unwrap().ior().clone()
 }
 
 fn profile_of(text: &str) -> IiopProfile {
@@ -276,7 +276,7 @@ fn octets_that_are_no_text_are_refused_by_who_reads_them() {
             stream.write_all(&out.to_vec()).unwrap();
         }
     });
-    let orb = Orb::builder().default_char_set("SJIS".parse::<CharSet>().unwrap()).build();
+    let orb = Orb::builder().default_char_set("SJIS".parse::<CharSet>().unwrap()).build().unwrap();
     let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key")).unwrap();
     let read: Result<String, SystemException> = object.invoke("any", |_| Ok::<_, CdrError>(()), String::decode);
     check(&read.unwrap_err(), (kind, minor, CompletionStatus::Yes), &["Shift_JIS"]);

@@ -39,7 +39,7 @@ fn address(target: &Target) -> DatagramAddress {
 #[test]
 fn one_ways_go_by_datagram_and_other_calls_by_the_connection() {
     let server = server();
-    let orb = client().build();
+    let orb = client().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     for size in [0, 100, 1000] {
         target.note(&vec![7; size]).unwrap();
@@ -61,7 +61,7 @@ fn one_ways_go_by_datagram_and_other_calls_by_the_connection() {
 fn what_does_not_fit_goes_by_the_connection() {
     for (endpoint, fits) in [("diop://127.0.0.1:0/max=200", 60), ("diop://127.0.0.1:0/max=60000", 50_000)] {
         let server = server_with(Orb::builder(), endpoint);
-        let orb = client().build();
+        let orb = client().build().unwrap();
         let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
         target.note(&vec![7; fits]).unwrap();
         target.note(&vec![7; 70_000]).unwrap();
@@ -73,12 +73,12 @@ fn what_does_not_fit_goes_by_the_connection() {
 #[test]
 fn nobody_sends_datagrams_who_did_not_choose_to() {
     let server = server();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.note(&[7]).unwrap();
     assert_eq!((target.count().unwrap(), sent(&orb)), (1, 0));
     let mut args = ["-ORBDatagrams", "yes"].map(str::to_owned).to_vec();
-    let orb = Orb::builder().take_args(&mut args).unwrap().build();
+    let orb = Orb::builder().take_args(&mut args).unwrap().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.note(&[7]).unwrap();
     eventually(|| target.count().unwrap() == 2);
@@ -88,7 +88,7 @@ fn nobody_sends_datagrams_who_did_not_choose_to() {
 #[test]
 fn datagrams_find_their_way_by_the_newer_protocol_too() {
     let server = server_with(Orb::builder(), "diop://[::1]:0");
-    let orb = client().build();
+    let orb = client().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     target.note(&[7, 7, 7]).unwrap();
     eventually(|| target.count().unwrap() == 1);
@@ -182,7 +182,7 @@ fn endpoints_that_cannot_be_meant_are_refused() {
     for (endpoint, words) in
         [("diop://127.0.0.1:0/max=10", "between 64"), ("diop://127.0.0.1:0/portspan=3", "no option")]
     {
-        let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().listen().unwrap_err();
+        let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
         let cause = std::error::Error::source(&refused).unwrap().to_string();
         assert!(cause.contains(words), "{cause}");
     }

@@ -105,7 +105,7 @@ struct Server {
 
 impl Server {
     fn start(builder: OrbBuilder, next: Option<&Server>) -> Self {
-        let orb = builder.build();
+        let orb = builder.build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         Self::of(orb, poa, next)
     }
@@ -122,7 +122,7 @@ impl Server {
     }
 
     fn client_with(&self, builder: OrbBuilder) -> ObjectRef {
-        builder.build().string_to_object(&self.object.to_string()).unwrap()
+        builder.build().unwrap().string_to_object(&self.object.to_string()).unwrap()
     }
 
     #[track_caller]
@@ -523,7 +523,7 @@ fn a_request_says_how_much_time_it_has_to_those_who_understand() {
     for caches in [true, false] {
         let (port, told) = telling();
         let hear = || told.recv_timeout(PATIENCE).unwrap();
-        let orb = Orb::builder().request_caching(caches).build();
+        let orb = Orb::builder().request_caching(caches).build().unwrap();
         let ours = reference(&orb, port, true);
         ask(&ours, "a").unwrap();
         assert_eq!(hear(), Said::default(), "nothing, without a deadline");
@@ -560,7 +560,7 @@ fn the_standards_form_is_written_if_it_is_wanted() {
         (DeadlineContext::Both, true, true),
         (DeadlineContext::None, false, false),
     ] {
-        let orb = Orb::builder().deadline_context(form).build();
+        let orb = Orb::builder().deadline_context(form).build().unwrap();
         for is_ours in [true, false] {
             let policies = [ReplyEndTimePolicy(end).into(), RequestEndTimePolicy(end).into()];
             let object = limited(&reference(&orb, port, is_ours), &policies);
@@ -632,7 +632,7 @@ fn what_may_start_only_after_its_end_ends_at_once() {
 #[test]
 fn a_held_call_ends_with_its_orb_and_with_its_future() {
     let server = Server::start(Orb::builder(), None);
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let client = orb.string_to_object(&server.object.to_string()).unwrap();
     let held = limited(&client, &[RequestStartTimePolicy(SystemTime::now() + PATIENCE * 100).into()]);
     let dropped = held.invoke_async::<(), SystemException>("hop", |_| Ok(()), |_| Ok(()));

@@ -57,14 +57,14 @@ fn is_gone(outcome: Result<u32, SystemException>) -> bool {
 fn every_object_is_found_by_every_strategy_with_and_without_prediction() {
     for strategy in [ObjectDemux::Active, ObjectDemux::DynamicHash, ObjectDemux::PerfectHash, ObjectDemux::Linear] {
         for is_adaptive in [false, true] {
-            let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build();
+            let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build().unwrap();
             let root = Poa::root(&server).unwrap();
             let poa = root.create_poa("demux", None, [strategy.into()]).unwrap();
             let mut objects: Vec<ObjectRef> = (0..50).map(|number| poa.activate(Numbered(number)).unwrap()).collect();
             // A set is hashed perfectly when its manager is activated; what comes later is found as well.
             poa.the_poa_manager().activate().unwrap();
             objects.extend((50..60).map(|number| poa.activate(Numbered(number)).unwrap()));
-            let client = Orb::builder().build();
+            let client = Orb::builder().build().unwrap();
             let targets: Vec<Target> = objects.iter().map(|object| bind(&client, object)).collect();
             let trains_and_rounds = (0..60).chain([7, 7, 7, 58, 58, 7]).chain((0..60).rev());
             for number in trains_and_rounds {
@@ -81,10 +81,10 @@ fn every_object_is_found_by_every_strategy_with_and_without_prediction() {
 fn every_operation_is_found_by_every_strategy_and_no_other() {
     for strategy in OperationDemux::ALL {
         for (is_adaptive, says_place) in [(false, false), (true, false), (false, true), (true, true)] {
-            let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build();
+            let server = Orb::builder().adaptive_demultiplexing(is_adaptive).build().unwrap();
             let poa = adapter(&server, [strategy.into()]);
             let object = poa.activate(TargetSkeleton::new(Arc::new(Probe::new(&server)))).unwrap();
-            let client = Orb::builder().operation_index(says_place).build();
+            let client = Orb::builder().operation_index(says_place).build().unwrap();
             let target = bind(&client, &object);
             for round in 0..3 {
                 target.ping().unwrap();
@@ -106,9 +106,9 @@ fn every_operation_is_found_by_every_strategy_and_no_other() {
 
 #[test]
 fn a_prediction_never_leads_to_another_object() {
-    let server = Orb::builder().build();
+    let server = Orb::builder().build().unwrap();
     let poa = adapter(&server, [IdAssignmentPolicy::UserId.into()]);
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     let id = |number: u32| ObjectId::from(format!("object {number}").as_str());
     let activate = |number| poa.activate_object_with_id(&id(number), Arc::new(Numbered(number)));
     let target = |number| bind(&client, &poa.create_reference_with_id(&id(number), "IDL:Probe/Target:1.0").unwrap());
@@ -132,7 +132,7 @@ fn a_prediction_never_leads_to_another_object() {
 
 #[test]
 fn only_references_that_offer_it_say_how_operations_are_hashed() {
-    let server = Orb::builder().build();
+    let server = Orb::builder().build().unwrap();
     let offers = |object: &ObjectRef| {
         let profile = IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
         profile.components.iter().any(|component| component.tag == ids::TAG_OPERATION_INDEX)
@@ -166,7 +166,7 @@ fn ask(object: &ObjectRef, operation: &str, data: &[u8]) -> (ReplyStatus, Vec<u8
 
 #[test]
 fn a_place_that_is_not_the_operations_changes_nothing() {
-    let server = Orb::builder().build();
+    let server = Orb::builder().build().unwrap();
     let object = adapter(&server, [OperationDemux::Active.into()])
         .activate(TargetSkeleton::new(Arc::new(Probe::new(&server))))
         .unwrap();

@@ -49,7 +49,7 @@ fn a_server_understands_all_of_them() {
     for mode in MODES {
         for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
             let tap = Wiretap::before(&server);
-            let orb = Orb::builder().target_addressing(mode).giop_version(version).build();
+            let orb = Orb::builder().target_addressing(mode).giop_version(version).build().unwrap();
             let object = orb.string_to_object(&tap.ior()).unwrap();
             let target: Target = object.unchecked_narrow();
             assert_eq!(target.add(1, 2).unwrap(), 3);
@@ -83,7 +83,7 @@ fn a_client_addresses_as_it_is_asked_to_and_remembers_it() {
     for first in MODES {
         for wanted in MODES {
             let (port, said) = scripted(particular(wanted));
-            let orb = Orb::builder().target_addressing(first).build();
+            let orb = Orb::builder().target_addressing(first).build().unwrap();
             let object = orb.reference(ior_at(port, GiopVersion::V1_2, "key"));
             let target: Target = object.unchecked_narrow();
             let asked_again = usize::from(first != wanted);
@@ -139,7 +139,7 @@ fn interceptors_see_that_a_request_is_sent_again() {
     let (port, _) = scripted(particular(AddressingDisposition::Reference));
     for is_async in [false, true] {
         let watcher = Watcher::default();
-        let orb = Orb::builder().initializer(watcher.clone()).build();
+        let orb = Orb::builder().initializer(watcher.clone()).build().unwrap();
         let target: Target = orb.reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
         for sent in [2, 3] {
             let sum = if is_async { block_on(target.add_async(3, 4)) } else { target.add(3, 4) };
@@ -152,7 +152,7 @@ fn interceptors_see_that_a_request_is_sent_again() {
 fn questions_and_asynchronous_calls_are_asked_again_too() {
     for wanted in [AddressingDisposition::Profile, AddressingDisposition::Reference] {
         let (port, said) = scripted(particular(wanted));
-        let fresh = || Orb::builder().build().reference(ior_at(port, GiopVersion::V1_2, "key"));
+        let fresh = || Orb::builder().build().unwrap().reference(ior_at(port, GiopVersion::V1_2, "key"));
         assert_eq!(fresh().locate().unwrap(), Located::Here);
         assert_eq!(block_on(Target::unchecked_narrow(&fresh()).add_async(3, 4)).unwrap(), 7);
         assert_eq!(said.lock().unwrap().len(), 4);
@@ -173,7 +173,7 @@ fn fickle(heard: &Heard, step: usize) -> Option<Vec<u8>> {
 fn a_server_that_is_never_content_is_given_up() {
     for step in 0..3 {
         let (port, said) = scripted(move |heard| fickle(heard, step));
-        let object = Orb::builder().build().reference(ior_at(port, GiopVersion::V1_2, "key"));
+        let object = Orb::builder().build().unwrap().reference(ior_at(port, GiopVersion::V1_2, "key"));
         let target: Target = object.unchecked_narrow();
         for error in
             [target.ping().unwrap_err(), block_on(target.ping_async()).unwrap_err(), object.locate().unwrap_err()]
@@ -191,7 +191,7 @@ fn an_unreadable_wish_is_a_marshaling_fault() {
     for octets in [&[][..], &[0], &[0, 3], &[0xff, 0xff]] {
         let (port, _) =
             scripted(move |heard| Some(heard.reply(ReplyStatus::NeedsAddressingMode, |out| out.octets(octets))));
-        let orb = Orb::builder().byte_order(ByteOrder::Big).build();
+        let orb = Orb::builder().byte_order(ByteOrder::Big).build().unwrap();
         let target: Target = orb.reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
         assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::Marshal, "{octets:?}");
     }
@@ -288,7 +288,7 @@ fn a_key_that_stands_in_a_component_is_found() {
 #[test]
 fn a_key_that_nobody_has_is_no_matter_of_addressing() {
     let server = Server::start();
-    let orb = Orb::builder().target_addressing(AddressingDisposition::Profile).build();
+    let orb = Orb::builder().target_addressing(AddressingDisposition::Profile).build().unwrap();
     let object: ObjectRef = orb.reference(ior_at(server.port(), GiopVersion::V1_2, "nobody"));
     let error = Target::unchecked_narrow(&object).ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist, "{error}");

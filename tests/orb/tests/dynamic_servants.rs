@@ -21,14 +21,14 @@ struct Serving(Orb, Poa);
 
 impl Serving {
     fn new() -> Self {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         Self(orb, poa)
     }
 
     /// The object, as a client with an ORB of its own sees it.
     fn seen(&self, object: &ObjectRef) -> ObjectRef {
-        Orb::builder().build().string_to_object(&object.to_string()).unwrap()
+        Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap()
     }
 
     fn serve<D: DynamicImplementation + 'static>(&self, implementation: D) -> ObjectRef {
@@ -334,7 +334,7 @@ fn exceptions_are_those_that_the_description_lists() {
 #[test]
 fn what_does_not_fit_is_refused_before_it_is_sent() {
     // Nobody is there.
-    let nobody = Orb::builder().build().string_to_object("corbaloc:iiop:1.2@127.0.0.1:1/nobody").unwrap();
+    let nobody = Orb::builder().build().unwrap().string_to_object("corbaloc:iiop:1.2@127.0.0.1:1/nobody").unwrap();
     let till = DynamicObject::new(nobody, till());
     let refused = |operation: &str, arguments: &[Any]| match till.call(operation, arguments).unwrap_err() {
         RequestError::System(exception) => exception,

@@ -193,13 +193,13 @@ fn every_engine_understands_every_other() {
     let notes = Arc::new(Notes::default());
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for serve in SERVERS {
-            let server = Orb::builder().byte_order(order).build();
+            let server = Orb::builder().byte_order(order).build().unwrap();
             let poa = Poa::root(&server).unwrap();
             let object = serve(&poa, &notes).to_string();
             for (order, call) in
                 CLIENTS.into_iter().flat_map(|call| [(ByteOrder::Big, call), (ByteOrder::Little, call)])
             {
-                let client = Orb::builder().byte_order(order).build();
+                let client = Orb::builder().byte_order(order).build().unwrap();
                 all.push(call(&client.string_to_object(&object).unwrap()));
             }
             server.shutdown(true).unwrap();
@@ -222,7 +222,7 @@ fn calls_within_an_orb_are_the_same_by_every_strategy() {
     for strategy in [Collocation::No, Collocation::ThroughPoa, Collocation::Direct] {
         for order in [ByteOrder::Big, ByteOrder::Little] {
             for serve in SERVERS {
-                let orb = Orb::builder().collocation(strategy).byte_order(order).build();
+                let orb = Orb::builder().collocation(strategy).byte_order(order).build().unwrap();
                 let object = serve(&Poa::root(&orb).unwrap(), &Arc::default());
                 all.extend(CLIENTS.map(|call| call(&object)));
                 orb.shutdown(true).unwrap();
@@ -240,15 +240,17 @@ fn a_bridge_that_has_read_the_idl_changes_nothing() {
     let notes = Arc::new(Notes::default());
     let idl = describe(include_str!("../idl/engines.idl")).unwrap();
     let interface = Arc::new(idl.interface("Engines::Shop").unwrap());
-    let ends =
-        [Orb::builder().byte_order(ByteOrder::Big).build(), Orb::builder().byte_order(ByteOrder::Little).build()];
+    let ends = [
+        Orb::builder().byte_order(ByteOrder::Big).build().unwrap(),
+        Orb::builder().byte_order(ByteOrder::Little).build().unwrap(),
+    ];
     let (server, bridge) = (&ends[0], &ends[1]);
     let object = compiled::serve(&Poa::root(server).unwrap(), &notes);
     let expected = compiled::call(&object);
     let beyond = DynamicObject::new(bridge.string_to_object(&object.to_string()).unwrap(), Arc::clone(&interface));
     let between = Poa::root(bridge).unwrap().activate(DescribedServant::described(interface, beyond)).unwrap();
     for call in CLIENTS {
-        let client = Orb::builder().build();
+        let client = Orb::builder().build().unwrap();
         assert_eq!(call(&client.string_to_object(&between.to_string()).unwrap()), expected);
     }
     assert_eq!(notes.0.lock().unwrap().len(), 1 + CLIENTS.len());

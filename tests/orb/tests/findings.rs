@@ -54,7 +54,7 @@ fn waiting_for_ones_turn_to_write_is_bounded_by_the_time_out() {
         let _ = begun.send(());
         std::mem::forget(stream);
     });
-    let orb = Orb::builder().connections_per_peer(1).build();
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target = target_with(&orb, &url(port));
     let large = target.clone();
     let _stuck = in_background(move || large.note(&vec![7; 32 << 20]));
@@ -77,7 +77,7 @@ fn a_peer_that_reads_in_drops_does_not_stretch_the_time_out() {
             }
         });
     });
-    let orb = Orb::builder().socket_queues(Some(32 << 10), None).build();
+    let orb = Orb::builder().socket_queues(Some(32 << 10), None).build().unwrap();
     let target = impatient(&target_with(&orb, &url(port)), Duration::from_millis(500));
     let before = Instant::now();
     let call = in_background(move || target.note(&vec![7; 32 << 20]));
@@ -112,7 +112,7 @@ fn forwarding_does_not_begin_the_time_out_anew() {
         stream.write_all(&out.to_vec()).unwrap();
         std::mem::forget(stream);
     });
-    let target = impatient(&target_with(&Orb::builder().build(), &url(forwarder)), span);
+    let target = impatient(&target_with(&Orb::builder().build().unwrap(), &url(forwarder)), span);
     let before = Instant::now();
     let error = target.ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Timeout);
@@ -124,7 +124,7 @@ fn forwarding_does_not_begin_the_time_out_anew() {
 fn several_idle_connections_to_a_server_that_restarted_go_unnoticed() {
     let kept = KeptPort::reserve();
     let server = Server::with(kept.listening(Orb::builder()));
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     let target = Target::narrow(&client.string_to_object(&server.ior()).unwrap()).unwrap();
     let held: Vec<_> = (0..3)
         .map(|gate| {
@@ -180,7 +180,8 @@ fn callers_that_come_at_once_do_not_open_more_connections_than_allowed() {
     let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![spandrel::IiopProfile { host: "localhost".into(), port, ..profile }.encode().unwrap()];
-    let target: Target = Target::unchecked_narrow(&Orb::builder().connections_per_peer(2).build().reference(ior));
+    let target: Target =
+        Target::unchecked_narrow(&Orb::builder().connections_per_peer(2).build().unwrap().reference(ior));
     let together = Arc::new(Barrier::new(CALLERS));
     let calls: Vec<_> = (0..CALLERS)
         .map(|_| {
@@ -272,7 +273,7 @@ fn a_time_out_of_nothing_is_a_time_out() {
 fn listening_can_be_tried_again_after_it_failed() {
     let (first, second) = (KeptPort::reserve(), KeptPort::reserve());
     let busy = TcpListener::bind(("127.0.0.1", second.port)).unwrap();
-    let orb = second.listening(first.listening(Orb::builder())).build();
+    let orb = second.listening(first.listening(Orb::builder())).build().unwrap();
     assert_eq!(orb.listen().unwrap_err().kind(), SystemExceptionKind::Initialize);
     drop(busy);
     let published = orb.listen().expect("both ports are free now");
@@ -293,7 +294,7 @@ fn an_unreadable_forwarding_is_not_said_to_have_completed() {
         stream.write_all(&out.to_vec()).unwrap();
         std::mem::forget(stream);
     });
-    let error = target_with(&Orb::builder().build(), &url(port)).ping().unwrap_err();
+    let error = target_with(&Orb::builder().build().unwrap(), &url(port)).ping().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Marshal);
     assert_ne!(error.completed(), CompletionStatus::Yes, "{error}");
 }
@@ -310,7 +311,7 @@ fn an_answer_to_another_question_is_a_protocol_error() {
         stream.write_all(&out.to_vec()).unwrap();
         std::mem::forget(stream);
     });
-    let error = target_with(&Orb::builder().build(), &url(port)).ping().unwrap_err();
+    let error = target_with(&Orb::builder().build().unwrap(), &url(port)).ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe), "{error}");
 }
 
@@ -375,7 +376,7 @@ fn a_request_that_is_too_long_for_the_server_is_said_to_be() {
 // orb.rs resolve_initial_references: ends the process by a stack overflow.
 #[test]
 fn initial_references_in_a_circle_are_refused() {
-    let orb = Orb::builder().init_ref("A", " corbaloc:rir:/A").build();
+    let orb = Orb::builder().init_ref("A", " corbaloc:rir:/A").build().unwrap();
     orb.resolve_initial_references("A").unwrap_err();
 }
 

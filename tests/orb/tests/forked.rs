@@ -107,10 +107,10 @@ mod copies {
 
     /// A copy may have an ORB of its own, whose threads wait for each other wherever those of the original were.
     fn serve_and_call(server: &Server) {
-        let own = Orb::builder().build();
+        let own = Orb::builder().build().unwrap();
         let poa = Poa::root(&own).unwrap();
         let object = poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
-        let client = Orb::builder().build().reference(object.ior().clone());
+        let client = Orb::builder().build().unwrap().reference(object.ior().clone());
         assert_eq!(Target::narrow(&client).unwrap().add(1, 1).unwrap(), 2, "a server of its own works");
     }
 
@@ -144,10 +144,10 @@ mod copies {
         let asked = target.hold_async(1);
         server.probe.await_held(1);
         let mut held = Some((target, asked));
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         let served = poa.activate(TargetSkeleton::new(Arc::clone(&server.probe))).unwrap();
-        let client = Target::narrow(&Orb::builder().build().reference(served.ior().clone())).unwrap();
+        let client = Target::narrow(&Orb::builder().build().unwrap().reference(served.ior().clone())).unwrap();
         client.ping().unwrap();
         let mut serving = Some((orb, poa, served));
         in_a_copy(|| {
@@ -212,10 +212,10 @@ mod copies {
 
     fn copy_in_an_upcall() {
         for threads in [64, 0] {
-            let orb = Orb::builder().concurrency(Concurrency::ThreadPerConnection { limit: threads }).build();
+            let orb = Orb::builder().concurrency(Concurrency::ThreadPerConnection { limit: threads }).build().unwrap();
             let copier = spandrel::net::sync::Arc::new(Copier { copies: Mutex::default() });
             let object = Poa::root(&orb).unwrap().activate_shared(copier.clone()).unwrap();
-            let client = Orb::builder().build().reference(object.ior().clone());
+            let client = Orb::builder().build().unwrap().reference(object.ior().clone());
             for operation in ["reply", "fail", "reply"] {
                 let answer: Result<bool, SystemException> = client.invoke(operation, |_| Ok(()), |input| input.bool());
                 assert!(!answer.unwrap(), "the original answers");

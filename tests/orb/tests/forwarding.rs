@@ -48,7 +48,7 @@ fn all_that_lead_elsewhere_are_followed_in_every_version() {
             }
             let there = server.object.ior().clone();
             let (port, said) = scripted(move |heard| Some(heard.forward(status, &there)));
-            let orb = Orb::builder().build();
+            let orb = Orb::builder().build().unwrap();
             let target = target(&orb, &ior_at(port, version, "key"));
             assert_eq!(target.add(1, 2).unwrap(), 3);
             assert_eq!(block_on(target.add_async(1, 3)).unwrap(), 4);
@@ -62,7 +62,7 @@ fn statuses_of_later_versions_mean_nothing_in_earlier_ones() {
     for version in [GiopVersion::V1_0, GiopVersion::V1_1] {
         for status in [ReplyStatus::LocationForwardPerm, ReplyStatus::NeedsAddressingMode] {
             let (port, _) = scripted(move |heard| Some(heard.forward(status, &ior_at(1, version, "key"))));
-            let orb = Orb::builder().build();
+            let orb = Orb::builder().build().unwrap();
             for error in both_fail(|| target(&orb, &ior_at(port, version, "key"))) {
                 assert_eq!(error.kind(), SystemExceptionKind::CommFailure, "{error}");
             }
@@ -93,7 +93,7 @@ fn a_temporary_forwarding_is_forgotten_and_a_permanent_one_is_kept() {
             let there = if gone.load(Ordering::SeqCst) { &last } else { &new };
             Some(heard.forward(status, there))
         });
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let object = orb.reference(ior_at(old, GiopVersion::V1_2, "key"));
         let target = Target::unchecked_narrow(&object);
         assert_eq!(target.add(2, 3).unwrap(), 5);
@@ -136,7 +136,7 @@ fn what_is_forgotten_leaves_what_is_kept() {
         order.lock().unwrap().push("first");
         Some(heard.forward(ReplyStatus::LocationForwardPerm, &second))
     });
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = target(&orb, &ior_at(first, GiopVersion::V1_2, "first"));
     assert_eq!(target.add(2, 3).unwrap(), 5);
     assert_eq!(*good.lock().unwrap(), ["first", "second", "third", "second"]);
@@ -155,7 +155,7 @@ fn a_circle_is_found_early_and_told() {
     });
     let [a, b] = [servers[0].0, servers[1].0];
     *ports.lock().unwrap() = [a, b];
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     for error in both_fail(|| target(&orb, &ior_at(a, GiopVersion::V1_2, "A"))) {
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
         assert_eq!(error.minor(), ids::TRANSIENT_FORWARD_LOOP);
@@ -176,7 +176,7 @@ fn a_server_that_always_has_another_place_is_given_up() {
         Some(heard.forward(ReplyStatus::LocationForwardPerm, &ior_at(port, GiopVersion::V1_2, &key)))
     });
     port.store(at.into(), Ordering::SeqCst);
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     for error in both_fail(|| target(&orb, &ior_at(at, GiopVersion::V1_2, "key"))) {
         assert_eq!(error.minor(), ids::TRANSIENT_FORWARD_LOOP, "{error}");
         assert!(error.to_string().contains("16 times in a row without arriving"), "{error}");
@@ -188,7 +188,7 @@ fn a_server_that_always_has_another_place_is_given_up() {
 fn answers_where_an_object_is_say_all_that_they_can() {
     let there = ior_at(7, GiopVersion::V1_2, "there");
     let forwards = [LocateStatus::ObjectForward, LocateStatus::ObjectForwardPerm];
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let ask = |version, status, answer: Script| {
         let (port, _) = scripted(move |heard| Some(answer(heard)));
         let object: ObjectRef = orb.reference(ior_at(port, version, "key"));
@@ -246,7 +246,7 @@ fn our_servers_forward_for_good_where_clients_know_that() {
     let (new, old) = (Server::start(), Server::start());
     let object = old.poa.activate(Gone(old.orb.reference(new.object.ior().clone()))).unwrap();
     for version in VERSIONS {
-        let orb = Orb::builder().giop_version(version).build();
+        let orb = Orb::builder().giop_version(version).build().unwrap();
         let target = target(&orb, object.ior());
         assert_eq!(target.add(1, 2).unwrap(), 3, "GIOP {version}");
         assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3, "GIOP {version}");
@@ -301,7 +301,7 @@ fn adapters_and_servant_managers_forward_for_good_where_clients_know_that() {
         let managed = porters(&old, &format!("porters {is_permanent}"), Porter(there(), is_permanent));
         for version in VERSIONS {
             let is_told = is_permanent && version == GiopVersion::V1_2;
-            let orb = Orb::builder().giop_version(version).build();
+            let orb = Orb::builder().giop_version(version).build().unwrap();
             for object in [&moved, &managed] {
                 _ = tap.take_replies();
                 let target = target(&orb, &at_port(object.ior(), tap.port()));
@@ -339,7 +339,7 @@ fn who_asks_where_an_object_is_is_told_why_it_cannot_be_called() {
     for (change, refusal) in states {
         change(&manager);
         for version in VERSIONS {
-            let orb = Orb::builder().giop_version(version).build();
+            let orb = Orb::builder().giop_version(version).build().unwrap();
             let located = orb.reference(server.object.ior().clone()).locate();
             match refusal.filter(|_| version == GiopVersion::V1_2) {
                 None => assert_eq!(located.unwrap(), Located::Here, "GIOP {version}"),
@@ -369,7 +369,7 @@ fn forwardings_that_lead_nowhere_end_the_call() {
         for status in [ReplyStatus::LocationForward, ReplyStatus::LocationForwardPerm] {
             let said = body.clone();
             let (port, asked) = scripted(move |heard| Some(heard.reply(status, |out| out.octets(&said))));
-            let orb = Orb::builder().byte_order(spandrel::ByteOrder::Little).build();
+            let orb = Orb::builder().byte_order(spandrel::ByteOrder::Little).build().unwrap();
             for error in both_fail(|| target(&orb, &ior_at(port, GiopVersion::V1_2, "key"))) {
                 let kinds = [SystemExceptionKind::Marshal, SystemExceptionKind::InvObjref];
                 assert!(kinds.contains(&error.kind()), "{error}");

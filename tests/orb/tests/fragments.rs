@@ -48,7 +48,7 @@ fn what_is_long_goes_and_comes_in_fragments() {
         for (near, far) in [(ByteOrder::Big, ByteOrder::Little), (ByteOrder::Little, ByteOrder::Big)] {
             let server = Server::with(Orb::builder().byte_order(far).fragment_size(Some(LIMIT)));
             let tap = Wiretap::before(&server);
-            let orb = Orb::builder().giop_version(version).byte_order(near).fragment_size(Some(LIMIT)).build();
+            let orb = Orb::builder().giop_version(version).byte_order(near).fragment_size(Some(LIMIT)).build().unwrap();
             let target = Target::narrow(&orb.string_to_object(&tap.ior()).unwrap()).unwrap();
             converse(&target);
             for messages in [tap.take_requests(), tap.take_replies()] {
@@ -70,7 +70,7 @@ fn one_peer_may_be_sent_shorter_ones_than_the_others() {
     let taps = servers.each_ref().map(Wiretap::before);
     let mut args = ["-ORBFragmentSize", "off", "-ORBFragmentSize"].map(str::to_owned).to_vec();
     args.push(format!("127.0.0.1:{}=256", taps[1].port()));
-    let orb = Orb::builder().take_args(&mut args).unwrap().build();
+    let orb = Orb::builder().take_args(&mut args).unwrap().build().unwrap();
     for (tap, is_cut) in taps.iter().zip([false, true]) {
         let target = Target::narrow(&orb.string_to_object(&tap.ior()).unwrap()).unwrap();
         assert_eq!(target.echo_octets(&[7; 5000]).unwrap(), [7; 5000]);
@@ -83,7 +83,7 @@ fn one_peer_may_be_sent_shorter_ones_than_the_others() {
 fn giop_1_0_knows_no_fragments() {
     let server = Server::with(Orb::builder().fragment_size(Some(LIMIT)));
     let tap = Wiretap::before(&server);
-    let orb = Orb::builder().giop_version(GiopVersion::V1_0).fragment_size(Some(LIMIT)).build();
+    let orb = Orb::builder().giop_version(GiopVersion::V1_0).fragment_size(Some(LIMIT)).build().unwrap();
     converse(&Target::narrow(&orb.string_to_object(&tap.ior()).unwrap()).unwrap());
     for messages in [tap.take_requests(), tap.take_replies()] {
         assert_eq!(tally(&messages, 30_000).0, 0);
@@ -96,7 +96,7 @@ fn questions_where_objects_are_and_their_answers_are_cut_too() {
     let name = "a name that is longer than a fragment may be, and a little more than that";
     server.orb.set_object_key_alias(name, &server.object).unwrap();
     let tap = Wiretap::before(&server);
-    let orb = Orb::builder().fragment_size(Some(64)).build();
+    let orb = Orb::builder().fragment_size(Some(64)).build().unwrap();
     let url = format!("corbaloc::1.2@127.0.0.1:{}/{}", tap.port(), name.replace(' ', "%20"));
     let object = orb.string_to_object(&url).unwrap();
     assert!(matches!(object.locate().unwrap(), spandrel::Located::Forward(_)));
@@ -216,8 +216,12 @@ fn a_call_given_up_between_its_fragments_is_cut_short() {
     let server = Server::start();
     let (streams, accepted) = mpsc::channel();
     let port = pretend(move |_, stream| streams.send(stream).unwrap());
-    let orb =
-        Orb::builder().connections_per_peer(1).fragment_size(Some(4096)).socket_queues(Some(4096), Some(4096)).build();
+    let orb = Orb::builder()
+        .connections_per_peer(1)
+        .fragment_size(Some(4096))
+        .socket_queues(Some(4096), Some(4096))
+        .build()
+        .unwrap();
     let target: Target =
         orb.string_to_object(&ior_to_string(&at_port(server.object.ior(), port))).unwrap().unchecked_narrow();
     let ping = target.ping_async();

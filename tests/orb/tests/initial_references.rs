@@ -46,7 +46,7 @@ fn named(orb: &Orb, type_id: &str) -> ObjectRef {
 // 8.5.3.3: what is registered, then -ORBInitRef, then -ORBDefaultInitRef.
 #[test]
 fn the_order_of_resolution_is_the_standards() {
-    let configured = named(&Orb::builder().build(), "IDL:Configured:1.0").to_string();
+    let configured = named(&Orb::builder().build().unwrap(), "IDL:Configured:1.0").to_string();
     let orb = init(&["-ORBInitRef", &format!("A={configured}"), "-ORBDefaultInitRef", "corbaloc::default:99"]);
     let by_default = orb.resolve_initial_references("B").unwrap();
     assert_eq!(by_default, orb.string_to_object("corbaloc::default:99/B").unwrap());
@@ -69,7 +69,7 @@ fn the_default_is_continued_by_a_slash_and_the_name() {
 // 8.5.2.
 #[test]
 fn names_are_registered_once() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let object = named(&orb, "IDL:X:1.0");
     assert_eq!(orb.register_initial_reference("", &object), Err(InvalidName::Empty));
     orb.register_initial_reference("X", &object).unwrap();
@@ -115,7 +115,7 @@ fn names_may_be_defined_by_others_and_circles_end() {
 fn an_orb_and_its_server_have_the_names_that_they_are_given() {
     let orb = init(&["-ORBid", "mine", "-ORBServerId", "that one"]);
     assert_eq!((orb.id(), orb.server_id()), ("mine", "that one"));
-    assert_eq!(Orb::builder().build().id(), "");
+    assert_eq!(Orb::builder().build().unwrap().id(), "");
     let missing = Orb::init(["-ORBServerId".to_owned()]).unwrap_err();
     assert_eq!(missing, InitError::MissingValue("-ORBServerId".into()));
 }
@@ -128,7 +128,7 @@ fn at(server: &Server, rest: &str) -> String {
 #[test]
 fn a_plain_key_leads_to_its_object() {
     let (server, other) = (Server::start(), Server::start());
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     assert_eq!(orb.string_to_object(&at(&server, "Probe")).unwrap().locate().unwrap(), Located::Unknown);
     server.orb.set_object_key_alias("Probe", &server.object).unwrap();
     server.orb.set_object_key_alias("There/and back", &other.object).unwrap();
@@ -155,7 +155,8 @@ fn a_plain_key_leads_to_its_object() {
 fn a_one_way_to_a_plain_key_is_not_lost_on_those_who_bind_first() {
     let server = Server::start();
     server.orb.set_object_key_alias("Probe", &server.object).unwrap();
-    let target = Target::unchecked_narrow(&Orb::builder().build().string_to_object(&at(&server, "Probe")).unwrap());
+    let target =
+        Target::unchecked_narrow(&Orb::builder().build().unwrap().string_to_object(&at(&server, "Probe")).unwrap());
     target.as_object().validate_connection().unwrap();
     target.note(&[7]).unwrap();
     assert_eq!(target.count().unwrap(), 1);
@@ -219,7 +220,7 @@ impl NamingServer {
     }
 
     fn find(&self, rest: &str) -> Result<ObjectRef, SystemException> {
-        Orb::builder().build().string_to_object(&self.url(rest))
+        Orb::builder().build().unwrap().string_to_object(&self.url(rest))
     }
 }
 
@@ -245,7 +246,7 @@ fn corbaname_without_a_name_is_the_context_itself() {
         assert!(context.is_a("IDL:omg.org/CosNaming/NamingContext:1.0").unwrap(), "{rest}");
     }
     // Nothing is contacted for it.
-    Orb::builder().build().string_to_object("corbaname::no-such-host.invalid:1/NameService").unwrap();
+    Orb::builder().build().unwrap().string_to_object("corbaname::no-such-host.invalid:1/NameService").unwrap();
 }
 
 // 2.5.3.4, and the second example of 8.5.3.2.
@@ -291,7 +292,7 @@ fn what_the_naming_service_does_not_know_is_said_in_words() {
 
 #[test]
 fn what_is_no_corbaname_is_refused() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let malformed = minor::BAD_SCHEME_SPECIFIC_PART;
     refused(orb.string_to_object("corbaname::host#a//b"), malformed, "a component is empty");
     refused(orb.string_to_object("corbaname::host#a%"), malformed, "two hexadecimal digits");
@@ -305,5 +306,5 @@ fn what_is_no_corbaname_is_refused() {
 fn builders_take_initial_references_too() {
     let server = Server::start();
     let builder = OrbBuilder::default().init_ref("Probe", server.ior());
-    ping(builder.build().resolve_initial_references("Probe"));
+    ping(builder.build().unwrap().resolve_initial_references("Probe"));
 }

@@ -178,7 +178,7 @@ impl Pair {
         let came_back = Arc::<Mutex<Vec<i32>>>::default();
         let (calling, slot) = builder.allocate_slot();
         let sender = Sender { slot, came_back: Arc::clone(&came_back) };
-        let client = calling.client_request_interceptor(sender).unwrap().build();
+        let client = calling.client_request_interceptor(sender).unwrap().build().unwrap();
         let target = client.string_to_object(&server.ior()).unwrap().unchecked_narrow();
         Self { server, client, target, slot, came_back }
     }
@@ -226,7 +226,7 @@ fn asynchronous_requests_have_the_slots_of_whoever_made_them() {
 // 16.7.2.11.
 #[test]
 fn a_slot_that_was_not_allocated_is_refused() {
-    let current = Orb::builder().build().pi_current();
+    let current = Orb::builder().build().unwrap().pi_current();
     assert_eq!(current.slot(0), Err(InvalidSlot(0)));
     assert_eq!(current.set_slot(0, any(1)), Err(InvalidSlot(0)));
 }
@@ -284,7 +284,7 @@ fn an_interceptor_may_call_objects_itself() {
     let server = Server::start();
     let (builder, slot) = Orb::builder().allocate_slot();
     let recursive = Arc::new(Recursive { slot, other: Mutex::default() });
-    let orb = builder.client_request_interceptor(Shared(Arc::clone(&recursive))).unwrap().build();
+    let orb = builder.client_request_interceptor(Shared(Arc::clone(&recursive))).unwrap().build().unwrap();
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     *recursive.other.lock().unwrap() = Some(target.clone());
     target.ping().unwrap();
@@ -339,7 +339,7 @@ impl ClientRequestInterceptor for Looker {
 fn where_a_request_goes_can_be_seen() {
     let (old, new) = (Server::start(), Server::start());
     let looker = Arc::new(Looker::default());
-    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&looker))).unwrap().build();
+    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&looker))).unwrap().build().unwrap();
     let target: Target = orb.string_to_object(&old.ior()).unwrap().unchecked_narrow();
     target.note(&[7]).unwrap();
     old.poa.forward(&old.object, old.orb.reference(new.object.ior().clone())).unwrap();
@@ -358,7 +358,7 @@ impl OrbInitializer for Registrar {
         assert_eq!(info.orb_id(), "the-orb");
         info.add_client_request_interceptor(Named("early"))?;
         assert_eq!(info.add_client_request_interceptor(Named("early")).unwrap_err().0, "early");
-        let object = Orb::builder().build().string_to_object("corbaloc::localhost:1/key").unwrap();
+        let object = Orb::builder().build().unwrap().string_to_object("corbaloc::localhost:1/key").unwrap();
         info.register_initial_reference("Something", &object).unwrap();
         let again = info.register_initial_reference("Something", &object);
         assert!(matches!(again, Err(InvalidName::Registered(_))));
@@ -404,12 +404,12 @@ impl OrbInitializer for Refuser {
 fn initialisers_take_part_in_the_making_of_an_orb() {
     let phases = Arc::<Mutex<Vec<String>>>::default();
     let builder = || Orb::builder().orb_id("the-orb").initializer(Registrar(Arc::clone(&phases)));
-    let orb = builder().initializer(CountPhases(Arc::clone(&phases))).try_build().unwrap();
+    let orb = builder().initializer(CountPhases(Arc::clone(&phases))).build().unwrap();
     assert_eq!(*phases.lock().unwrap(), ["pre", "1", "post"]);
     orb.pi_current().set_slot(1, any(1)).unwrap();
     let target: Target = orb.resolve_initial_references("Something").unwrap().unchecked_narrow();
     assert_eq!(target.ping().unwrap_err().minor(), 5, "`early` comes first");
-    assert_eq!(builder().initializer(Refuser).try_build().unwrap_err().minor(), 3);
+    assert_eq!(builder().initializer(Refuser).build().unwrap_err().minor(), 3);
 }
 
 /// Notes how many phases came before its own.
@@ -431,7 +431,7 @@ fn calls_on_objects_of_the_same_orb_are_seen() {
     let came_back = Arc::<Mutex<Vec<i32>>>::default();
     let sender = Sender { slot, came_back: Arc::clone(&came_back) };
     let builder = builder.client_request_interceptor(sender).unwrap();
-    let orb = builder.server_request_interceptor(Receiver { slot }).unwrap().build();
+    let orb = builder.server_request_interceptor(Receiver { slot }).unwrap().build().unwrap();
     let poa = Poa::root(&orb).unwrap();
     let object: ObjectRef = poa.activate(TargetSkeleton::new(Arc::new(Probe::new(&orb)))).unwrap();
     let target: Target = object.unchecked_narrow();
@@ -475,7 +475,7 @@ impl ClientRequestInterceptor for Reader {
 fn dynamic_requests_show_their_arguments_and_results() {
     let server = Server::start();
     let reader = Arc::new(Reader::default());
-    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&reader))).unwrap().build();
+    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&reader))).unwrap().build().unwrap();
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     let mut request = target.as_object().request("add");
     request.add_in_arg(&40).unwrap().add_in_arg(&2).unwrap();

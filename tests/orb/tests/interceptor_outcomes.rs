@@ -190,7 +190,7 @@ fn a_request_that_is_answered_later_ends_then() {
     let server = Server::with(server_recording(Orb::builder(), &log));
     let (servant, deferred) = deferring();
     let object = server.poa.activate(servant).unwrap();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target: Target = orb.reference(object.ior().clone()).unchecked_narrow();
     let ask = |target: &Target| {
         let target = target.clone();
@@ -226,7 +226,7 @@ fn a_request_that_the_client_cancels_ends_in_an_exception() {
     let server = Server::with(server_recording(Orb::builder(), &log));
     let (servant, deferred) = deferring();
     let object = server.poa.activate(servant).unwrap();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target: Target = orb.reference(object.ior().clone()).unchecked_narrow();
     let mut answer = target.ping_async();
     assert!(!is_ready(&mut answer));
@@ -245,7 +245,7 @@ fn a_request_that_is_held_back_has_arrived() {
     let server = Server::with(server_recording(Orb::builder(), &log));
     let held = server.poa.create_poa("Held", None, []).unwrap();
     let object = held.activate(TargetSkeleton::new(Arc::new(Probe::new(&server.orb)))).unwrap();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target: Target = orb.reference(object.ior().clone()).unchecked_narrow();
     let outcome = in_background(move || target.add(1, 2));
     assert_eq!(log.take_all(3), all(UP, "receive_request_service_contexts"));

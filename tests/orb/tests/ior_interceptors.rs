@@ -89,7 +89,7 @@ fn builder(interceptors: &[&Namer]) -> OrbBuilder {
 fn components_are_in_every_reference_of_every_adapter() {
     let first = Namer { name: "first", panics: true, ..Namer::default() };
     let second = Namer { name: "second", ..Namer::default() };
-    let orb = builder(&[&first, &second]).build();
+    let orb = builder(&[&first, &second]).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     assert_eq!(second.take(), ["establish RootPOAManager Active", "established RootPOA"]);
     Poa::root(&orb).unwrap();
@@ -107,7 +107,7 @@ fn components_are_in_every_reference_of_every_adapter() {
 #[test]
 fn an_interceptor_may_keep_an_adapter_from_being_made() {
     let strict = Namer { name: "strict", refuses: Some("Bad"), ..Namer::default() };
-    let orb = builder(&[&strict]).build();
+    let orb = builder(&[&strict]).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let refused = SystemException::from(root.create_poa("Bad", None, []).unwrap_err());
     assert_eq!(refused, SystemException::obj_adapter(0x4f4d_0006, CompletionStatus::No));
@@ -120,7 +120,7 @@ fn an_interceptor_may_keep_an_adapter_from_being_made() {
 #[test]
 fn changes_of_state_are_told() {
     let namer = Namer { name: "namer", ..Namer::default() };
-    let orb = builder(&[&namer]).build();
+    let orb = builder(&[&namer]).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let child = root.create_poa("Child", None, []).unwrap();
     child.create_poa("Grandchild", Some(&child.the_poa_manager()), []).unwrap();
@@ -160,7 +160,7 @@ impl ObjectReferenceFactory for Elsewhere {
 fn a_factory_makes_references_in_place_of_the_adapter() {
     let factory = Arc::new(Elsewhere::default());
     let namer = Namer { name: "namer", factory: Some(Arc::clone(&factory)), ..Namer::default() };
-    let orb = builder(&[&namer]).orb_id("the-orb").server_id("the-server").build();
+    let orb = builder(&[&namer]).orb_id("the-orb").server_id("the-server").build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let object = root.create_reference("IDL:Probe/Target:1.0").unwrap();
     assert_eq!(object.type_id(), "IDL:Elsewhere:1.0");

@@ -1,10 +1,10 @@
 //! What is measured of calls and requests when somebody wants it.
 
-use spandrel::{Orb, OrbBuilder, diagnostics::TracePropagation};
+use spandrel::{IiopProfile, Orb, OrbBuilder, diagnostics::TracePropagation};
 use spandrel_orb_tests::{
     Server,
-    probe::Target,
-    support::{block_on, comes},
+    probe::{Relay, Target},
+    support::{PATIENCE, block_on, comes},
 };
 
 const INTERFACE: &str = "IDL:Probe/Target:1.0";
@@ -14,7 +14,7 @@ fn measured() -> OrbBuilder {
 }
 
 fn client_of(server: &Server, builder: OrbBuilder) -> (Orb, Target) {
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     (orb, target)
 }
@@ -51,6 +51,36 @@ fn calls_and_requests_are_counted_by_operation_and_outcome() {
     comes("the panic", || number(&server.orb, &count("request", "panic", "UNKNOWN")) == Some(1.0));
     assert_eq!(number(&orb, r#"spandrel_requests_running{side="client"}"#), Some(0.0));
     comes("the end", || number(&server.orb, r#"spandrel_requests_running{side="server"}"#) == Some(0.0));
+}
+
+#[test]
+fn calls_by_a_reference_without_a_type_are_labelled_with_the_interface_of_their_stub() {
+    let server = Server::start();
+    let orb = measured().build().unwrap();
+    let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+    let key: String = profile.object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
+    let plain = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/{key}", server.port())).unwrap();
+    assert_eq!(plain.type_id(), "");
+    let target = Target::narrow(&plain).unwrap();
+    target.ping().unwrap();
+    block_on(target.ping_async()).unwrap();
+    drop(target.hold_async(9));
+    // References with other policies are the same stub's.
+    let limited = target.as_object().with_timeout(Some(PATIENCE));
+    Target::unchecked_narrow(&limited).ping().unwrap();
+    limited.invoke::<(), spandrel::SystemException>("ping", |_| Ok(()), |_| Ok(())).unwrap();
+    assert_eq!(number(&orb, &count("call", "ping", "ok")), Some(4.0), "{}", orb.render_metrics());
+    assert_eq!(number(&orb, &count("call", "hold", "abandoned")), Some(1.0));
+    // The same reference by another stub, and by none.
+    let other = plain.unchecked_narrow::<Relay>().recurse(None, None, 0);
+    other.unwrap_err();
+    let relayed =
+        r#"spandrel_call_seconds_count{interface="IDL:Probe/Relay:1.0",operation="recurse",outcome="BAD_OPERATION"}"#;
+    assert_eq!(number(&orb, relayed), Some(1.0));
+    let untyped = r#"spandrel_call_seconds_count{interface="",operation="_is_a",outcome="ok"}"#;
+    assert_eq!(number(&orb, untyped), Some(1.0));
+    assert_eq!(orb.render_metrics().matches(r#"_seconds_count{interface="","#).count(), 1);
+    server.probe.open(9);
 }
 
 #[test]
@@ -147,7 +177,7 @@ fn nothing_is_measured_unless_somebody_wants_it() {
 
 #[test]
 fn what_waits_is_looked_at_when_somebody_asks() {
-    let orb = measured().build();
+    let orb = measured().build().unwrap();
     let level = |series: &str| number(&orb, series).unwrap();
     for _ in 0..3 {
         orb.run_in_main(Box::new(|| {})).unwrap();

@@ -38,7 +38,7 @@ fn get(addr: SocketAddr, path: &str) -> String {
 #[test]
 fn metrics_are_told_with_their_type_and_length() {
     let (server, addr) = told();
-    Target::unchecked_narrow(&Orb::builder().build().string_to_object(&server.ior()).unwrap()).ping().unwrap();
+    Target::unchecked_narrow(&Orb::builder().build().unwrap().string_to_object(&server.ior()).unwrap()).ping().unwrap();
     let said = get(addr, "/metrics");
     let (header, body) = said.split_once("\r\n\r\n").unwrap();
     assert!(header.starts_with("HTTP/1.1 200 OK\r\n"), "{header}");
@@ -93,7 +93,7 @@ fn those_who_say_nothing_do_not_keep_others_from_asking() {
 fn a_place_that_is_taken_is_refused_with_its_name() {
     let taken = TcpListener::bind(ANY).unwrap();
     let addr = taken.local_addr().unwrap();
-    let error = Orb::builder().metrics_endpoint(addr).try_build().unwrap_err();
+    let error = Orb::builder().metrics_endpoint(addr).build().unwrap_err();
     assert_eq!(error.kind(), SystemExceptionKind::Initialize);
     let said = format!("{error}");
     assert!(said.contains(&addr.to_string()) && said.contains("-ORBMetricsEndpoint"), "{said}");

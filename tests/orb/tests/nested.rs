@@ -30,7 +30,7 @@ struct Pair {
 impl Pair {
     fn of(builder: impl Fn() -> OrbBuilder) -> Self {
         let (left, right) = (Server::with(builder()), Server::with(builder()));
-        let orb = Orb::builder().connections_per_peer(1).build();
+        let orb = Orb::builder().connections_per_peer(1).build().unwrap();
         let [to_left, to_right] =
             [&left, &right].map(|server| Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap());
         let [left_relay, right_relay] = [&left, &right].map(|server| {

@@ -55,7 +55,7 @@ struct Facets {
 
 impl Facets {
     fn new() -> Self {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         Self { orb, poa, asked: Arc::default() }
     }
@@ -64,7 +64,7 @@ impl Facets {
     fn with(&self, exists: bool, interface: Option<&ObjectRef>, component: Option<&ObjectRef>) -> ObjectRef {
         let (interface, component, asked) = (interface.cloned(), component.cloned(), Arc::clone(&self.asked));
         let object = self.poa.activate(Facet { exists, interface, component, asked }).unwrap();
-        Orb::builder().build().reference(object.ior().clone())
+        Orb::builder().build().unwrap().reference(object.ior().clone())
     }
 }
 
@@ -77,7 +77,7 @@ impl Drop for Facets {
 fn untyped(object: &ObjectRef, version: GiopVersion) -> ObjectRef {
     let mut ior = object.ior().clone();
     ior.type_id = String::new();
-    Orb::builder().giop_version(version).build().reference(ior)
+    Orb::builder().giop_version(version).build().unwrap().reference(ior)
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn references_that_share_a_profile_are_equivalent() {
 fn a_hash_lasts_and_keeps_to_its_maximum() {
     let server = Server::start();
     let object = &server.object;
-    let elsewhere = Orb::builder().build().string_to_object(&server.ior()).unwrap();
+    let elsewhere = Orb::builder().build().unwrap().string_to_object(&server.ior()).unwrap();
     let more = server.poa.activate_shared(servant(&server)).unwrap();
     for maximum in [0, 1, 2, 10, 1000, u32::MAX] {
         assert!(object.hash(maximum) <= maximum);

@@ -36,7 +36,7 @@ struct Stage {
 impl Stage {
     fn new(policies: impl IntoIterator<Item = Policy>) -> Self {
         spandrel::net::sync::held::watch();
-        let orb = arranged(Orb::builder()).build();
+        let orb = arranged(Orb::builder()).build().unwrap();
         let root = Poa::root(&orb).unwrap();
         let poa = root.create_poa("child", None, policies).unwrap();
         let manager = poa.the_poa_manager();
@@ -69,7 +69,7 @@ impl Drop for Stage {
 
 /// The object as a client of its own sees it.
 fn client(object: &ObjectRef) -> Target {
-    Orb::builder().build().string_to_object(&object.to_string()).unwrap().unchecked_narrow()
+    Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap().unchecked_narrow()
 }
 
 /// Something that threads tell each other.
@@ -511,7 +511,7 @@ mod locators {
 
     #[test]
     fn every_request_asks_and_tells_once_with_its_own_cookie() {
-        let orb = arranged(Orb::builder()).build();
+        let orb = arranged(Orb::builder()).build().unwrap();
         let (_probe, servant) = probe(&orb);
         let (stage, finding) = stage(servant, orb);
         let target = client(&stage.reference("any"));
@@ -526,7 +526,7 @@ mod locators {
     #[test]
     fn a_request_that_is_answered_later_is_in_use_until_then() {
         let (servant, requests) = deferring();
-        let (stage, finding) = stage(Arc::new(servant), arranged(Orb::builder()).build());
+        let (stage, finding) = stage(Arc::new(servant), arranged(Orb::builder()).build().unwrap());
         let target = client(&stage.reference("any"));
         let running = in_background(move || target.ping());
         let deferred = requests.recv_timeout(PATIENCE).unwrap();

@@ -72,7 +72,7 @@ fn the_reference_goes_before_the_thread_and_the_thread_before_the_orb() {
     let elsewhere = object.clone();
     let seen = in_background(move || scope_of(&elsewhere)).recv_timeout(PATIENCE).unwrap();
     assert_eq!(seen, SyncScopePolicy::None, "what a thread has is its own");
-    let other = Orb::builder().build().reference(object.ior().clone());
+    let other = Orb::builder().build().unwrap().reference(object.ior().clone());
     assert_eq!(scope_of(&other), SyncScopePolicy::WithTransport, "an ORB's are its own");
     orb.policy_current().set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
     assert_eq!(scope_of(&object), SyncScopePolicy::None);
@@ -116,7 +116,7 @@ fn the_round_trip_is_limited_at_every_level() {
 
 #[test]
 fn a_setting_is_a_policy_of_the_orb() {
-    let orb = Orb::builder().request_timeout(Some(SHORT)).build();
+    let orb = Orb::builder().request_timeout(Some(SHORT)).build().unwrap();
     let set = orb.policy_manager().policy_overrides(&[ROUND_TRIP]);
     assert_eq!(set[0].value(), Some(&RelativeRoundtripTimeoutPolicy(SHORT)));
     assert!(orb.policy_manager().policy_overrides(&[SYNC_SCOPE]).is_empty());
@@ -243,7 +243,7 @@ fn answering(mut stream: TcpStream, mut goes_on: impl FnMut(&[u8]) -> bool) {
 }
 
 fn pretended(port: u16) -> Target {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/x")).unwrap())
 }
 
@@ -372,7 +372,7 @@ fn what_clients_may_not_set_is_refused() {
             self.0
         }
     }
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let set = |policies: &[Policy]| orb.policy_manager().set_policy_overrides(policies, ADD).unwrap_err();
     let system = |error: OverrideError| SystemException::from(error).kind();
     assert_eq!(system(set(&[Foreign(16).into()])), SystemExceptionKind::NoPermission);
@@ -387,7 +387,7 @@ fn what_clients_may_not_set_is_refused() {
 // 8.8.2 and the values of 17.2.
 #[test]
 fn policies_are_made_of_their_standard_values() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let of = |policy_type, any: &Any| orb.create_policy(policy_type, any);
     let short = |value: i16| Any::new(&value).unwrap();
     assert_eq!(of(REBIND, &short(2)).unwrap().value(), Some(&RebindPolicy::NoReconnect));

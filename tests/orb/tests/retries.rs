@@ -65,7 +65,7 @@ fn moved(server: &Server, port: u16, builder: OrbBuilder) -> (Orb, Target) {
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let target = Target::unchecked_narrow(&orb.reference(ior));
     (orb, target)
 }
@@ -159,7 +159,7 @@ fn what_the_server_says_itself_goes_to_the_caller() {
     let server = Server::start();
     server.poa.the_poa_manager().discard_requests(true).unwrap();
     for (way, ask) in &WAYS {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
         let error = ask(&target).unwrap_err();
         assert_eq!(
@@ -185,7 +185,7 @@ fn a_server_that_closes_each_time_is_asked_twice() {
             }
         });
     });
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/x")).unwrap());
     let error = target.ping().unwrap_err();
     assert_eq!(error.completed(), CompletionStatus::No, "{error}");
@@ -216,7 +216,7 @@ fn no_reconnect_means_that_an_idle_close_is_noticed() {
 #[test]
 fn a_connection_that_another_call_has_given_up_says_nothing_of_the_server() {
     let server = Server::start();
-    let orb = Orb::builder().connections_per_peer(1).build();
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let object = orb.string_to_object(&server.ior()).unwrap();
     let (tell, told) = mpsc::channel();
     let (let_go, go) = mpsc::channel();
@@ -255,7 +255,7 @@ fn what_a_server_has_not_done_is_asked_of_the_next_address_once() {
     for (way, ask) in &WAYS {
         let (first, second) = (Server::start(), Server::start());
         first.poa.the_poa_manager().discard_requests(true).unwrap();
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let target = either(&first, &second, &orb);
         ask(&target).unwrap_or_else(|error| panic!("{way}: {error}"));
         assert_eq!(orb.statistics().count(Event::Retried), 1, "{way}");
@@ -282,7 +282,7 @@ fn what_a_server_has_not_done_is_asked_of_the_next_address_once() {
 fn what_a_server_says_counts_for_more_than_that_the_next_address_is_dead() {
     let (first, second) = (Server::start(), Server::start());
     first.poa.the_poa_manager().discard_requests(true).unwrap();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = either(&first, &second, &orb);
     second.orb.shutdown(true).unwrap();
     for (way, ask) in &WAYS {
@@ -294,7 +294,7 @@ fn what_a_server_says_counts_for_more_than_that_the_next_address_is_dead() {
 #[test]
 fn an_object_that_does_not_exist_is_not_looked_for_at_other_addresses() {
     let (first, second) = (Server::start(), Server::start());
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     first.poa.deactivate_object(&first.poa.reference_to_id(&first.object).unwrap()).unwrap();
     let target = either(&first, &second, &orb);
     for (way, ask) in &WAYS[..3] {
@@ -309,7 +309,9 @@ fn an_object_that_does_not_exist_is_not_looked_for_at_other_addresses() {
 fn locate_says_by_which_exception_requests_are_refused() {
     let server = Server::start();
     let manager = server.poa.the_poa_manager();
-    let ask = |version| Orb::builder().giop_version(version).build().string_to_object(&server.ior()).unwrap().locate();
+    let ask = |version| {
+        Orb::builder().giop_version(version).build().unwrap().string_to_object(&server.ior()).unwrap().locate()
+    };
     let refusal = |version| match ask(version) {
         Err(exception) => Some((exception.kind(), exception.minor(), exception.completed())),
         Ok(located) => {

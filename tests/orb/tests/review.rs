@@ -56,7 +56,7 @@ fn nothing_follows_a_cut(cut: fn(&Target) -> SystemException) {
 /// The same in so much time; none if that is up before anything is sent.
 fn nothing_follows(cut: fn(&Target) -> SystemException, time: Duration) -> Option<()> {
     let peer = Hesitant::start();
-    let orb = Orb::builder().connections_per_peer(1).socket_queues(Some(64 << 10), None).build();
+    let orb = Orb::builder().connections_per_peer(1).socket_queues(Some(64 << 10), None).build().unwrap();
     let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{}/nobody", peer.port)).unwrap();
     let with_timeout = |timeout| Target::unchecked_narrow(&object.with_timeout(Some(timeout)));
     let first = with_timeout(time);

@@ -69,7 +69,7 @@ fn clients_learn_of_the_end() {
 fn a_persistent_port_serves_again_after_a_restart_without_the_client_noticing() {
     let kept = KeptPort::reserve();
     let server = Server::with(kept.listening(Orb::builder()));
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     let target = Target::narrow(&client.string_to_object(&server.ior()).unwrap()).unwrap();
     target.ping().unwrap();
     drop(server);

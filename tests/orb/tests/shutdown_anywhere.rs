@@ -94,7 +94,7 @@ impl ServerRequestInterceptor for Shared {
 fn a_client_interceptor_may_shut_its_own_orb_down() {
     let server = Server::start();
     let stopper = Arc::new(Stopper::default());
-    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&stopper))).unwrap().build();
+    let orb = Orb::builder().client_request_interceptor(Shared(Arc::clone(&stopper))).unwrap().build().unwrap();
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     stopper.orb.set(orb).unwrap();
     let called = in_background(move || target.ping());
@@ -125,7 +125,7 @@ fn a_task_may_shut_down_and_wait() {
 #[test]
 fn a_waker_that_the_end_wakes_cannot_wait_for_it() {
     let server = Server::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     let (send, receive) = mpsc::channel();
     let stopped = orb.clone();
@@ -169,7 +169,7 @@ impl Drop for Parting {
 
 #[test]
 fn a_servant_that_is_let_go_at_the_end_cannot_wait_for_it() {
-    let orb = brief().build();
+    let orb = brief().build().unwrap();
     let (send, receive) = mpsc::channel();
     Poa::root(&orb).unwrap().activate(Parting(orb.clone(), send)).unwrap();
     ends_soon(&orb);
@@ -217,7 +217,7 @@ fn requests_that_are_held_are_answered_at_the_end() {
     other.the_poa_manager().activate().unwrap();
     let quick = other.activate(RelaySkeleton::new(Repeater)).unwrap();
     server.poa.the_poa_manager().hold_requests(false).unwrap();
-    let orb = Orb::builder().connections_per_peer(1).build();
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target: Target = orb.string_to_object(&server.ior()).unwrap().unchecked_narrow();
     let quick: Relay = orb.string_to_object(&quick.to_string()).unwrap().unchecked_narrow();
     // Sent before it returns, and over the same connection as what follows, by which it has been read.
@@ -245,7 +245,7 @@ fn servants_that_wait_for_others_for_ever_do_not_delay_the_end() {
     for builder in arrangements() {
         let (left, right) = (Server::with(builder), Server::start());
         let relay = left.poa.activate(RelaySkeleton::new(Repeater)).unwrap();
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let relay: Relay = orb.string_to_object(&relay.to_string()).unwrap().unchecked_narrow();
         let target: Target = orb.string_to_object(&right.ior()).unwrap().unchecked_narrow();
         let waiting = in_background(move || relay.hold(Some(&target), 1));
@@ -258,7 +258,7 @@ fn servants_that_wait_for_others_for_ever_do_not_delay_the_end() {
 
 #[test]
 fn work_in_the_main_thread_is_waited_for_and_cannot_wait() {
-    let orb = brief().build();
+    let orb = brief().build().unwrap();
     let (send, receive) = mpsc::channel();
     let stopped = orb.clone();
     orb.run_in_main(Box::new(move || send.send(refused_then_begun(&stopped)).unwrap())).unwrap();

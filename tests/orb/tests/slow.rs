@@ -134,7 +134,7 @@ fn a_slow_servant_manager_delays_requests_for_its_own_object() {
         poa.the_poa_manager().activate().unwrap();
         let [slow, quick] = ["slow", "quick"].map(|id| {
             let object = poa.create_reference_with_id(&id.into(), "IDL:Probe/Target:1.0").unwrap();
-            let orb = Orb::builder().build();
+            let orb = Orb::builder().build().unwrap();
             orb.string_to_object(&object.to_string()).unwrap().unchecked_narrow::<Target>()
         });
         one_is_slow_and_others_are_not(&gate, slow, &quick);
@@ -149,8 +149,9 @@ fn an_adapter_that_runs_one_request_at_a_time_delays_no_other_adapter() {
         poa.the_poa_manager().activate().unwrap();
         let probe = Arc::new(Probe::new(&server.orb));
         let object = poa.activate(TargetSkeleton::new(Arc::clone(&probe))).unwrap();
-        let single =
-            || -> Target { Orb::builder().build().string_to_object(&object.to_string()).unwrap().unchecked_narrow() };
+        let single = || -> Target {
+            Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap().unchecked_narrow()
+        };
         let (first, second) = (single(), single());
         let first = in_background(move || first.hold(1));
         probe.await_held(1);

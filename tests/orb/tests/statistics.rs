@@ -3,20 +3,21 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    time::Duration,
 };
 
 use spandrel::{
-    Orb, Statistics,
+    Endpoint, Orb, Statistics, SystemExceptionKind,
     statistics::{Event, Level},
 };
 use spandrel_orb_tests::{
     Server,
     probe::Target,
-    support::{ClosedPort, PATIENCE, comes, late},
+    support::{ClosedPort, PATIENCE, block_on, comes, late},
 };
 
 fn client_of(server: &Server) -> (Orb, Target) {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     (orb, target)
 }
@@ -34,6 +35,41 @@ fn connections_are_counted_on_both_sides() {
     assert_eq!((mine.count(Event::ConnectionOpened), mine.level(Level::ClientConnections)), (1, 0));
     comes("the end of the connection", || theirs.level(Level::ServerConnections) == 0);
     assert_eq!(theirs.count(Event::ServerClosedByPeer), 1);
+}
+
+/// Events that say that a connection has ended, on either side, and how often each has happened.
+fn closed(orb: &Orb) -> Vec<(String, u64)> {
+    let events = Event::ALL.iter().map(|event| (format!("{event:?}"), orb.statistics().count(*event)));
+    events.filter(|(name, count)| name.contains("Closed") && *count > 0).collect()
+}
+
+#[test]
+fn an_orderly_end_of_a_bidirectional_connection_is_no_fault_on_either_side() {
+    let server = Server::with(Orb::builder().bidirectional(true));
+    let client = Server::with(Orb::builder().bidirectional(true).listen(Endpoint::nowhere()));
+    let target = Target::narrow(&client.orb.string_to_object(&server.ior()).unwrap()).unwrap();
+    let own = Target::narrow(&client.orb.string_to_object(&client.ior()).unwrap()).unwrap();
+    target.call_back(Some(&own)).unwrap();
+    client.orb.shutdown(true).unwrap();
+    let (mine, theirs) = (client.orb.statistics(), server.orb.statistics());
+    comes("the end of the connection", || theirs.level(Level::ServerConnections) == 0);
+    assert_eq!((mine.count(Event::ConnectionOpened), closed(&client.orb)), (1, vec![]));
+    let once = vec![("ServerClosedByPeer".to_owned(), 1)];
+    assert_eq!((theirs.count(Event::ConnectionOpened), closed(&server.orb)), (0, once));
+}
+
+#[test]
+fn the_end_of_a_connection_is_counted_once() {
+    let server = Server::with(Orb::builder().shutdown_timeout(Duration::ZERO));
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
+    let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
+    let held = target.hold_async(1);
+    late(&target, |limited| limited.hold(1));
+    // Given up for the time-out, the connection is lost while another call waits on it.
+    server.orb.shutdown(true).unwrap();
+    assert_eq!(block_on(held).unwrap_err().kind(), SystemExceptionKind::CommFailure);
+    server.probe.open(1);
+    assert_eq!(closed(&orb), [("ClientClosedForTimeout".to_owned(), 1)]);
 }
 
 #[test]
@@ -63,13 +99,13 @@ fn what_is_no_giop_is_counted_as_a_protocol_error() {
 #[test]
 fn failed_connections_time_outs_and_panics_are_counted() {
     let closed = ClosedPort::reserve();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let nobody = orb.string_to_object(&format!("corbaloc::127.0.0.1:{}/x", closed.port())).unwrap();
     Target::unchecked_narrow(&nobody).ping().unwrap_err();
     assert_eq!(orb.statistics().count(Event::ConnectionFailed), 1);
 
     let server = Server::start();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     late(&target, |limited| limited.hold(1));
     server.probe.open(1);

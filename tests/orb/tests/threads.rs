@@ -124,7 +124,7 @@ fn a_timed_out_call_ends_in_time_and_harms_no_later_one() {
 #[test]
 fn callbacks_between_two_servers_do_not_deadlock() {
     let (left, right) = (Server::start(), Server::start());
-    let orb = Orb::builder().connections_per_peer(1).build();
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let to_left = Target::narrow(&orb.string_to_object(&left.ior()).unwrap()).unwrap();
     let to_right = Target::narrow(&orb.string_to_object(&right.ior()).unwrap()).unwrap();
     for _ in 0..100 {

@@ -144,7 +144,7 @@ fn all_addresses_that_are_published_are_told_with_one_port() {
         [("127.0.0.2".to_owned(), 0), ("127.0.0.1".to_owned(), 0)]
     );
     server.client_with(client()).ping().unwrap();
-    let differing = listening("ssliop://127.0.0.1:0/publish=127.0.0.1:4001,127.0.0.1:4002").build();
+    let differing = listening("ssliop://127.0.0.1:0/publish=127.0.0.1:4001,127.0.0.1:4002").build().unwrap();
     let refused = differing.listen().unwrap_err();
     assert!(chain(&refused).contains("need the same"), "{}", chain(&refused));
 }
@@ -223,7 +223,7 @@ fn options_name_files() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let without = serving(plain()).build().listen().unwrap_err();
+    let without = serving(plain()).build().unwrap().listen().unwrap_err();
     assert!(chain(&without).contains("-ORBSSLCertificate"), "{}", chain(&without));
     let server = server();
     let trusts_nobody = server.client_with(Orb::builder().protocol(plain()));

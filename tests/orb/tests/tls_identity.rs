@@ -88,7 +88,7 @@ impl DoorAsyncServant for Patient {
 }
 
 fn root(builder: OrbBuilder) -> (Orb, Poa) {
-    let orb = builder.build();
+    let orb = builder.build().unwrap();
     let poa = Poa::root(&orb).unwrap();
     (orb, poa)
 }
@@ -103,7 +103,7 @@ fn known(name: &str) -> OrbBuilder {
 }
 
 fn door(builder: OrbBuilder, reference: &str) -> Door {
-    Door::unchecked_narrow(&builder.build().string_to_object(reference).unwrap())
+    Door::unchecked_narrow(&builder.build().unwrap().string_to_object(reference).unwrap())
 }
 
 const STRATEGIES: [Concurrency; 4] = [

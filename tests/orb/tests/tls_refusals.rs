@@ -68,7 +68,7 @@ impl Words {
 
 /// Both kinds of call.
 fn refusals(builder: impl Fn() -> OrbBuilder, ior: &Ior) -> [SystemException; 2] {
-    let target = || Target::unchecked_narrow(&builder().build().reference(ior.clone()));
+    let target = || Target::unchecked_narrow(&builder().build().unwrap().reference(ior.clone()));
     [target().ping().unwrap_err(), block_on(target().ping_async()).unwrap_err()]
 }
 

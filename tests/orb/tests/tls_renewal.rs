@@ -50,7 +50,7 @@ impl Folder {
 
 fn trusts(server: &Server, authority: &Authority) -> bool {
     // Without narrowing, which would call.
-    let orb = Orb::builder().protocol(trusting(authority)).build();
+    let orb = Orb::builder().protocol(trusting(authority)).build().unwrap();
     match Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).ping() {
         Ok(()) => true,
         Err(refused) => {
@@ -117,7 +117,7 @@ fn a_program_renews_what_has_no_files() {
 
     // Whom a client trusts, too.
     let trusted = trusting(authority());
-    let orb = Orb::builder().protocol(trusted.clone()).build();
+    let orb = Orb::builder().protocol(trusted.clone()).build().unwrap();
     let target = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap());
     assert!(chain(&target.ping().unwrap_err()).contains("UnknownIssuer"));
     let _ = trusted.trust(pem::authorities(newer.pem().as_bytes()).unwrap());
@@ -141,7 +141,7 @@ fn who_is_revoked_is_refused() {
     let server = Server::with(builder);
     let teller = || {
         let known = trusting(authority()).identity_of(&authority().issue("teller.example"));
-        let orb = Orb::builder().protocol(known).build();
+        let orb = Orb::builder().protocol(known).build().unwrap();
         Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).ping()
     };
     teller().unwrap();
@@ -152,7 +152,7 @@ fn who_is_revoked_is_refused() {
     // A server that is revoked is not trusted either.
     let lists = pem::revocation_lists(authority().revoke("127.0.0.1").as_bytes()).unwrap();
     let wary = trusting(authority()).identity_of(&authority().issue("other.example")).revoked(lists);
-    let orb = Orb::builder().protocol(wary).build();
+    let orb = Orb::builder().protocol(wary).build().unwrap();
     let refused = Target::unchecked_narrow(&orb.string_to_object(&server.ior()).unwrap()).ping().unwrap_err();
     assert_eq!(refused.kind(), SystemExceptionKind::Transient);
     assert!(chain(&refused).contains("Revoked"), "{}", chain(&refused));

@@ -38,7 +38,7 @@ struct Stage {
 
 impl Stage {
     fn new(builder: OrbBuilder) -> Self {
-        let orb = builder.build();
+        let orb = builder.build().unwrap();
         let witness = Arc::<Witness>::default();
         let object = Poa::root(&orb).unwrap().activate(RelaySkeleton::new(Arc::clone(&witness))).unwrap();
         Self { relay: Relay::unchecked_narrow(&object), orb, witness }
@@ -65,7 +65,7 @@ impl Drop for Stage {
 #[test]
 fn a_trace_goes_on_through_nested_calls() {
     let (first, second) = (Stage::new(Orb::builder()), Stage::new(Orb::builder()));
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     let root = TraceContext::root(true).with_state("vendor=value");
     {
         let _scope = root.clone().enter();
@@ -84,7 +84,8 @@ fn a_trace_goes_on_through_nested_calls() {
 #[test]
 fn without_a_trace_nothing_is_sent_unless_that_is_wanted() {
     let stage = Stage::new(Orb::builder());
-    let (quiet, tracing) = (Orb::builder().build(), Orb::builder().trace_context(TracePropagation::Yes).build());
+    let (quiet, tracing) =
+        (Orb::builder().build().unwrap(), Orb::builder().trace_context(TracePropagation::Yes).build().unwrap());
     stage.seen_by(&quiet).recurse(None, None, 0).unwrap();
     stage.seen_by(&tracing).recurse(None, None, 0).unwrap();
     assert!(matches!(&stage.seen()[..], [None, Some(begun)] if begun.is_sampled()));
@@ -94,7 +95,7 @@ fn without_a_trace_nothing_is_sent_unless_that_is_wanted() {
 fn whoever_has_none_neither_reads_nor_sends_them() {
     let off = || Orb::builder().trace_context(TracePropagation::No);
     let (deaf, hearing) = (Stage::new(off()), Stage::new(Orb::builder()));
-    let (client, mute) = (Orb::builder().build(), off().build());
+    let (client, mute) = (Orb::builder().build().unwrap(), off().build().unwrap());
     let _scope = TraceContext::root(true).enter();
     deaf.seen_by(&client).recurse(None, None, 0).unwrap();
     hearing.seen_by(&mute).recurse(None, None, 0).unwrap();
@@ -104,7 +105,7 @@ fn whoever_has_none_neither_reads_nor_sends_them() {
 #[test]
 fn calls_within_the_orb_and_asynchronous_ones_carry_it_too() {
     let stage = Stage::new(Orb::builder());
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     let root = TraceContext::root(false);
     let _scope = root.clone().enter();
     stage.relay.recurse(None, None, 0).unwrap();
@@ -136,7 +137,7 @@ impl TraceSource for Elsewhere {
 fn a_source_supplies_and_receives_contexts() {
     let seen = Elsewhere::default();
     let stage = Stage::new(Orb::builder().trace_source(seen.clone()));
-    let client = Orb::builder().trace_source(Elsewhere::default()).build();
+    let client = Orb::builder().trace_source(Elsewhere::default()).build().unwrap();
     let relay = stage.seen_by(&client);
     relay.recurse(None, None, 0).unwrap();
     relay.hold(None, 0).unwrap();
@@ -172,11 +173,11 @@ fn what_a_thread_serves_while_it_waits_is_of_no_trace_but_its_own() {
     let one_thread = ["-ORBConcurrency", "leader-followers:1", "-ORBWaitStrategy", "on-reactor"];
     let mut args = one_thread.map(String::from).to_vec();
     let stage = Stage::new(Orb::builder().take_args(&mut args).unwrap());
-    let untraced = Orb::builder().trace_context(TracePropagation::No).build();
-    let elsewhere = Orb::builder().build();
+    let untraced = Orb::builder().trace_context(TracePropagation::No).build().unwrap();
+    let elsewhere = Orb::builder().build().unwrap();
     let intruder = Intruder(stage.seen_by(&untraced));
     let intruder = Poa::root(&elsewhere).unwrap().activate(RelaySkeleton::new(intruder)).unwrap();
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     let other = Relay::unchecked_narrow(&client.string_to_object(&intruder.to_string()).unwrap());
     let root = TraceContext::root(true);
     let _scope = root.clone().enter();

@@ -97,7 +97,7 @@ impl Watcher {
 }
 
 fn client_of(server: &Server) -> (String, Target) {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
     (format!("iiop://127.0.0.1:{}", server.port()), target)
 }

@@ -82,7 +82,7 @@ fn a_protocol_can_be_plugged_in_and_is_used_where_it_is_cheaper() {
 
 #[test]
 fn an_endpoint_of_no_known_protocol_is_refused_by_name() {
-    let orb = Orb::builder().listen(Endpoint::of("pigeon", "loft")).build();
+    let orb = Orb::builder().listen(Endpoint::of("pigeon", "loft")).build().unwrap();
     let refused = orb.listen().unwrap_err();
     let refused = refused.source().expect("it says why").to_string();
     assert!(refused.contains("no protocol `pigeon`") && refused.contains("iiop"), "{refused}");
@@ -111,7 +111,7 @@ mod same_host {
 
     fn with_profile(server: &Server, profile: &IiopProfile) -> Target {
         let ior = Ior { profiles: vec![profile.encode().unwrap()], ..server.object.ior().clone() };
-        Target::unchecked_narrow(&Orb::builder().build().reference(ior))
+        Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior))
     }
 
     /// Changes what the reference says of transports inside of the host.
@@ -266,7 +266,7 @@ mod same_host {
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
         let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
-        let taken = Orb::builder().listen(endpoint).build().listen().unwrap_err();
+        let taken = Orb::builder().listen(endpoint).build().unwrap().listen().unwrap_err();
         let why = taken.source().unwrap().to_string();
         assert!(why.contains(path.to_str().unwrap()) && why.contains("choose another path"), "{why}");
         drop(server);
@@ -344,7 +344,7 @@ mod same_host {
             components: vec![address.encode().unwrap()],
         };
         let ior = Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
-        let names = Orb::builder().build().reference(ior);
+        let names = Orb::builder().build().unwrap().reference(ior);
         let answers = || match names.is_a("IDL:omg.org/CosNaming/NamingContext:1.0") {
             // It listens before it has the context, and before it lets anybody in.
             Err(error)
@@ -368,7 +368,7 @@ mod same_host {
             ("shm://|any-user=maybe", "yes or no"),
             ("uds://a/b", "slash"),
         ] {
-            let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().listen().unwrap_err();
+            let refused = Orb::builder().listen(endpoint.parse().unwrap()).build().unwrap().listen().unwrap_err();
             let why = refused.source().unwrap().to_string();
             assert!(why.contains(named), "{endpoint}: {why}");
         }

@@ -18,7 +18,7 @@ use spandrel_orb_tests::{
 };
 
 fn target_at(port: u16) -> Target {
-    target_with(Orb::builder().build(), &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/nobody"))
+    target_with(Orb::builder().build().unwrap(), &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/nobody"))
 }
 
 fn target_with(orb: Orb, url: &str) -> Target {
@@ -39,7 +39,7 @@ fn a_refused_port_is_transient_and_named() {
 
 #[test]
 fn a_name_that_does_not_resolve_is_transient_and_named() {
-    let error = target_with(Orb::builder().build(), "corbaloc::no-such-host.invalid:1/x").ping().unwrap_err();
+    let error = target_with(Orb::builder().build().unwrap(), "corbaloc::no-such-host.invalid:1/x").ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), TRANSIENT_NO);
     assert!(error.to_string().contains("no-such-host.invalid"), "{error}");
 }
@@ -61,7 +61,7 @@ fn unanswering() -> ((inet::Acceptor, Vec<inet::Stream>), u16) {
 #[test]
 fn connecting_is_bounded_by_its_time_out() {
     let (_full, port) = unanswering();
-    let orb = Orb::builder().connect_timeout(Some(Duration::from_millis(200))).build();
+    let orb = Orb::builder().connect_timeout(Some(Duration::from_millis(200))).build().unwrap();
     let before = Instant::now();
     let error = target_with(orb, &format!("corbaloc::127.0.0.1:{port}/x")).ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No));
@@ -78,10 +78,10 @@ fn connecting_is_bounded_by_the_time_out_of_a_reference() {
         |target: &Target| Target::unchecked_narrow(&target.as_object().set_policy_overrides(&policies, add).unwrap());
     let timeout = (SystemExceptionKind::Timeout, CompletionStatus::No);
     let before = Instant::now();
-    let target = target_with(Orb::builder().build(), &format!("corbaloc::127.0.0.1:{port}/x"));
+    let target = target_with(Orb::builder().build().unwrap(), &format!("corbaloc::127.0.0.1:{port}/x"));
     assert_eq!(kind_and_completion(&limited(&target).ping().unwrap_err()), timeout);
     assert_eq!(kind_and_completion(&block_on(limited(&target).ping_async()).unwrap_err()), timeout);
-    let of_thread = Orb::builder().build();
+    let of_thread = Orb::builder().build().unwrap();
     of_thread.policy_current().set_policy_overrides(&policies, add).unwrap();
     let target = target_with(of_thread.clone(), &format!("corbaloc::127.0.0.1:{port}/x"));
     assert_eq!(kind_and_completion(&target.ping().unwrap_err()), timeout);
@@ -92,7 +92,7 @@ fn connecting_is_bounded_by_the_time_out_of_a_reference() {
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
     ior.profiles.insert(0, spandrel::IiopProfile { port, ..profile }.encode().unwrap());
-    let target = limited(&Target::unchecked_narrow(&Orb::builder().build().reference(ior)));
+    let target = limited(&Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior)));
     let held = in_background(move || target.hold(1));
     server.probe.await_held(1);
     assert!(held.recv_timeout(Duration::from_millis(500)).is_err(), "longer than connecting may take");
@@ -108,7 +108,7 @@ fn the_next_profile_is_tried_when_the_first_does_not_answer() {
     let dead = spandrel::IiopProfile { port: closed.port(), ..profile };
     let mut ior = server.object.ior().clone();
     ior.profiles.insert(0, dead.encode().unwrap());
-    let target = Target::unchecked_narrow(&Orb::builder().build().reference(ior));
+    let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(target.add(3, 4).unwrap(), 7);
 }
@@ -147,7 +147,7 @@ fn an_orderly_close_is_met_with_another_connection() {
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
-    let target = Target::unchecked_narrow(&Orb::builder().build().reference(ior));
+    let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
     // A fresh connection that is closed at once is not tried again for ever: one attempt more at the most.
     let outcome = target.add(20, 22);
     match outcome {
@@ -172,7 +172,7 @@ fn an_idle_connection_that_the_server_closed_goes_unnoticed() {
     let profile = spandrel::IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let mut ior = server.object.ior().clone();
     ior.profiles = vec![spandrel::IiopProfile { port, ..profile }.encode().unwrap()];
-    let target = Target::unchecked_narrow(&Orb::builder().build().reference(ior));
+    let target = Target::unchecked_narrow(&Orb::builder().build().unwrap().reference(ior));
     for i in 0..20 {
         assert_eq!(target.add(i, 1).unwrap(), i + 1);
     }
@@ -211,7 +211,7 @@ fn what_is_no_reply_ends_the_call_and_not_the_client() {
 #[test]
 fn a_request_that_nobody_reads_times_out_as_not_completed() {
     let port = pretend(|_, stream| std::mem::forget(stream));
-    let orb = Orb::builder().request_timeout(Some(Duration::from_millis(300))).build();
+    let orb = Orb::builder().request_timeout(Some(Duration::from_millis(300))).build().unwrap();
     let target = target_with(orb, &format!("corbaloc:iiop:1.2@127.0.0.1:{port}/x"));
     let error = target.echo_octets(&vec![0; 32 << 20]).unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Timeout, CompletionStatus::No), "{error}");
@@ -233,7 +233,7 @@ fn values_that_the_wire_cannot_say_are_refused_before_anything_is_sent() {
 
 #[test]
 fn references_that_lead_nowhere_are_refused_with_a_reason() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     for text in ["", "IOR:", "IOR:0", "IOR:00zz", "corbaloc:", "corbaloc:iiop:host:port/x", "http://x", "IOR:00000000"]
     {
         let error = orb.string_to_object(text).unwrap_err();

@@ -139,7 +139,7 @@ fn where_an_object_is_can_be_asked_of_every_key() {
     let other = Server::start();
     server.orb.set_object_key_alias("Alias", &other.object).unwrap();
     for version in VERSIONS {
-        let orb = Orb::builder().giop_version(version).build();
+        let orb = Orb::builder().giop_version(version).build().unwrap();
         let at = |key: &str| orb.reference(ior_at(server.port(), version, key));
         assert_eq!(orb.reference(server.object.ior().clone()).locate().unwrap(), Located::Here);
         assert_eq!(at("Alias").locate().unwrap(), Located::Forward(other.object.ior().clone()));
@@ -207,7 +207,7 @@ fn an_old_server_is_asked_in_its_own_spelling() {
                 }),
             })
         });
-        let object = Orb::builder().build().reference(ior_at(port, version, "key"));
+        let object = Orb::builder().build().unwrap().reference(ior_at(port, version, "key"));
         match version {
             GiopVersion::V1_2 => {
                 assert_eq!(object.non_existent().unwrap_err().kind(), SystemExceptionKind::BadOperation)
@@ -230,7 +230,7 @@ fn profiles_of_1_0_have_no_components() {
     let read = IiopProfile::decode(&tagged).unwrap().unwrap();
     assert_eq!((read.components, &read.object_key), (Vec::new(), &profile.object_key));
     let ior = spandrel::Ior { type_id: String::new(), profiles: vec![tagged] };
-    let target: Target = Orb::builder().build().reference(ior).unchecked_narrow();
+    let target: Target = Orb::builder().build().unwrap().reference(ior).unchecked_narrow();
     assert_eq!(target.add(1, 2).unwrap(), 3);
     assert_eq!(target.echo("latin: \u{e9}").unwrap(), "latin: \u{e9}");
 }
@@ -247,7 +247,7 @@ fn versions_meet_at_the_lower_one() {
         profile.port = tap.port();
         profile.version = GiopVersion { major: 1, minor: published };
         let ior = spandrel::Ior { type_id: String::new(), profiles: vec![profile.encode().unwrap()] };
-        let orb = Orb::builder().giop_version(GiopVersion { major: 1, minor: own }).build();
+        let orb = Orb::builder().giop_version(GiopVersion { major: 1, minor: own }).build().unwrap();
         let target = Target::unchecked_narrow(&orb.reference(ior));
         assert_eq!(target.add(1, 2).unwrap(), 3);
         let said = [tap.take_requests(), tap.take_replies()].concat();
@@ -281,7 +281,7 @@ fn answer(heard: &Heard) -> Vec<u8> {
 fn a_request_that_met_an_orderly_close_is_sent_again_in_every_version() {
     for version in VERSIONS {
         let (port, closed) = closing(3);
-        let object = Orb::builder().build().reference(ior_at(port, version, "key"));
+        let object = Orb::builder().build().unwrap().reference(ior_at(port, version, "key"));
         let target = Target::unchecked_narrow(&object);
         for _ in 0..10 {
             assert_eq!(target.add(1, 2).unwrap(), 3, "GIOP {version}");
@@ -296,7 +296,7 @@ fn a_request_that_met_an_orderly_close_is_sent_again_in_every_version() {
 fn a_server_that_only_closes_is_not_asked_for_ever() {
     for version in VERSIONS {
         let (port, closed) = closing(1);
-        let target: Target = Orb::builder().build().reference(ior_at(port, version, "key")).unchecked_narrow();
+        let target: Target = Orb::builder().build().unwrap().reference(ior_at(port, version, "key")).unchecked_narrow();
         for error in [target.ping().unwrap_err(), block_on(target.ping_async()).unwrap_err()] {
             assert_eq!(error.completed(), CompletionStatus::No, "{error}");
         }
@@ -322,7 +322,7 @@ fn a_client_says_that_it_cannot_understand_and_goes() {
             told.send(read_message(&mut stream).map(|said| header(&said)).ok()).unwrap();
         });
         let target: Target =
-            Orb::builder().build().reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
+            Orb::builder().build().unwrap().reference(ior_at(port, GiopVersion::V1_2, "key")).unchecked_narrow();
         let error = target.ping().unwrap_err();
         let expected = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
         assert_eq!(kind_and_completion(&error), expected, "{error}");
@@ -339,7 +339,7 @@ fn a_client_that_is_told_message_error_says_so() {
     for version in VERSIONS {
         let (port, _) =
             scripted(move |_| Some(bare_message(version, ByteOrder::Big, MessageType::MessageError).to_vec()));
-        let target: Target = Orb::builder().build().reference(ior_at(port, version, "key")).unchecked_narrow();
+        let target: Target = Orb::builder().build().unwrap().reference(ior_at(port, version, "key")).unchecked_narrow();
         for error in [target.ping().unwrap_err(), block_on(target.ping_async()).unwrap_err()] {
             assert_eq!(error.kind(), SystemExceptionKind::CommFailure);
             assert!(error.to_string().contains("MessageError"), "{error}");

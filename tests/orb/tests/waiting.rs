@@ -116,7 +116,7 @@ fn a_caller_whose_time_is_up_leaves_nobody_writing_to_a_server_that_does_not_rea
         upstream.write_all(&request.unwrap()).unwrap();
         stream.write_all(&read_message(&mut upstream).unwrap()).unwrap();
     });
-    let orb = Orb::builder().connections_per_peer(1).build();
+    let orb = Orb::builder().connections_per_peer(1).build().unwrap();
     let target = target_behind(&server, port, &orb);
     let impatient: Target =
         Target::unchecked_narrow(&target.as_object().with_timeout(Some(Duration::from_millis(2000))));

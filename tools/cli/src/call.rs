@@ -59,7 +59,7 @@ impl Args {
         let idl = describe_file(&self.idl, self.include.iter().cloned());
         let idl = idl.with_context(|| format!("cannot use the IDL in {}", self.idl.display()))?;
         let timeout = Duration::try_from_secs_f64(self.timeout).context("the time-out is none")?;
-        let orb = Orb::builder().request_timeout(Some(timeout)).build();
+        let orb = Orb::builder().request_timeout(Some(timeout)).build()?;
         let reference = ior::reference_text(self.reference.clone())?;
         let object = orb.string_to_object(&reference).context("cannot read the reference")?;
         let interface = self.interface(&idl, &object)?;

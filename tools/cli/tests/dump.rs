@@ -443,7 +443,7 @@ fn what_is_no_capture_or_has_no_giop_is_said_so() {
 
 /// The bank's reference with another port.
 fn by_way_of(bank: &Bank, port: u16) -> String {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let mut ior = orb.string_to_object(&bank.reference).unwrap().ior().clone();
     let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
     profile.port = port;
@@ -454,7 +454,7 @@ fn by_way_of(bank: &Bank, port: u16) -> String {
 /// Deposits 100 at the account.
 fn call(reference: &str, idl: &Path) {
     let described = spandrel::dynamic::describe_file(idl, []).unwrap();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let account =
         DynamicObject::new(orb.string_to_object(reference).unwrap(), described.interface("Bank::Account").unwrap());
     let arguments = [spandrel::Any::new(&100_i64).unwrap(), spandrel::Any::new("rent").unwrap()];

@@ -63,7 +63,7 @@ fn what_is_no_reference_fails_and_says_where() {
 
 #[test]
 fn an_object_that_is_there_answers_both_questions() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let poa = Poa::root(&orb).unwrap();
     let object = poa.activate(Anything).unwrap();
     let reference = orb.object_to_string(&object);
@@ -87,7 +87,7 @@ fn an_object_that_is_there_answers_both_questions() {
 
 #[test]
 fn an_object_that_has_moved_is_followed() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let poa = Poa::root(&orb).unwrap();
     let (old, new) = (poa.activate(Anything).unwrap(), poa.activate(Anything).unwrap());
     poa.forward(&old, new.clone()).unwrap();

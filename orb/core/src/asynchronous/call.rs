@@ -112,7 +112,7 @@ impl Call {
         #[cfg(feature = "diagnostics")]
         let watched = {
             let diagnostics = object.orb().diagnostics();
-            diagnostics.is_watched().then(|| WatchedCall::begin(diagnostics, object.type_id(), &operation))
+            diagnostics.is_watched().then(|| WatchedCall::begin(diagnostics, object.interface_label(), &operation))
         };
         #[cfg(not(feature = "diagnostics"))]
         let watched = None;
@@ -222,7 +222,7 @@ impl Call {
         }
         let Some((_, mut progress)) = self.cut_short(false) else { return };
         if let Some(watched) = &self.watched {
-            watched.abandon(self.asked.object.type_id(), &self.asked.operation);
+            watched.abandon(self.asked.object.interface_label(), &self.asked.operation);
         }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
         let _ = progress.leg.fail(&self.asked, &mut progress.attempts, cancelled);
@@ -294,7 +294,7 @@ impl Call {
     fn tell(&self, outcome: Outcome) {
         if let Some(watched) = &self.watched {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
-            watched.end(self.asked.object.type_id(), &self.asked.operation, status);
+            watched.end(self.asked.object.interface_label(), &self.asked.operation, status);
         }
         let mut state = self.state.lock();
         state.outcome = Some(outcome);

@@ -51,7 +51,7 @@ fn poll(token: &CancellationToken, leaves: bool) -> Option<CancelReason> {
 #[test]
 fn whoever_waits_is_woken_and_all_hear_the_same_reason() {
     check(6000, || {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let trip = Trip::new(WeakOrb::of(&orb), None);
         let token = CancellationToken::new(Arc::clone(&trip));
         let heard = (0..3).map(|waiter| {
@@ -83,7 +83,7 @@ fn whoever_waits_is_woken_and_all_hear_the_same_reason() {
 #[test]
 fn an_answer_and_a_cancellation_leave_one_outcome() {
     check(3000, || {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let trip = Trip::new(WeakOrb::of(&orb), None);
         let (answered, cancelled) = (Arc::clone(&trip), Arc::clone(&trip));
         let answering = thread::spawn(move || answered.settle());

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_first_reason_counts_and_all_are_woken_once() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let (trip, token) = token(&orb, None);
         let counting = std::sync::Arc::new(Counting(AtomicUsize::new(0)));
         let waker = Waker::from(std::sync::Arc::clone(&counting));
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_is_answered_is_not_cancelled() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let (trip, token) = token(&orb, Some(Instant::now()));
         trip.settle();
         trip.trip(CancelReason::ClientCancelled);
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_deadline_wakes_threads_and_tasks() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let (_trip, waiting) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
         assert!(waiting.wait_timeout(Duration::MAX));
         assert_eq!(waiting.reason(), Some(CancelReason::DeadlineElapsed));
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_orb_ends_those_that_wait_for_a_deadline() {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let (_trip, token) = token(&orb, Some(Instant::now() + Duration::from_secs(1000)));
         let mut cancelled = token.cancelled();
         let mut cx = std::task::Context::from_waker(Waker::noop());

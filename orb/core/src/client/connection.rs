@@ -78,6 +78,8 @@ pub(crate) struct ClientConnection {
     next_request_id: AtomicU32,
     /// Set when it must not be given to further callers.
     retired: AtomicBool,
+    /// Its end has been counted, or is not to be: each connection is counted as closed once at most.
+    is_end_counted: AtomicBool,
     /// What asynchronous calls need.
     soon: Soon,
     /// What requests that were written have said of the connection; those that are written from now on need not.
@@ -122,6 +124,7 @@ impl ClientConnection {
             mux: Mutex::new(Mux { reader, waiters: Vec::new(), closed: None }),
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
+            is_end_counted: AtomicBool::new(false),
             soon: Soon::default(),
             said: AtomicU8::new(0),
             #[cfg(feature = "server")]

@@ -27,6 +27,21 @@ impl Diagnostics {
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionMetrics {}
 
+/// No calls are measured, and none have a label.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InterfaceLabel {}
+
+impl InterfaceLabel {
+    pub(crate) fn narrowed<I: crate::Interface>(self) -> Self {
+        self
+    }
+
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn name(self) -> &'static str {
+        ""
+    }
+}
+
 /// No call.
 #[derive(Debug)]
 pub(crate) struct WatchedCall(Infallible);

@@ -10,6 +10,24 @@ use super::{
     Diagnostics, Key, Outcome, TraceContext, TracePropagation,
     metrics::{ConnectionMetrics, Metrics, Side},
 };
+use crate::{Interface, object::OBJECT_ID};
+
+/// The interface of the stub that holds a reference, for calls by a reference that does not name its interface.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InterfaceLabel(&'static str);
+
+impl InterfaceLabel {
+    /// The label of the reference in a stub of the interface `I`.
+    pub(crate) fn narrowed<I: Interface>(self) -> Self {
+        // Every object is a CORBA::Object: that says nothing of its interface.
+        if I::REPOSITORY_ID == OBJECT_ID { self } else { Self(I::REPOSITORY_ID) }
+    }
+
+    /// The repository id of the interface; empty if the reference was never narrowed.
+    pub(crate) fn name(self) -> &'static str {
+        self.0
+    }
+}
 
 /// What is known of a call for those who watch it.
 pub(crate) struct WatchedCall {

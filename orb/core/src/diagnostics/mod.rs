@@ -25,7 +25,7 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Instant;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
-pub(crate) use call::WatchedCall;
+pub(crate) use call::{InterfaceLabel, WatchedCall};
 #[cfg(feature = "asynchronous")]
 use endpoint::Endpoint;
 #[cfg(feature = "asynchronous")]

@@ -160,7 +160,12 @@ mod tests {
     use super::*;
 
     fn codec(version: GiopVersion) -> Codec {
-        Orb::builder().build().codec_factory().create_codec(Encoding::cdr_encaps(version)).expect("a known version")
+        Orb::builder()
+            .build()
+            .unwrap()
+            .codec_factory()
+            .create_codec(Encoding::cdr_encaps(version))
+            .expect("a known version")
     }
 
     fn any(value: i32) -> Any {
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn encodings_that_nobody_knows_are_refused() {
-        let factory = Orb::builder().build().codec_factory();
+        let factory = Orb::builder().build().unwrap().codec_factory();
         let known = Encoding::cdr_encaps(GiopVersion::V1_2);
         for unknown in [
             Encoding { format: 1, ..known },

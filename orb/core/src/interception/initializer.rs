@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn an_orb_is_not_kept_by_what_its_interceptors_have() {
         let witness = Arc::new(());
-        let orb = Orb::builder().initializer(Equips(Arc::clone(&witness))).build();
+        let orb = Orb::builder().initializer(Equips(Arc::clone(&witness))).build().unwrap();
         assert_eq!(Arc::strong_count(&witness), 2, "the initialiser is gone, the interceptor is there");
         drop(orb);
         assert_eq!(Arc::strong_count(&witness), 1);

@@ -139,8 +139,15 @@ impl OrbBuilder {
         self
     }
 
-    /// Who runs asynchronous servants (default: the threads that serve connections without a thread of their own). A closure will
-    /// do, such as `|task| drop(tokio::spawn(task))`.
+    /// The executor of asynchronous servants (default: the threads that serve connections without a thread of their own). A closure
+    /// that takes a [`Task`](crate::Task) is one.
+    ///
+    /// It is called on threads of the ORB, where `tokio::spawn` would panic. With tokio, take a handle of the runtime before:
+    ///
+    /// ```ignore
+    /// let runtime = tokio::runtime::Handle::current();
+    /// let builder = Orb::builder().spawner(move |task| drop(runtime.spawn(task)));
+    /// ```
     #[must_use]
     pub fn spawner(mut self, spawner: impl Spawn + 'static) -> Self {
         self.settings.serving.spawner = Some(Spawner(Arc::new(spawner)));

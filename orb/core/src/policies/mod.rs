@@ -13,7 +13,7 @@
 //! use spandrel_orb::Orb;
 //! use spandrel_orb::policies::{RelativeRoundtripTimeoutPolicy, SetOverrideType, SyncScopePolicy};
 //!
-//! let orb = Orb::builder().build();
+//! let orb = Orb::builder().build()?;
 //! let limit = RelativeRoundtripTimeoutPolicy(Duration::from_secs(2));
 //! orb.policy_manager().set_policy_overrides(&[limit.into()], SetOverrideType::AddOverride)?;
 //!

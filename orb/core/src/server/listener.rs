@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_the_reactor_does_not_take_is_told_so_and_forgotten() {
-        let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build();
+        let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build().unwrap();
         let server = orb.server();
         server.pool.registry().unwrap();
         server.pool.close();

@@ -417,7 +417,7 @@ fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
 #[test]
 fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
     check(6000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let questions: Vec<Question> =
             (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect();
         let mut messages = requests(&questions);
@@ -439,7 +439,7 @@ fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
 #[test]
 fn a_thread_that_was_relieved_does_not_forget_the_goodbye() {
     check(4000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let threads = [stage.serve(), stage.ask(requests(&[two_way(HOLD)]))];
         stage.relieve_and_release();
         let closing = stage.shut_down();
@@ -453,7 +453,7 @@ fn a_thread_that_was_relieved_does_not_forget_the_goodbye() {
 #[test]
 fn a_client_that_sends_nothing_more_still_gets_its_answers() {
     check(4000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let asking = stage.ask(requests(&[two_way(HOLD), two_way(10)]));
         let serving = stage.serve();
         stage.relieve_and_release();
@@ -468,7 +468,7 @@ fn a_client_that_sends_nothing_more_still_gets_its_answers() {
 #[test]
 fn a_client_that_leaves_at_any_time_leaves_nobody_waiting() {
     check(4000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let threads = [
             stage.serve(),
             stage.relieve(6),
@@ -487,7 +487,7 @@ fn a_client_that_leaves_at_any_time_leaves_nobody_waiting() {
 #[test]
 fn no_upcall_that_lasts_is_missed() {
     check(2000, || {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let stage = Stage::new(&orb);
         orb.watcher().watch(&stage.connection);
         let serving = stage.serve();

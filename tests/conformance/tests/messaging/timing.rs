@@ -66,7 +66,7 @@ fn past() -> SystemTime {
 // 17.2.4.1 to 17.2.4.4: "a value of type TimeBase::UtcT is passed to CORBA::ORB::create_policy".
 #[test]
 fn points_in_time_are_made_from_utc_times() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     let value = Any::new(&UtcT::from_system_time(at).unwrap()).unwrap();
     let made = |policy_type| orb.create_policy(policy_type, &value).unwrap();
@@ -84,7 +84,7 @@ fn points_in_time_are_made_from_utc_times() {
 // 17.2.4.5 and 17.2.4.6: "a value of type TimeBase::TimeT is passed", in units of 100 ns.
 #[test]
 fn relative_limits_are_made_from_spans() {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let value = Any::new(&15_u64).unwrap();
     let span = Duration::from_nanos(1500);
     let made = |policy_type| orb.create_policy(policy_type, &value).unwrap();

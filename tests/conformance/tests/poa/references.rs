@@ -165,7 +165,7 @@ fn references_of_others_are_refused() {
 
 /// A server with a persistent adapter below another, and one object there; at a port if one is given.
 fn server(port: u16, policies: impl IntoIterator<Item = Policy>) -> (Orb, u16, Poa) {
-    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build();
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let manager = root.the_poa_manager();
     let parent = root.create_poa("parent", Some(&manager), kept()).unwrap();
@@ -178,7 +178,7 @@ fn server(port: u16, policies: impl IntoIterator<Item = Policy>) -> (Orb, u16, P
 /// its ancestors.
 #[test]
 fn persistent_references_survive_a_restart() {
-    let (client, id) = (Orb::builder().build(), ObjectId::from("one"));
+    let (client, id) = (Orb::builder().build().unwrap(), ObjectId::from("one"));
     let (orb, port, poa) = server(0, kept());
     poa.activate_object_with_id(&id, named("first")).unwrap();
     let reference = poa.id_to_reference(&id).unwrap();
@@ -197,7 +197,7 @@ fn persistent_references_survive_a_restart() {
 /// activated.
 #[test]
 fn made_ids_of_a_persistent_adapter_may_be_activated_after_a_restart() {
-    let client = Orb::builder().build();
+    let client = Orb::builder().build().unwrap();
     let (orb, port, poa) = server(0, [LifespanPolicy::Persistent.into()]);
     let id = poa.activate_object(named("first")).unwrap();
     let object: Subject = client.reference(poa.id_to_reference(&id).unwrap().ior().clone()).unchecked_narrow();
@@ -215,7 +215,7 @@ fn made_ids_of_a_persistent_adapter_may_be_activated_after_a_restart() {
 /// 15.3.8.2 TRANSIENT: objects do not outlive the adapter in which they were first created: OBJECT_NOT_EXIST.
 #[test]
 fn transient_references_are_dead_after_a_restart() {
-    let (client, id) = (Orb::builder().build(), ObjectId::from("one"));
+    let (client, id) = (Orb::builder().build().unwrap(), ObjectId::from("one"));
     let user_ids = || [IdAssignmentPolicy::UserId.into()];
     let (orb, port, poa) = server(0, user_ids());
     poa.activate_object_with_id(&id, named("first")).unwrap();

@@ -9,7 +9,7 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [reference, diary, first] = &arguments[..] else { bail!("not understood: {arguments:?}") };
     let diary = Journal::open(diary.as_ref())?;
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build()?;
     let book = Book::unchecked_narrow(&orb.string_to_object(reference)?);
     for number in first.parse::<u64>()?.. {
         diary.begin(number)?;

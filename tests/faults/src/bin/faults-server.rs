@@ -13,7 +13,7 @@ use spandrel_faults::servants::{Keeper, Later};
 
 fn main() -> anyhow::Result<()> {
     let mut options: Vec<String> = std::env::args().skip(1).collect();
-    let orb = Orb::builder().protocol(secure::protocol()).take_args(&mut options)?.build();
+    let orb = Orb::builder().protocol(secure::protocol()).take_args(&mut options)?.build()?;
     let [journal, gate, kind] = &options[..] else { anyhow::bail!("not understood: {options:?}") };
     let keeper = Keeper::new(journal.as_ref(), gate.parse().context("an address")?)?;
     ensure!(["synchronous", "asynchronous"].contains(&&**kind), "no such kind: {kind}");

@@ -64,7 +64,7 @@ fn main() -> anyhow::Result<()> {
     let mut options: Vec<String> = std::env::args().skip(1).collect();
     #[cfg(unix)]
     limit_resources(&mut options)?;
-    let orb = Orb::builder().take_args(&mut options)?.build();
+    let orb = Orb::builder().take_args(&mut options)?.build()?;
     anyhow::ensure!(options.is_empty(), "not options of an ORB: {options:?}");
     let object = Poa::root(&orb)?.activate(TargetSkeleton::new(Attacked))?;
     let mut out = io::stdout().lock();

@@ -14,7 +14,7 @@ use spandrel_interop::program;
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
-    let orb = Orb::builder().take_args(&mut arguments)?.build();
+    let orb = Orb::builder().take_args(&mut arguments)?.build()?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let say = &mut program::say;
     let tally = match words.as_slice() {

@@ -16,13 +16,13 @@ fn main() -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["--serve"] => {
-            let orb = builder.build();
+            let orb = builder.build()?;
             println!("{}", server::serve(&orb)?);
             program::serve(&orb);
             Ok(ExitCode::SUCCESS)
         }
         ["--call", reference] => {
-            let orb = builder.listen(Endpoint::nowhere()).build();
+            let orb = builder.listen(Endpoint::nowhere()).build()?;
             let tally = client::run(&orb, reference, &mut program::say)?;
             orb.shutdown(true)?;
             Ok(program::told(&tally))

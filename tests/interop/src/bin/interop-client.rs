@@ -10,7 +10,7 @@ use spandrel_interop::{client, program};
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
-    let orb = spandrel_interop::builder().take_args(&mut arguments)?.build();
+    let orb = spandrel_interop::builder().take_args(&mut arguments)?.build()?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (reference, only) = match words.as_slice() {
         [reference] => (*reference, ""),

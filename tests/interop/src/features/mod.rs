@@ -15,5 +15,5 @@ use spandrel::{Orb, OrbBuilder};
 /// # Errors
 /// None: there is one interceptor of each kind.
 pub fn build(builder: OrbBuilder) -> Result<Orb> {
-    Ok(builder.client_request_interceptor(contexts::Sender)?.server_request_interceptor(contexts::Receiver)?.build())
+    Ok(builder.client_request_interceptor(contexts::Sender)?.server_request_interceptor(contexts::Receiver)?.build()?)
 }

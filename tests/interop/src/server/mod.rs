@@ -31,7 +31,7 @@ pub fn activate(orb: &Orb) -> Result<String, SystemException> {
 /// # Errors
 /// For `-ORB…` options that are unknown or whose value cannot be read.
 pub fn orb(arguments: impl IntoIterator<Item = String>) -> Result<Orb, InitError> {
-    Ok(crate::builder().take_args(&mut arguments.into_iter().collect())?.build())
+    Ok(crate::builder().take_args(&mut arguments.into_iter().collect())?.build()?)
 }
 
 /// Refuses a value that is not the one that was agreed upon.

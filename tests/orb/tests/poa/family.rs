@@ -36,7 +36,7 @@ impl AdapterActivator for Growing {
 
 /// A server at a port of its own choice or a given one, with a tree of adapters that grows.
 fn server(port: u16) -> (Orb, Poa, Arc<Growing>) {
-    let orb = arranged(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port))).build();
+    let orb = arranged(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port))).build().unwrap();
     let root = Poa::root(&orb).unwrap();
     let growing = Arc::<Growing>::default();
     root.set_the_activator(Some(Arc::clone(&growing) as _));
@@ -158,7 +158,7 @@ fn octets_that_are_no_key_of_ours_are_refused_whatever_they_are() {
     stage.poa.set_servant(probe(&stage.orb).1).unwrap();
     let good = stage.reference("a");
     let mut random = fastrand::Rng::with_seed(11);
-    let client_orb = Orb::builder().build();
+    let client_orb = Orb::builder().build().unwrap();
     for _ in 0..300 {
         let mut ior = good.ior().clone();
         let mut profile = spandrel::IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();

@@ -143,7 +143,7 @@ fn a_servant_that_panics_when_it_is_dropped_keeps_nobody_waiting() {
         board.change(|seen| seen.push(is_here));
     });
     let witness = stage.root.activate(witness).unwrap();
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let of = |object: &ObjectRef| -> Target { orb.string_to_object(&object.to_string()).unwrap().unchecked_narrow() };
     of(&object).ping().unwrap();
     of(&witness).ping().unwrap();
@@ -197,7 +197,7 @@ fn panics_of_servants_and_activators_give_the_turn_and_the_counts_back() {
 fn names_that_lead_to_each_other_end_the_call() {
     let stage = Stage::active([]);
     let (host, port) = stage.orb.listen().unwrap().remove(0);
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().unwrap();
     let named = |name: &str| orb.string_to_object(&format!("corbaloc:iiop:1.2@{host}:{port}/{name}")).unwrap();
     stage.orb.set_object_key_alias("one", &named("other")).unwrap();
     stage.orb.set_object_key_alias("other", &named("one")).unwrap();

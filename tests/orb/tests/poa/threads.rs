@@ -103,7 +103,7 @@ fn a_client_that_leaves_while_it_waits_gives_its_place_to_the_next() {
         move || target.ping()
     });
     single.gate.await_that(|_| single.runs.load(Ordering::SeqCst) == 1);
-    let impatient = Orb::builder().build().string_to_object(&object.to_string()).unwrap();
+    let impatient = Orb::builder().build().unwrap().string_to_object(&object.to_string()).unwrap();
     let impatient: Target = impatient.with_timeout(Some(Duration::from_millis(30))).unchecked_narrow();
     assert_eq!(impatient.ping().unwrap_err().kind(), SystemExceptionKind::Timeout);
     let last = in_background({

@@ -60,7 +60,7 @@ impl Bank {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("bank.idl");
         std::fs::write(&file, IDL).unwrap();
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let account = describe(IDL).unwrap().interface("Bank::Account").unwrap();
         let object = Poa::root(&orb).unwrap().activate(DescribedServant::described(account, serve)).unwrap();
         Self { orb, reference: object.to_string(), file, _folder: folder }

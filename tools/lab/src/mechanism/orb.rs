@@ -68,7 +68,7 @@ impl Mechanism for OrbMechanism {
         if let Some(concurrency) = self.concurrency {
             builder = builder.concurrency(concurrency);
         }
-        let orb = builder.build();
+        let orb = builder.build().map_err(LabError::call("make the ORB"))?;
         let received = Arc::new(Sink::default());
         let activate = || {
             let poa = Poa::root(&orb)?;
@@ -91,7 +91,7 @@ impl Mechanism for OrbMechanism {
             }
             _ => (builder(&job.sockets), endpoint),
         };
-        let orb = builder.build();
+        let orb = builder.build().map_err(LabError::call("make the ORB"))?;
         let connect = || {
             if self.is_batched {
                 let scope = [SyncScopePolicy::None.into()];

@@ -66,7 +66,11 @@ impl Answers {
 /// # Errors
 /// If the reference cannot be read, nobody can be connected to, no question was answered, or the object does not exist.
 pub fn run(settings: &Settings, mut say: impl FnMut(&str)) -> Result<(), LabError> {
-    let orb = Orb::builder().connect_timeout(Some(settings.timeout)).request_timeout(Some(settings.timeout)).build();
+    let orb = Orb::builder()
+        .connect_timeout(Some(settings.timeout))
+        .request_timeout(Some(settings.timeout))
+        .build()
+        .map_err(LabError::call("make the ORB"))?;
     let object = orb.string_to_object(&settings.reference).map_err(LabError::call("read the reference"))?;
     let start = Instant::now();
     let mut locator = Locator::connect(object.ior(), settings.timeout)?;

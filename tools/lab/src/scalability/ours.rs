@@ -29,7 +29,7 @@ const BATCH: u32 = 1_000;
 /// # Errors
 /// If they cannot be served.
 pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().map_err(LabError::call("make the ORB"))?;
     let directory = || {
         let poa = Poa::root(&orb)?;
         let servant = || -> Arc<dyn Servant> {
@@ -55,7 +55,7 @@ pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
 /// # Errors
 /// If a call fails, or a line is no job.
 pub fn call(reference: &str) -> Result<(), LabError> {
-    let orb = Orb::builder().build();
+    let orb = Orb::builder().build().map_err(LabError::call("make the ORB"))?;
     let targets = references(&orb, reference).map_err(LabError::call("get references to the servants"))?;
     say(&format!("ready {}", targets.len()))?;
     for line in io::stdin().lock().lines() {

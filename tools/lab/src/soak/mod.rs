@@ -76,7 +76,11 @@ pub fn any_seed() -> u64 {
 fn orb(options: &[String]) -> Result<spandrel::Orb, LabError> {
     let refused = |error: spandrel::InitError| LabError::Settings(error.to_string());
     let mut options = options.to_vec();
-    let orb = spandrel::Orb::builder().take_args(&mut options).map_err(refused)?.build();
+    let orb = spandrel::Orb::builder()
+        .take_args(&mut options)
+        .map_err(refused)?
+        .build()
+        .map_err(LabError::call("make the ORB"))?;
     match options.first() {
         Some(option) => Err(LabError::Settings(format!("`{option}` is no option of an ORB"))),
         None => Ok(orb),

@@ -13,7 +13,10 @@ use std::{
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{GiopError, Message, MessageType, ServiceContext, SystemException, bare_message};
-use spandrel_sync::{Arc, atomic::AtomicU32};
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
 
 use super::{CallFailure, ClientConnection, Kind, Reply, Waiter, Who, Writer, said};
 use crate::{
@@ -92,6 +95,8 @@ impl ClientConnection {
         let mut connection = Self::over(peer, transport, None, statistics);
         connection.both_ways = BothWays(Role::Adopted { feeder, code_sets: OnceLock::new() }.into());
         connection.next_request_id = AtomicU32::new(1);
+        // It is the server's connection, and counted there.
+        connection.is_end_counted = AtomicBool::new(true);
         connection.said = said::LISTEN_POINTS.into();
         connection
     }
@@ -175,6 +180,8 @@ impl ClientConnection {
     pub(crate) fn say_goodbye(&self) -> bool {
         let is_idle = self.mux.lock().waiters.len() == 1 && self.called().is_some_and(|called| called.is_idle());
         if is_idle {
+            // Closed because the ORB ends, like the other connections at shutdown, which are not counted either.
+            self.is_end_counted.store(true, Ordering::Relaxed);
             self.retire();
             let goodbye = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
             self.say_last(&goodbye, COURTESY);

@@ -5,6 +5,7 @@ use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, MessageType, Reaction, SystemException, SystemExceptionKind,
     bare_message, ids, minor,
 };
+use spandrel_sync::atomic::Ordering;
 
 use super::{CallFailure, ClientConnection, HINT, Loss};
 use crate::{
@@ -17,11 +18,7 @@ impl ClientConnection {
     pub(super) fn close(&self, failure: CallFailure) -> CallFailure {
         #[cfg(feature = "diagnostics")]
         tracing::debug!(peer = %self.peer, reason = %failure.exception, "a connection has ended");
-        self.statistics.note(if failure.may_repeat() {
-            Event::ClientClosedByPeer
-        } else {
-            Event::ClientClosedForFault
-        });
+        self.count_end(if failure.may_repeat() { Event::ClientClosedByPeer } else { Event::ClientClosedForFault });
         self.retire();
         self.close_transport();
         let mut mux = self.mux.lock();
@@ -33,6 +30,13 @@ impl ClientConnection {
         #[cfg(feature = "server")]
         self.end_calls();
         failure
+    }
+
+    /// Counts the connection as closed for this reason, unless its end was counted before.
+    pub(crate) fn count_end(&self, reason: Event) {
+        if cfg!(feature = "statistics") && !self.is_end_counted.swap(true, Ordering::Relaxed) {
+            self.statistics.note(reason);
+        }
     }
 
     /// Nobody else may have use for it.
@@ -174,7 +178,7 @@ impl ClientConnection {
         if self.is_bidirectional() {
             return;
         }
-        self.statistics.client_closed_for_timeout();
+        self.count_end(Event::ClientClosedForTimeout);
         self.retire();
     }
 

@@ -60,7 +60,7 @@ impl Feeding {
 /// Has so many callers call over an adopted connection, and others answer there; what came of it.
 fn adopted(manners: Manners, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Outcome>, Record) {
     let (near, far) = pipe::pair(capacity);
-    let feeding = Arc::new(Feeding { orb: Orb::builder().build(), near: near.clone() });
+    let feeding = Arc::new(Feeding { orb: Orb::builder().build().unwrap(), near: near.clone() });
     let feeder: Weak<dyn Feeder> = Arc::downgrade(&(Arc::clone(&feeding) as Arc<dyn Feeder>));
     let (place, transport) = (Arc::new(Place::new("pretend", "")), Arc::new(near.clone()));
     let connection = Arc::new(ClientConnection::adopted(place, transport, feeder, Statistics::default()));

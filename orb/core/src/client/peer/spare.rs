@@ -5,7 +5,10 @@
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{ClientConnection, Peer, pool::Pooled};
-use crate::client::{ConnectionSharing, Purging, cache::Member};
+use crate::{
+    client::{ConnectionSharing, Purging, cache::Member},
+    statistics::Event,
+};
 
 impl Member for Peer {
     fn can_share(&self) -> bool {
@@ -24,7 +27,7 @@ impl Member for Peer {
         let Some(at) = pool.connections.iter().position(goes) else { return false };
         let connection = pool.connections.remove(at).connection;
         drop(pool);
-        self.statistics.client_closed_for_limit();
+        connection.count_end(Event::ClientClosedForLimit);
         self.part_from(connection);
         true
     }
@@ -36,7 +39,7 @@ impl Member for Peer {
         drop(pool);
         for connection in idle {
             tracing::debug!(peer = %self.place, "an idle connection is closed");
-            self.statistics.client_closed_idle();
+            connection.count_end(Event::ClientClosedIdle);
             self.part_from(connection);
         }
     }

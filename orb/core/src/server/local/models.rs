@@ -111,7 +111,7 @@ fn check_answered(outcome: Result<Reply, CallFailure>) {
 #[test]
 fn each_caller_is_answered_once_and_the_end_of_the_orb_waits_for_that() {
     check(4000, || {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let desk = Arc::new(Desk::default());
         let _ = orb.install_adapter(Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
         let serving = thread::spawn({
@@ -135,7 +135,7 @@ fn each_caller_is_answered_once_and_the_end_of_the_orb_waits_for_that() {
 #[test]
 fn a_caller_that_is_given_up_learns_of_it_whoever_answers_meanwhile() {
     check(4000, || {
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().unwrap();
         let desk = Arc::new(Desk::default());
         let _ = orb.install_adapter(Arc::clone(&desk) as Arc<dyn ObjectAdapter>);
         let calling = thread::spawn({

@@ -43,7 +43,7 @@ impl Stage {
 #[test]
 fn a_thread_that_takes_the_reading_over_cancels() {
     check(6000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let is_lost = one_in(3);
         let mut messages = requests(&[two_way(CANCELLABLE)]);
         if !is_lost {
@@ -69,7 +69,7 @@ fn a_thread_that_takes_the_reading_over_cancels() {
 #[test]
 fn a_thread_that_only_listens_leaves_all_else_to_whoever_reads_next() {
     check(4000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let mut messages = requests(&[two_way(CANCELLABLE)]);
         messages.push(talk::cancel(CANCELLABLE));
         messages.extend(requests(&[two_way(20), two_way(21)]));

@@ -55,7 +55,7 @@ fn answer(token: u32, call: DeferredCall) {
 #[test]
 fn the_goodbye_comes_after_the_last_deferred_answer() {
     check(6000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let questions = [two_way(10), two_way(DEFERRED), one_way(DEFERRED + 1), two_way(DEFERRED + 2), two_way(11)];
         let answering = stage.answer_deferred();
         let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask(requests(&questions))];
@@ -74,7 +74,7 @@ fn the_goodbye_comes_after_the_last_deferred_answer() {
 #[test]
 fn a_client_that_cancels_or_leaves_is_answered_no_more_and_waited_for_by_nobody() {
     check(6000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let answering = stage.answer_deferred();
         let questions = [two_way(DEFERRED), two_way(DEFERRED + 1)];
         let mut messages = requests(&questions);

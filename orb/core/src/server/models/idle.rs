@@ -34,7 +34,7 @@ impl Stage {
 #[test]
 fn a_request_that_meets_the_end_is_answered_or_not_run() {
     check(4000, || {
-        let stage = Stage::new(&Orb::builder().build());
+        let stage = Stage::new(&Orb::builder().build().unwrap());
         let serving = stage.serve();
         join([stage.meet_the_end(), serving]);
         stage.connection.await_farewell(Farewell::Ended, &Deadline::after(NEVER));
@@ -55,7 +55,7 @@ fn so_it_is_where_a_reactor_serves() {
 fn so_it_is_where_requests_wait_in_a_queue() {
     check(4000, || {
         let queue = Arc::new(RequestQueue::new(2, 2, Arc::new(ServerThreads::new(1024)), Arc::default()));
-        let stage = Stage::served(&Orb::builder().build(), MAX_IN_FLIGHT, Service::Queue(Arc::clone(&queue)));
+        let stage = Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, Service::Queue(Arc::clone(&queue)));
         queue.staff().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);
         let asking = stage.meet_the_end();

@@ -24,7 +24,7 @@ fn a_pool_of_one_thread_runs_what_its_servant_waits_for() {
 fn servants_that_wait_in_each_other_are_all_answered() {
     check(6000, || {
         // One more than run at once: a thread that tries to take over is counted before it has.
-        let stage = Stage::with(&Orb::builder().build(), MAX_IN_FLIGHT + 1, true);
+        let stage = Stage::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT + 1, true);
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let second = if one_in(2) { two_way(NEST) } else { one_way(NEST) };
         let is_watched = one_in(2);

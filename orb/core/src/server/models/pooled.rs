@@ -284,7 +284,7 @@ impl Reactor {
 
 impl Stage {
     pub(super) fn pooled() -> Self {
-        Self::with(&Orb::builder().build(), MAX_IN_FLIGHT, true)
+        Self::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, true)
     }
 
     /// Waits for the end, and checks that nothing is left over.
@@ -469,7 +469,7 @@ fn a_seat_that_is_given_late_is_left() {
 #[test]
 fn an_upcall_that_keeps_its_thread_and_the_reading_has_a_stand_in() {
     check(2000, || {
-        let stage = Stage::with(&Orb::builder().build(), 1, true);
+        let stage = Stage::with(&Orb::builder().build().unwrap(), 1, true);
         let (reactor, threads) = Reactor::start(&stage);
         let asking = stage.ask(requests(&[two_way(HOLD), two_way(10)]));
         let mut entries = stage.diary.entries.lock();

@@ -17,7 +17,7 @@ struct Queued {
 impl Queued {
     fn start(capacity: usize, workers: usize) -> Self {
         let queue = Arc::new(RequestQueue::new(capacity, workers, Arc::new(ServerThreads::new(1024)), Arc::default()));
-        let stage = Stage::served(&Orb::builder().build(), MAX_IN_FLIGHT, Service::Queue(Arc::clone(&queue)));
+        let stage = Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, Service::Queue(Arc::clone(&queue)));
         queue.staff().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);
         Self { stage, queue, reactor, threads }

@@ -44,7 +44,7 @@ impl Callee {
             Path::ThroughPoa => Collocation::ThroughPoa,
             Path::Socket => Collocation::No,
         };
-        let orb = Orb::builder().collocation(strategy).build();
+        let orb = Orb::builder().collocation(strategy).build().map_err(|cause| failed("make the ORB", cause))?;
         let object = Poa::root(&orb).and_then(|poa| poa.activate(DeskSkeleton::new(Answering)));
         let object = object.map_err(|cause| failed("activate the servant", cause))?;
         Ok(Self::Object { orb, desk: Desk::unchecked_narrow(&object) })

@@ -121,8 +121,10 @@ fn refused(error: PoaError) -> LabError {
 impl Parties {
     pub(super) fn new() -> Result<Self, LabError> {
         let counter = Instructions::start();
-        let servers = [false, true].map(|is_on| (is_on, Orb::builder().adaptive_demultiplexing(is_on).build()));
-        let clients = [false, true].map(|is_on| (is_on, Orb::builder().request_caching(is_on).build()));
+        let server = |is_on| Orb::builder().adaptive_demultiplexing(is_on).build().map_err(failed);
+        let client = |is_on| Orb::builder().request_caching(is_on).build().map_err(failed);
+        let servers = [(false, server(false)?), (true, server(true)?)];
+        let clients = [(false, client(false)?), (true, client(true)?)];
         let mut callers = Vec::new();
         for (adaptive, server) in &servers {
             let references = serve(server)?;

@@ -231,7 +231,7 @@ fn failed(cause: SystemException) -> LabError {
 }
 
 fn rounds(settings: &Settings) -> Result<Vec<Call>, LabError> {
-    let (server, orb) = (Orb::builder().build(), Orb::builder().build());
+    let (server, orb) = (Orb::builder().build().map_err(failed)?, Orb::builder().build().map_err(failed)?);
     let poa = Poa::root(&server).map_err(failed)?;
     let clients: [(Engine, Box<dyn Client>); 3] = [
         (Engine::Compiled, Box::new(compiled::Caller::new(&poa, &server, &orb).map_err(failed)?)),

@@ -30,7 +30,7 @@ const CLIENT: &str = r#"mod idl;
 
 fn main() {
     let reference = std::env::args().nth(1).unwrap();
-    let orb = spandrel::Orb::builder().build();
+    let orb = spandrel::Orb::builder().build().unwrap();
     let account = idl::Account::unchecked_narrow(&orb.string_to_object(&reference).unwrap());
     println!("{}", account.deposit(500).unwrap());
 }

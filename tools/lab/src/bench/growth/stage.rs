@@ -26,7 +26,10 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn build() -> Result<Self, LabError> {
-        let (server, client) = (Orb::builder().build(), Orb::builder().build());
+        let (server, client) = (
+            Orb::builder().build().map_err(LabError::call("make the ORB"))?,
+            Orb::builder().build().map_err(LabError::call("make the ORB"))?,
+        );
         let build = || {
             let poa = Poa::root(&server)?;
             let target = poa.activate(GrowingSkeleton::new(Object::new(&poa)))?;

@@ -55,7 +55,8 @@ pub(super) fn serve() -> Result<(), LabError> {
         .concurrency(spandrel::Concurrency::LeaderFollowers { threads: None })
         .max_connections(30_000)
         .listen(Endpoint::new("127.0.0.1", 0))
-        .build();
+        .build()
+        .map_err(LabError::call("make the ORB"))?;
     let reference = activate(&orb).map_err(LabError::call("activate the servant"))?;
     say(&reference).map_err(LabError::io("speak to the parent"))?;
     orb.run();
