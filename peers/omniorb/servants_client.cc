@@ -1,6 +1,6 @@
 // omniORB's client of the scalability experiment: `servants-client REFERENCE [--cpu N] [-ORB...]` gets references to all servants, prints
-// `ready N`, and then, for each line `ALGORITHM CALL CASE STYLE WARM-UP CALLS` of its standard input, makes these calls and prints one JSON
-// object with their times in nanoseconds.
+// `ready N`, and then, for each line `ALGORITHM CALL CASE STYLE WARM-UP CALLS BEGIN` of its standard input, makes these calls and prints one JSON
+// object with their times in nanoseconds, and with how many servants the timed calls have reached, as the server has counted.
 
 #include <cstdint>
 #include <iostream>
@@ -17,12 +17,13 @@ namespace {
 
 // Which servant the next call goes to; the experiment's other programs compute the same.
 struct Targets {
-    Targets(const std::string &algorithm, std::uint32_t servants) : algorithm(algorithm), servants(servants) {}
+    Targets(const std::string &algorithm, std::uint32_t servants, std::uint32_t begin)
+        : algorithm(algorithm), servants(servants), begin(begin), state(begin) {}
 
     std::uint32_t next() {
-        std::uint32_t call = calls++;
-        if (algorithm == "train") return call / 100 % servants;
-        if (algorithm == "round-robin") return call % servants;
+        std::uint64_t call = calls++;
+        if (algorithm == "train") return static_cast<std::uint32_t>((begin + call / 100) % servants);
+        if (algorithm == "round-robin") return static_cast<std::uint32_t>((begin + call) % servants);
         if (algorithm == "worst-case") return servants - 1;
         state = state * 6364136223846793005u + 1442695040888963407u;
         return static_cast<std::uint32_t>((state >> 33) % servants);
@@ -30,12 +31,13 @@ struct Targets {
 
     std::string algorithm;
     std::uint32_t servants;
-    std::uint32_t calls = 0;
-    std::uint64_t state = 1;
+    std::uint32_t begin;
+    std::uint64_t calls = 0;
+    std::uint64_t state;
 };
 
 struct Client {
-    Client(CORBA::ORB_ptr orb, Servants_ptr directory) : orb(orb) {
+    Client(CORBA::ORB_ptr orb, Servants_ptr directory) : orb(orb), directory(Servants::_duplicate(directory)) {
         CORBA::ULong count = directory->count();
         while (objects.size() < count) {
             LatencySeq_var some = directory->references(static_cast<CORBA::ULong>(objects.size()), 1000);
@@ -65,32 +67,37 @@ struct Client {
         std::istringstream words(line);
         std::string algorithm, call, load, style;
         long warm_up = 0, calls = 0;
-        if (!(words >> algorithm >> call >> load >> style >> warm_up >> calls)) throw std::runtime_error("no job: " + line);
-        Targets targets(algorithm, static_cast<std::uint32_t>(objects.size()));
+        std::uint32_t begin = 0;
+        if (!(words >> algorithm >> call >> load >> style >> warm_up >> calls >> begin)) throw std::runtime_error("no job: " + line);
+        Targets targets(algorithm, static_cast<std::uint32_t>(objects.size()), begin);
         bool one_way = call == "oneway", is_void = load == "void";
-        std::vector<std::int64_t> times;
+        // The directory is asked between the calls that warm up and those that are timed, and after these; so nothing is on its way when
+        // the next part begins.
+        auto timed = [&](auto make) {
+            for (long i = 0; i < warm_up; ++i) make();
+            directory->called();
+            std::vector<std::int64_t> times = measure(make, 0, calls);
+            return "{" + summary(std::move(times)) + ",\"servants_called\":" + std::to_string(directory->called()) + "}";
+        };
         if (style == "dii") {
             const char *operation = is_void ? (one_way ? "ping_1way" : "ping") : (one_way ? "sendStructSeq_1way" : "sendStructSeq");
-            times = measure(
-                [&] {
-                    CORBA::Request_var dynamic = request(targets.next(), operation, is_void);
-                    one_way ? dynamic->send_oneway() : dynamic->invoke();
-                    if (dynamic->env()->exception()) throw std::runtime_error("a dynamic invocation failed");
-                },
-                warm_up, calls);
+            return timed([&] {
+                CORBA::Request_var dynamic = request(targets.next(), operation, is_void);
+                one_way ? dynamic->send_oneway() : dynamic->invoke();
+                if (dynamic->env()->exception()) throw std::runtime_error("a dynamic invocation failed");
+            });
         } else if (style == "dii-reused") {
             // CORBA does not allow it, and omniORB refuses: a request is invoked once (11.2.2).
             return "{\"absent\":\"omniORB invokes a request once only\"}";
         } else if (is_void) {
-            times = measure([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->ping_1way() : to->ping(); }, warm_up, calls);
+            return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->ping_1way() : to->ping(); });
         } else {
-            times = measure([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->sendStructSeq_1way(structs) : to->sendStructSeq(structs); }, warm_up, calls);
+            return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->sendStructSeq_1way(structs) : to->sendStructSeq(structs); });
         }
-        objects[0]->ping();
-        return "{" + summary(std::move(times)) + "}";
     }
 
     CORBA::ORB_ptr orb;
+    Servants_var directory;
     std::vector<Latency_var> objects;
     StructSeq structs;
 };
@@ -117,6 +124,7 @@ int main(int argc, char **argv) {
         std::string line;
         while (std::getline(std::cin, line)) std::cout << client.carry_out(line) << std::endl;
         client.objects.clear();
+        client.directory = Servants::_nil();
         orb->destroy();
         return 0;
     } catch (const CORBA::SystemException &e) {

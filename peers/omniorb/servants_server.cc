@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iostream>
 #include <vector>
 
@@ -12,19 +13,31 @@
 
 namespace {
 
-struct LatencyImpl : POA_Latency {
-    void ping() override {}
-    void ping_1way() override {}
-    void sendStructSeq(const StructSeq &) override {}
-    void sendOctetSeq(const OctetSeq &) override {}
-    void sendStructSeq_1way(const StructSeq &) override {}
+// Whether a servant was called; written once between two questions of the directory.
+struct CalledFlag {
+    void set() {
+        if (!called.load(std::memory_order_relaxed)) called.store(true, std::memory_order_relaxed);
+    }
+
+    bool take() { return called.exchange(false, std::memory_order_relaxed); }
+
+    std::atomic<bool> called{false};
+};
+
+struct LatencyImpl : POA_Latency, CalledFlag {
+    void ping() override { set(); }
+    void ping_1way() override { set(); }
+    void sendStructSeq(const StructSeq &) override { set(); }
+    void sendOctetSeq(const OctetSeq &) override { set(); }
+    void sendStructSeq_1way(const StructSeq &) override { set(); }
 };
 
 // Reads the arguments that each operation has, and answers nothing.
-struct DynamicImpl : PortableServer::DynamicImplementation {
+struct DynamicImpl : PortableServer::DynamicImplementation, CalledFlag {
     explicit DynamicImpl(CORBA::ORB_ptr orb) : orb_(CORBA::ORB::_duplicate(orb)) {}
 
     void invoke(CORBA::ServerRequest_ptr request) override {
+        set();
         CORBA::NVList_ptr arguments;
         orb_->create_list(0, arguments);
         std::string operation = request->operation();
@@ -56,7 +69,12 @@ struct Directory : POA_Servants {
         return some;
     }
 
+    CORBA::ULong called() override {
+        return static_cast<CORBA::ULong>(std::count_if(flags.begin(), flags.end(), [](CalledFlag *flag) { return flag->take(); }));
+    }
+
     std::vector<Latency_var> objects;
+    std::vector<CalledFlag *> flags; // of the servants, which the adapter keeps until the end
 };
 
 } // namespace
@@ -76,8 +94,16 @@ int main(int argc, char **argv) {
         PortableServer::POAManager_var(root->the_POAManager())->activate();
         Directory directory;
         for (long i = 0; i < servants; ++i) {
-            PortableServer::ServantBase *servant =
-                dynamic ? static_cast<PortableServer::ServantBase *>(new DynamicImpl(orb)) : new LatencyImpl;
+            PortableServer::ServantBase *servant;
+            if (dynamic) {
+                DynamicImpl *made = new DynamicImpl(orb);
+                directory.flags.push_back(made);
+                servant = made;
+            } else {
+                LatencyImpl *made = new LatencyImpl;
+                directory.flags.push_back(made);
+                servant = made;
+            }
             PortableServer::ObjectId_var id = root->activate_object(servant);
             object = root->id_to_reference(id);
             directory.objects.push_back(Latency::_unchecked_narrow(object));

@@ -40,14 +40,10 @@ impl Root {
         let upcall = Upcall::new();
         let frame = upcall.frame();
         loop {
-            if !self.is_at(frame, key) {
-                // Forgotten first: what is asked meanwhile is not inside of that adapter.
-                frame.adapter.take();
-                match self.search(key)? {
-                    Search::Found(adapter) => *frame.adapter.borrow_mut() = Some(adapter),
-                    Search::Wait(ticket) => return self.later(key, call, without_turn(ticket)),
-                    Search::Again => continue,
-                }
+            match self.find_adapter(frame, key)? {
+                None => {}
+                Some(Search::Wait(ticket)) => return self.later(key, call, without_turn(ticket)),
+                Some(Search::Found(_) | Search::Again) => continue,
             }
             let adapter = frame.adapter.borrow();
             let adapter = adapter.as_ref().expect("it was found");
@@ -79,6 +75,23 @@ impl Root {
                 Entrance::Wait(ticket) => return self.later(key, call, without_turn(ticket)),
                 Entrance::Again => {}
             }
+        }
+    }
+
+    /// Has the adapter of this key in the frame, or says what the request is to do instead.
+    #[inline]
+    pub(crate) fn find_adapter(&self, frame: &Frame, key: &[u8]) -> Result<Option<Search>, SystemException> {
+        if self.is_at(frame, key) {
+            return Ok(None);
+        }
+        // Forgotten first: what is asked meanwhile is not inside of that adapter.
+        frame.adapter.take();
+        match self.search(key)? {
+            Search::Found(adapter) => {
+                *frame.adapter.borrow_mut() = Some(adapter);
+                Ok(None)
+            }
+            other => Ok(Some(other)),
         }
     }
 

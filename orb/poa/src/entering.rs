@@ -9,7 +9,7 @@ use crate::{
     adapter::{Adapter, MAX_WAITING, Phase},
     error,
     in_use::{InUse, Located},
-    objects::{Active, Forwarding, Found},
+    objects::{Active, Forwarding, Found, LastTarget},
     servants::Incarnation,
     signal::{Signal, Ticket},
 };
@@ -39,10 +39,10 @@ impl Adapter {
         self: &Arc<Self>,
         id: &[u8],
         operation: &str,
-        call: Option<&ServerCall<'_>>,
+        last: Option<&impl LastTarget>,
     ) -> Result<Entrance, SystemException> {
         if self.policies.retains() {
-            match self.objects.enter(id, call, || self.is_open()) {
+            match self.objects.enter(id, last, || self.is_open()) {
                 Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
                 Found::Shut => return self.refuse().map(Entrance::after),
                 Found::Busy(over) if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly => {
@@ -61,7 +61,7 @@ impl Adapter {
         if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
             return None;
         }
-        match self.objects.enter(id, None, || self.is_open()) {
+        match self.objects.enter(id, None::<&ServerCall<'_>>, || self.is_open()) {
             Found::Active(active) => Some(InUse::Object(active)),
             _ => None,
         }

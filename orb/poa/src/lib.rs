@@ -7,7 +7,7 @@
 //!
 //! An object that was activated with an id of the adapter's making is found by active demultiplexing: its key says which adapter and
 //! which slot, so that finding it is comparisons and one index however many there are. Other ids are found by one of the
-//! strategies in [`demux`]. What a request is, and how it is answered, belongs to `spandrel-orb`.
+//! strategies that [`ObjectDemux`] names. What a request is, and how it is answered, belongs to `spandrel-orb`.
 #![forbid(unsafe_code)]
 
 mod activation;
@@ -15,7 +15,7 @@ mod adapter;
 mod control;
 mod current;
 mod deactivation;
-pub mod demux;
+mod demux;
 mod directory;
 mod dispatch;
 mod entering;
@@ -29,6 +29,8 @@ mod in_use;
 mod invocation;
 mod key;
 mod live_orb;
+#[doc(hidden)]
+pub mod lookup;
 mod managed;
 mod manager;
 #[cfg(all(test, shuttle))]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use spandrel_giop::SystemExceptionKind;
-use spandrel_orb::{Orb, Servant, SystemException};
+use spandrel_orb::{Orb, Servant, ServerCall, SystemException};
 use spandrel_sync::{
     Arc, Mutex, Weak,
     atomic::{AtomicUsize, Ordering},
@@ -116,7 +116,7 @@ impl Stage {
             if adapter.is_gone() {
                 return Err(crate::error::no_adapter()); // it would not have been found
             }
-            match adapter.enter(&id, "run", None)? {
+            match adapter.enter(&id, "run", None::<&ServerCall<'_>>)? {
                 Entrance::Serve(in_use) => {
                     let servant = Arc::clone(&self.making.servants.lock()[&id]);
                     servant.running.fetch_add(1, Ordering::SeqCst);

@@ -93,25 +93,51 @@ public final class Measured {
         return sorted[(int) (q * (sorted.length - 1))];
     }
 
-    /** A servant that does nothing. */
-    private static final class LatencyImpl extends LatencyPOA {
-        @Override public void ping() {}
-        @Override public void ping_1way() {}
-        @Override public void sendStructSeq(BinStruct[] s) {}
-        @Override public void sendOctetSeq(byte[] s) {}
-        @Override public void sendStructSeq_1way(BinStruct[] s) {}
+    /** Whether a servant was called; written once between two questions of the directory. */
+    interface CalledFlag {
+        /** Whether it was called since this was asked the last time. */
+        boolean takeCalled();
+    }
+
+    /** A servant that notes that it was called. */
+    private static final class LatencyImpl extends LatencyPOA implements CalledFlag {
+        private volatile boolean called;
+
+        private void set() {
+            if (!called) called = true;
+        }
+
+        @Override public void ping() { set(); }
+        @Override public void ping_1way() { set(); }
+        @Override public void sendStructSeq(BinStruct[] s) { set(); }
+        @Override public void sendOctetSeq(byte[] s) { set(); }
+        @Override public void sendStructSeq_1way(BinStruct[] s) { set(); }
+
+        @Override public boolean takeCalled() {
+            boolean was = called;
+            if (was) called = false;
+            return was;
+        }
     }
 
     /** Reads the arguments that each operation has, and answers nothing. */
-    private static final class DynamicImpl extends DynamicImplementation {
+    private static final class DynamicImpl extends DynamicImplementation implements CalledFlag {
         private static final String[] INTERFACES = {LatencyHelper.id()};
         private final ORB orb;
+        private volatile boolean called;
 
         DynamicImpl(ORB orb) {
             this.orb = orb;
         }
 
+        @Override public boolean takeCalled() {
+            boolean was = called;
+            if (was) called = false;
+            return was;
+        }
+
         @Override public void invoke(ServerRequest request) {
+            if (!called) called = true;
             NVList arguments = orb.create_list(0);
             if (request.operation().startsWith("sendStructSeq")) {
                 Any argument = orb.create_any();
@@ -131,9 +157,11 @@ public final class Measured {
 
     private static final class Directory extends ServantsPOA {
         private final Latency[] objects;
+        private final CalledFlag[] flags;
 
         Directory(int servants) {
             objects = new Latency[servants];
+            flags = new CalledFlag[servants];
         }
 
         @Override public int count() { return objects.length; }
@@ -141,6 +169,12 @@ public final class Measured {
         @Override public Latency[] references(int first, int howMany) {
             int from = Math.min(first, objects.length);
             return Arrays.copyOfRange(objects, from, Math.min(objects.length, from + Math.min(howMany, 1000)));
+        }
+
+        @Override public int called() {
+            int count = 0;
+            for (CalledFlag flag : flags) if (flag.takeCalled()) ++count;
+            return count;
         }
     }
 
@@ -153,6 +187,7 @@ public final class Measured {
         Directory directory = new Directory(servants);
         for (int i = 0; i < servants; ++i) {
             Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl();
+            directory.flags[i] = (CalledFlag) servant;
             org.omg.CORBA.Object object = root.id_to_reference(root.activate_object(servant));
             directory.objects[i] = LatencyHelper.unchecked_narrow(object);
         }
@@ -192,19 +227,22 @@ public final class Measured {
     private static final class Targets {
         private final String algorithm;
         private final Latency[] objects;
-        private int calls;
-        private long state = 1;
+        private final long begin;
+        private long calls;
+        private long state;
 
-        Targets(String algorithm, Latency[] objects) {
+        Targets(String algorithm, Latency[] objects, long begin) {
             this.algorithm = algorithm;
             this.objects = objects;
+            this.begin = begin;
+            state = begin;
         }
 
         Latency next() {
-            int call = calls++;
+            long call = calls++;
             switch (algorithm) {
-                case "train": return objects[call / 100 % objects.length];
-                case "round-robin": return objects[call % objects.length];
+                case "train": return objects[(int) ((begin + call / 100) % objects.length)];
+                case "round-robin": return objects[(int) ((begin + call) % objects.length)];
                 case "worst-case": return objects[objects.length - 1];
                 default:
                     state = state * 6364136223846793005L + 1442695040888963407L;
@@ -215,11 +253,12 @@ public final class Measured {
 
     private static final class ServantsClient {
         private final ORB orb = orb();
+        private final Servants directory;
         private final Latency[] objects;
         private final BinStruct[] structs = structs(1024);
 
         private ServantsClient(String reference) {
-            Servants directory = ServantsHelper.narrow(orb.string_to_object(reference));
+            directory = ServantsHelper.narrow(orb.string_to_object(reference));
             objects = new Latency[directory.count()];
             for (int have = 0; have < objects.length;) {
                 Latency[] some = directory.references(have, 1000);
@@ -239,9 +278,9 @@ public final class Measured {
             }
         }
 
-        /** `ALGORITHM CALL CASE STYLE WARM-UP CALLS`. */
+        /** `ALGORITHM CALL CASE STYLE WARM-UP CALLS BEGIN`. */
         private String carryOut(String[] words) throws Exception {
-            Targets targets = new Targets(words[0], objects);
+            Targets targets = new Targets(words[0], objects, Long.parseLong(words[6]));
             boolean oneWay = words[1].equals("oneway");
             boolean isVoid = words[2].equals("void");
             Call call;
@@ -252,9 +291,13 @@ public final class Measured {
                     if (isVoid) call = oneWay ? () -> targets.next().ping_1way() : () -> targets.next().ping();
                     else call = oneWay ? () -> targets.next().sendStructSeq_1way(structs) : () -> targets.next().sendStructSeq(structs);
             }
-            String times = measure(call, Long.parseLong(words[4]), Long.parseLong(words[5]));
-            objects[0].ping();
-            return "{" + times + "}";
+            // The directory is asked between the calls that warm up and those that are timed, and after these; so nothing is on its way when
+            // the next part begins.
+            long warmUp = Long.parseLong(words[4]);
+            for (long i = 0; i < warmUp; ++i) call.make();
+            directory.called();
+            String times = measure(call, 0, Long.parseLong(words[5]));
+            return "{" + times + ",\"servants_called\":" + directory.called() + "}";
         }
 
         private void dynamic(Latency target, boolean oneWay, boolean isVoid) throws Exception {

@@ -23,6 +23,7 @@ Examples:
 With many servants in the server (static and dynamic calls, beside omniORB and JacORB):
   spandrel latency --servants 1,100,200,300,400,500
   spandrel latency --servants 1,1000,1000000 --algorithm train,random --style static --mechanisms orb
+  spandrel latency --servants 1000000 --most-calls 100000000 --timeout 3600 --algorithm round-robin --style static --call twoway
 
 Between two machines:
   there$ spandrel ttcp --receive 0.0.0.0:5001
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     case: Vec<CaseArg>,
     #[command(flatten)]
     servants: servants::Args,
-    /// Timed calls per round [default: 50000; with --servants: 10000; with --quick: 5000, 2000]
+    /// Timed calls per round [default: 50000; with --quick: 5000]; with --servants: at least so many [default: 10000; with --quick: 2000]
     #[arg(long, value_name = "N")]
     calls: Option<u32>,
     /// Interleaved rounds [default: 7; with --quick: up to 5, as time allows; with both --quick and --servants: 2]

@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use support::{check_code, spandrel, stderr, stdout};
 
@@ -162,6 +163,41 @@ fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone()
         let why = row["absent"].as_str().unwrap_or_default();
         assert_eq!(why.starts_with("it does not hold 1,102 connections: "), too_many, "{row}");
         assert_eq!(row["events_per_second"]["count"] == 2, !too_many, "{row}");
+    }
+}
+
+/// The smallest client, built for size as the README says: less than a minute of one processor, and some seconds when nothing it is made of has changed.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn the_smallest_client_has_not_grown() {
+    use spandrel_lab::bench::footprint::{MOST_GROWTH, Minimum, RECORDED};
+
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("smallest-client");
+    let mut command = assert_cmd::Command::cargo_bin("spandrel").unwrap();
+    command.args(["bench", "footprint", "--parts", "minimum", "--out"]).arg(&folder);
+    // Cargo builds: on a machine with much else to do that takes its time.
+    let output = command.timeout(Duration::from_secs(900)).output().unwrap();
+    check_code(&output, 0);
+    let minimum: Minimum = serde_json::from_value(json(&folder, "footprint.json")["minimum"].clone()).unwrap();
+    assert!(
+        minimum.growth() <= MOST_GROWTH,
+        "the smallest client adds {} octets to a program with a socket, {:.1} % more than the {RECORDED} that are recorded ({MOST_GROWTH} % pass).\n\
+         Keep new code out of it: behind a Cargo feature that it does not name, or out of what a plain call reaches. What it consists of: set\n\
+         `strip = false` in {}/built/minimum/Cargo.toml, build there, and compare `nm --size-sort --print-size --demangle` with the last commit's.\n\
+         If it has to grow, say so: the new figure in RECORDED (tools/lab/src/bench/footprint/minimum.rs), in README.md, in docs/experiments.md and in\n\
+         CHANGELOG.md.",
+        minimum.added(),
+        minimum.growth(),
+        folder.display(),
+    );
+}
+
+#[test]
+fn pages_say_how_large_the_smallest_client_is() {
+    let said = format!("{:.0} KiB more", spandrel_lab::bench::footprint::RECORDED as f64 / 1024.0);
+    for page in ["README.md", "docs/experiments.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+        assert!(fs::read_to_string(&path).unwrap().contains(&said), "{page} does not say `{said}`, which is recorded");
     }
 }
 

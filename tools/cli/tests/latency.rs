@@ -70,3 +70,55 @@ fn sockets_send_as_many_octets_as_the_orb_does() {
         assert_eq!(reply, 24, "a GIOP header, request id, status and an empty list of contexts");
     }
 }
+
+fn servants(out: &std::path::Path, args: &[&str]) -> (String, serde_json::Value) {
+    let usual =
+        ["latency", "--mechanisms", "orb", "--call", "twoway", "--case", "void", "--placement", "free", "--out"];
+    let output = spandrel(&[&usual[..], &[out.to_str().unwrap()], args].concat());
+    check_code(&output, 0);
+    let json = fs::read_to_string(out.join("servants.json")).unwrap();
+    (stdout(&output), serde_json::from_str(&json).unwrap())
+}
+
+/// As in chapter 4 of paper 001: the server counts the servants that the timed calls have reached.
+#[test]
+fn all_servants_are_called_in_each_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--servants", "1,7", "--style", "static,dii,dsi", "--calls", "50", "--rounds", "2"];
+    let (text, json) = servants(folder.path(), &args);
+    let measured = json["measured"].as_array().unwrap();
+    assert_eq!(measured.len(), 2 * 4 * 3 * 2, "numbers of servants, algorithms, styles, rounds");
+    for one in measured {
+        let servants = one["servants"].as_u64().unwrap();
+        assert_eq!(one["times"]["calls"], servants * 100, "{one}");
+        let called = if one["job"]["algorithm"] == "worst-case" { 1 } else { servants };
+        assert_eq!(one["servants_called"], called, "{one}");
+    }
+    assert!(text.contains("| orb: servants called |"), "{text}");
+    assert!(!text.contains("A round calls a part"), "{text}");
+}
+
+#[test]
+fn of_too_many_servants_each_round_calls_others_and_says_how_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--servants", "1,5000", "--style", "static", "--calls", "50", "--most-calls", "300", "--rounds", "2"];
+    let (text, json) = servants(folder.path(), &args);
+    let rows = json["measured"].as_array().unwrap().iter().filter(|one| one["servants"] == 5000);
+    let mut begins = Vec::new();
+    for one in rows {
+        assert_eq!(one["times"]["calls"], 300, "{one}");
+        let called = one["servants_called"].as_u64().unwrap();
+        let expected = match one["job"]["algorithm"].as_str().unwrap() {
+            "train" => 3..=3,
+            "round-robin" => 300..=300,
+            "random" => 270..=300,
+            _ => 1..=1,
+        };
+        assert!(expected.contains(&called), "{one}");
+        begins.push(one["begin"].as_u64().unwrap());
+    }
+    begins.sort_unstable();
+    begins.dedup();
+    assert_eq!(begins.len(), 2, "each round begins elsewhere");
+    assert!(text.contains("A round calls a part of 5,000 servants") && text.contains("orb: servants called"), "{text}");
+}

@@ -4,6 +4,7 @@
 //! one matrix per suite; then those of GIOP 1.2 with our programs made for each of the other marshaling engines. What the cases are belongs to
 //! the clients; this only counts their lines. Whom to run against whom is in `pairings`, how a program is started in `side`.
 
+use std::cell::Cell;
 use std::process::Command;
 use std::time::Instant;
 
@@ -20,10 +21,12 @@ mod packets;
 mod pairing;
 mod pairings;
 mod side;
+mod totals;
 
 pub(crate) use jacorb::build as build_jacorb;
 use pairing::{Pairing, Suite};
 use side::Side;
+use totals::Totals;
 
 /// Engines besides the compiled one.
 const OTHER_ENGINES: [&str; 2] = ["interpretive", "adaptive"];
@@ -41,10 +44,12 @@ pub(crate) struct Wanted<'w> {
     pub(crate) allow_absent: bool,
     /// All that goes in plain is captured, and tshark is to agree with it.
     pub(crate) tshark: bool,
+    /// How many cases a whole run has had is written to the page that says it, instead of compared with it.
+    pub(crate) record: bool,
 }
 
 impl<'w> Wanted<'w> {
-    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark]`.
+    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record]`.
     pub(crate) fn parse(words: &[&'w str]) -> Result<Self> {
         let mut wanted = Self::default();
         let mut words = words.iter();
@@ -56,6 +61,7 @@ impl<'w> Wanted<'w> {
                 "--peer" => wanted.peer = Some(value()?.parse()?),
                 "--allow-absent" => wanted.allow_absent = true,
                 "--tshark" => wanted.tshark = true,
+                "--record" => wanted.record = true,
                 _ => bail!("not an option: {word}"),
             }
         }
@@ -70,7 +76,7 @@ impl<'w> Wanted<'w> {
 /// Runs everything that is wanted.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = Wanted::parse(words)?;
-    let bench = Bench { wanted, absent: absent(wanted) };
+    let bench = Bench { wanted, absent: absent(wanted), totals: Cell::default() };
     let mut is_good = bench.absent.is_empty() || wanted.allow_absent;
     build_ours("compiled")?;
     if wanted.tshark {
@@ -105,16 +111,22 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         }
     }
     let idl = if wanted.compares_compilers() { idl::run(false) } else { Ok(()) };
+    let totals = bench.totals.get();
+    println!("\nin all: {totals}");
     if !is_good {
         bail!("interoperability is broken: see above");
     }
-    idl
+    idl?;
+    if is_whole && wanted.peer.is_none() && bench.absent.is_empty() {
+        totals.compare_with_page(wanted.record)?;
+    }
+    Ok(())
 }
 
 /// Runs our programs of this machine against those of one with the other order of octets, which have been built.
 pub(crate) fn between_orders() -> Result<bool> {
     build_ours("compiled")?;
-    let bench = Bench { wanted: Wanted::default(), absent: Vec::new() };
+    let bench = Bench { wanted: Wanted::default(), absent: Vec::new(), totals: Cell::default() };
     // Each suite has cases of its own, which all pairings that it is run in are to have run.
     let failed =
         pairings::between_orders().map(|pairings| bench.run_all(pairings)).into_iter().filter(|good| !good).count();
@@ -157,6 +169,7 @@ pub(crate) fn build_omniorb() -> Result<()> {
 struct Bench<'w> {
     wanted: Wanted<'w>,
     absent: Vec<(Peer, String)>,
+    totals: Cell<Totals>,
 }
 
 impl Bench<'_> {
@@ -179,6 +192,8 @@ impl Bench<'_> {
             println!("{}  {:.1} s", pairing.title(), started.elapsed().as_secs_f64());
         }
         println!("\n{matrix}");
+        let Totals { cases, pairings } = self.totals.get();
+        self.totals.set(Totals { cases: cases + matrix.cases(), pairings: pairings + matrix.pairings() });
         matrix.is_good() & capture.is_none_or(capture::agrees)
     }
 

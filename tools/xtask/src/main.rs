@@ -35,11 +35,12 @@ use crate::fuzz::Bound;
 const USAGE: &str = "\
 cargo xtask NAME
 
-  interop [--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark]
+  interop [--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record]
                             run our ORB against omniORB's and JacORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
                             and compare our IDL compiler with omniidl; builds and installs what it needs; a peer that cannot be had
                             is a failure unless it may be absent; with --tshark all that goes in plain is captured, and tshark's
-                            dissector must read as many messages, and find no fault with them
+                            dissector must read as many messages, and find no fault with them; a whole run must have as many cases as
+                            docs/interoperability.md says, or writes there how many with --record
   hostile [STRENGTH]        let servers be attacked at length, by default 20 times as much as the tests do, and print what each attack
                             has cost in memory and time (some minutes)
   faults [--rounds N]       end connections and servers at every step of N calls (default 4000), and compare what callers are told with

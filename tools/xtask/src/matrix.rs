@@ -54,6 +54,16 @@ impl Matrix {
         self.absent.push((title.to_owned(), why.to_owned()));
     }
 
+    /// How many cases were run, in all pairings.
+    pub(crate) fn cases(&self) -> usize {
+        self.runs.iter().map(|(_, outcomes)| outcomes.len()).sum()
+    }
+
+    /// In how many pairings.
+    pub(crate) fn pairings(&self) -> usize {
+        self.runs.len()
+    }
+
     /// True if something was run, nothing failed without an excuse, and all pairings ran the same cases.
     pub(crate) fn is_good(&self) -> bool {
         let bad = |outcomes: &[Outcome]| outcomes.is_empty() || outcomes.iter().any(Outcome::is_bad);
@@ -150,9 +160,9 @@ impl fmt::Display for Matrix {
             writeln!(f, "FAIL {line}")?;
         }
         let all = || self.runs.iter().flat_map(|(_, outcomes)| outcomes);
-        let (run, failed) = (all().count(), all().filter(|o| o.is_bad()).count());
-        let known = all().filter(|o| o.is_known()).count();
-        write!(f, "{run} cases in {} pairings: {failed} failed, {known} could not pass", self.runs.len())
+        let (failed, known) = (all().filter(|o| o.is_bad()).count(), all().filter(|o| o.is_known()).count());
+        let (cases, pairings) = (self.cases(), self.pairings());
+        write!(f, "{cases} cases in {pairings} pairings: {failed} failed, {known} could not pass")
     }
 }
 

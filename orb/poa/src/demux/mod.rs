@@ -6,13 +6,11 @@
 
 mod linear;
 mod perfect;
-mod placed;
 
 use std::fmt;
 
 use indexmap::IndexMap;
 
-pub use self::placed::Placed;
 use self::{linear::Linear, perfect::PerfectHash};
 use crate::ObjectDemux;
 
@@ -20,7 +18,7 @@ use crate::ObjectDemux;
 ///
 /// What the callers rely on: a table is only changed through `&mut self`, and what is found stays the same until then; no method
 /// panics for any id; `find` allocates nothing.
-pub trait ObjectTable<V>: Send + Sync + fmt::Debug {
+pub(crate) trait ObjectTable<V>: Send + Sync + fmt::Debug {
     /// What stands behind the id.
     fn find(&self, id: &[u8]) -> Option<&V>;
 
@@ -54,7 +52,7 @@ pub trait ObjectTable<V>: Send + Sync + fmt::Debug {
 
 /// An empty table of this strategy.
 #[must_use]
-pub fn table<V: Send + Sync + 'static>(strategy: ObjectDemux) -> Box<dyn ObjectTable<V>> {
+pub(crate) fn table<V: Send + Sync + 'static>(strategy: ObjectDemux) -> Box<dyn ObjectTable<V>> {
     match strategy {
         ObjectDemux::Linear => Box::new(Linear::default()),
         ObjectDemux::PerfectHash => Box::new(PerfectHash::default()),

@@ -164,7 +164,7 @@ impl Objects {
     /// What stands behind an id, in use from now on; `is_open` is asked under the lock, so that whoever has closed and then
     /// [passed the barrier](Self::barrier) finds all that is in use. A call without a request has nowhere to be predicted from.
     #[inline]
-    pub(crate) fn enter(&self, id: &[u8], call: Option<&ServerCall<'_>>, is_open: impl FnOnce() -> bool) -> Found {
+    pub(crate) fn enter<L: LastTarget>(&self, id: &[u8], last: Option<&L>, is_open: impl FnOnce() -> bool) -> Found {
         let map = self.map.read();
         if !is_open() {
             return Found::Shut;
@@ -172,7 +172,7 @@ impl Objects {
         let entry = match self.placed(&map, id) {
             Some(entry) => Some(entry),
             None if map.others.is_empty() => None,
-            None => call.map_or_else(|| map.others.find(id), |call| predicted(&*map.others, id, call)),
+            None => last.map_or_else(|| map.others.find(id), |last| predicted(&*map.others, id, last)),
         };
         match entry {
             Some(Entry::Active(active)) => Found::Active(Arc::clone(active)),
@@ -311,13 +311,34 @@ impl Map {
 }
 
 /// What stands behind an id, looked for first where the object of the last request from the same place was.
-fn predicted<'m>(objects: &'m dyn ObjectTable<Entry>, id: &[u8], call: &ServerCall<'_>) -> Option<&'m Entry> {
-    let predicted = call.predicted_target().and_then(|place| usize::try_from(place).ok()).unwrap_or(usize::MAX);
+fn predicted<'m>(objects: &'m dyn ObjectTable<Entry>, id: &[u8], last: &impl LastTarget) -> Option<&'m Entry> {
+    let predicted = last.predicted_target().and_then(|place| usize::try_from(place).ok()).unwrap_or(usize::MAX);
     let (place, entry) = objects.find_near(id, predicted)?;
     if place != predicted {
-        call.note_target(place as u64);
+        last.note_target(place as u64);
     }
     Some(entry)
+}
+
+/// Where the object of the last request from the same place was found.
+pub(crate) trait LastTarget {
+    /// That place in the table, if predictions are made.
+    fn predicted_target(&self) -> Option<u64>;
+
+    /// Notes the place for the next request.
+    fn note_target(&self, place: u64);
+}
+
+impl LastTarget for ServerCall<'_> {
+    #[inline]
+    fn predicted_target(&self) -> Option<u64> {
+        self.predicted_target()
+    }
+
+    #[inline]
+    fn note_target(&self, place: u64) {
+        self.note_target(place);
+    }
 }
 
 impl Entry {

@@ -1,6 +1,6 @@
 //! Models of objects that come and go while requests look for them.
 
-use spandrel_orb::Servant;
+use spandrel_orb::{Servant, ServerCall};
 use spandrel_sync::{
     Arc, Mutex,
     models::{below, check, one_in},
@@ -77,7 +77,7 @@ impl Stage {
             }
             known[below(known.len())].clone()
         };
-        let found = self.map.enter(&id, None, || true);
+        let found = self.map.enter(&id, None::<&ServerCall<'_>>, || true);
         let after = self.known.lock().iter().find(|(other, ..)| *other == id).expect("it was given").2;
         match found {
             Found::Active(active) => {

@@ -30,6 +30,10 @@ fn objects(given: &[spandrel_orb::Policy]) -> Objects {
     Objects::new(&Policies::resolve(given).unwrap(), IdForm { incarnation: None })
 }
 
+fn enter(objects: &Objects, id: &[u8], is_open: impl FnOnce() -> bool) -> Found {
+    objects.enter(id, None::<&ServerCall<'_>>, is_open)
+}
+
 fn end(objects: &Objects, id: &[u8]) {
     let active = objects.deactivate(id, ENDING).unwrap();
     assert!(Arc::into_inner(active).is_some(), "nobody uses it");
@@ -80,6 +84,21 @@ fn ids_that_the_adapter_has_not_made_are_refused() {
 }
 
 #[test]
+fn stale_and_malformed_ids_lead_nowhere() {
+    let objects = objects(&[]);
+    let ids: Vec<ObjectId> = (0..3).map(|_| objects.activate(behind()).unwrap()).collect();
+    let is_found = |id: &[u8]| matches!(enter(&objects, id, || true), Found::Active(_));
+    assert!(ids.iter().all(|id| is_found(id)));
+    end(&objects, &ids[1]);
+    let again = objects.activate(behind()).unwrap();
+    assert_ne!(again, ids[1], "the slot is used again, with another generation");
+    assert_eq!((is_found(&again), is_found(&ids[1])), (true, false));
+    for hostile in [&[][..], &ids[0][..7], &[&ids[0][..], &[0]].concat(), &[0xff; 8], &[0, 0, 0, 9, 0, 0, 0, 0]] {
+        assert!(!is_found(hostile), "{hostile:?}");
+    }
+}
+
+#[test]
 fn ids_of_an_earlier_run_are_taken_by_persistent_adapters() {
     let [earlier, now] = [(); 2].map(|()| IdForm { incarnation: Some(Incarnation::random()) });
     let id = Objects::new(&Policies::of_root(), earlier).activate(behind()).unwrap();
@@ -109,12 +128,12 @@ fn a_servant_behind_many_objects_is_counted_where_activators_want_to_know() {
 fn what_is_in_use_is_ended_by_whoever_used_it_last() {
     let objects = objects(&[IdAssignmentPolicy::UserId.into()]);
     put(&objects, b"a", &servant()).unwrap();
-    let Found::Active(user) = objects.enter(b"a", None, || true) else { panic!("it is active") };
+    let Found::Active(user) = enter(&objects, b"a", || true) else { panic!("it is active") };
     assert_eq!(objects.in_use().len(), 1);
-    assert!(matches!(objects.enter(b"a", None, || false), Found::Shut));
+    assert!(matches!(enter(&objects, b"a", || false), Found::Shut));
     let map = objects.deactivate(b"a", ENDING).unwrap();
     assert!(Arc::into_inner(map).is_none(), "it is in use");
-    assert!(matches!(objects.enter(b"a", None, || true), Found::Busy(_)));
+    assert!(matches!(enter(&objects, b"a", || true), Found::Busy(_)));
     assert!(matches!(objects.activate_at(b"a", behind()), Put::Wait(_)));
     let last = Arc::into_inner(user).unwrap();
     assert_eq!(objects.ending(b"a", &last), Some(ENDING));

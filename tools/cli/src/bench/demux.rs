@@ -9,6 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   spandrel bench demux --quick
   spandrel bench demux --strategies active,perfect-hash --objects 1,500,1000000 --operations 100
+  spandrel bench demux --objects 500 --adapters 100
   spandrel bench demux --algorithms random --calls 0 --out results";
 
 /// Measure how the object and the operation of a request are found: by strategy, number, and order of requests.
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// How many operations their interface has [default: 1,10,20,50,100; with --quick: 10,100]
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     operations: Vec<u32>,
+    /// How many adapters the objects are spread over; with more than one the next object is another one's [default: 1]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    adapters: u32,
     /// What is asked for next: request-train, round-robin, random, worst-case [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     algorithms: Vec<Algorithm>,
@@ -66,6 +70,7 @@ impl Args {
             strategies: series::or(&self.strategies, &Strategy::ALL),
             objects: series::or(&self.objects, objects),
             operations: series::or(&self.operations, operations),
+            adapters: self.adapters,
             algorithms: series::or(&self.algorithms, &Algorithm::ALL),
             rounds: self.series.rounds(),
             run_micros: self.micros.unwrap_or(if quick { 200 } else { 1_000 }),

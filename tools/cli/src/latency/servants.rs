@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// With --servants: oneway, twoway [default: both]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', requires = "servants")]
     call: Vec<CallKind>,
+    /// With --servants: timed calls per round, at most; where a hundred on each servant would be more, other servants are called in each round [default: 100000; with --quick: 2000]
+    #[arg(long, value_name = "N", requires = "servants")]
+    most_calls: Option<u32>,
     /// The folder with JacORB's servants-server and servants-client [default: where `cargo xtask interop` builds them]
     #[arg(long, value_name = "DIR", env = "SPANDREL_JACORB", requires = "servants")]
     jacorb: Option<PathBuf>,
@@ -65,6 +68,7 @@ impl super::Args {
             styles: or_all(&given.style, &Style::ALL),
             contenders: self.contenders(Contender::ALL.to_vec())?,
             calls_per_round: self.calls.unwrap_or(if self.quick { 2_000 } else { 10_000 }),
+            most_calls: given.most_calls.unwrap_or(if self.quick { 2_000 } else { 100_000 }),
             rounds: self.rounds.unwrap_or(if self.quick { 2 } else { 7 }),
             omniorb: self.omniorb.clone(),
             jacorb: given.jacorb.clone(),

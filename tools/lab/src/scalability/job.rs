@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::workload::{CallKind, PingCase, named};
 
-/// Calls in a row on one servant, in a request train (paper 001, 4.2.5).
-const TRAIN: u32 = 100;
+/// Calls on each servant (`MAXITER` in paper 001, 4.2.5); in a request train they follow each other.
+pub(super) const CALLS_ON_EACH: u32 = 100;
 
 /// In which order a client calls the servants (paper 001, 4.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,20 +40,22 @@ impl Algorithm {
         }
     }
 
-    /// Which servants are called, for ever. Random ones are the same in each run and for each peer program, which compute them likewise.
-    pub fn targets(self, servants: u32) -> impl FnMut() -> usize {
-        let (mut call, mut state) = (0u32, 1u64);
+    /// The servants that are called, without end. `begin` is the first servant of trains and of round robin, and the seed of random ones. The
+    /// programs of the peers compute the same.
+    pub fn targets(self, servants: u32, begin: u32) -> impl FnMut() -> usize {
+        let (mut call, mut state) = (0u64, u64::from(begin));
         move || {
+            let nth = |turn: u64| ((u64::from(begin) + turn) % u64::from(servants)) as u32;
             let target = match self {
-                Self::Train => (call / TRAIN) % servants,
-                Self::RoundRobin => call % servants,
+                Self::Train => nth(call / u64::from(CALLS_ON_EACH)),
+                Self::RoundRobin => nth(call),
                 Self::Random => {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     ((state >> 33) % u64::from(servants)) as u32
                 }
                 Self::WorstCase => servants - 1,
             };
-            call = call.wrapping_add(1);
+            call += 1;
             target as usize
         }
     }
@@ -98,7 +100,7 @@ impl Style {
 named!(Algorithm, "known invocation algorithm");
 named!(Style, "style of invocation");
 
-/// What a client is to do; its text form is one line of words.
+/// A kind of call that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
     /// Which servants are called.
@@ -109,10 +111,19 @@ pub struct Job {
     pub case: PingCase,
     /// By which interface they are made.
     pub style: Style,
+}
+
+/// A job in one round, as a client is told it; its text form is one line of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobRun {
+    /// What is measured.
+    pub job: Job,
     /// Calls before those that are timed.
     pub warm_up: u32,
     /// Calls that are timed.
     pub calls: u32,
+    /// Where the [targets](Algorithm::targets) begin.
+    pub begin: u32,
 }
 
 impl Job {
@@ -133,67 +144,91 @@ impl Job {
 
 impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { algorithm, call, case, style, warm_up, calls } = self;
-        write!(f, "{algorithm} {call} {case} {style} {warm_up} {calls}")
+        let Self { algorithm, call, case, style } = self;
+        write!(f, "{algorithm} {call} {case} {style}")
     }
 }
 
-impl FromStr for Job {
+impl fmt::Display for JobRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { job, warm_up, calls, begin } = self;
+        write!(f, "{job} {warm_up} {calls} {begin}")
+    }
+}
+
+impl FromStr for JobRun {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
         let wrong = || LabError::Protocol { role: "experiment".to_owned(), found: text.to_owned() };
         let words: Vec<&str> = text.split_whitespace().collect();
-        let [algorithm, call, case, style, warm_up, calls] = words[..] else { return Err(wrong()) };
+        let [algorithm, call, case, style, warm_up, calls, begin] = words[..] else { return Err(wrong()) };
+        let number = |word: &str| word.parse().map_err(|_| wrong());
         Ok(Self {
-            algorithm: algorithm.parse()?,
-            call: call.parse()?,
-            case: case.parse()?,
-            style: style.parse()?,
-            warm_up: warm_up.parse().map_err(|_| wrong())?,
-            calls: calls.parse().map_err(|_| wrong())?,
+            job: Job { algorithm: algorithm.parse()?, call: call.parse()?, case: case.parse()?, style: style.parse()? },
+            warm_up: number(warm_up)?,
+            calls: number(calls)?,
+            begin: number(begin)?,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn a_job_reads_back_from_its_line() {
-        let job = Job {
-            algorithm: Algorithm::RoundRobin,
-            call: CallKind::OneWay,
-            case: PingCase::Structs,
-            style: Style::DynamicReused,
+        let run = JobRun {
+            job: Job {
+                algorithm: Algorithm::RoundRobin,
+                call: CallKind::OneWay,
+                case: PingCase::Structs,
+                style: Style::DynamicReused,
+            },
             warm_up: 5,
             calls: 100,
+            begin: 7,
         };
-        assert_eq!(job.to_string(), "round-robin oneway structs dii-reused 5 100");
-        assert_eq!(job.to_string().parse::<Job>().unwrap(), job);
-        for wrong in
-            ["", "train", "train oneway void static 1", "round oneway void static 1 2", "train oneway void static 1 -2"]
-        {
-            assert!(wrong.parse::<Job>().is_err(), "{wrong}");
+        assert_eq!(run.to_string(), "round-robin oneway structs dii-reused 5 100 7");
+        assert_eq!(run.to_string().parse::<JobRun>().unwrap(), run);
+        for wrong in [
+            "",
+            "train",
+            "train oneway void static 1 2",
+            "round oneway void static 1 2 3",
+            "train oneway void static 1 -2 3",
+        ] {
+            assert!(wrong.parse::<JobRun>().is_err(), "{wrong}");
         }
+    }
+
+    fn first(algorithm: Algorithm, servants: u32, begin: u32, calls: u32) -> Vec<usize> {
+        let mut next = algorithm.targets(servants, begin);
+        (0..calls).map(|_| next()).collect()
     }
 
     #[test]
     fn each_algorithm_has_its_order() {
-        let first = |algorithm: Algorithm, servants, calls| {
-            let mut next = algorithm.targets(servants);
-            (0..calls).map(|_| next()).collect::<Vec<usize>>()
-        };
-        let train = first(Algorithm::Train, 3, 301);
+        let train = first(Algorithm::Train, 3, 0, 301);
         assert!(train[..100].iter().all(|target| *target == 0) && train[100..200].iter().all(|target| *target == 1));
         assert_eq!(train[300], 0);
-        assert_eq!(first(Algorithm::RoundRobin, 3, 4), [0, 1, 2, 0]);
-        assert_eq!(first(Algorithm::WorstCase, 7, 2), [6, 6]);
-        let random = first(Algorithm::Random, 10, 1_000);
+        assert_eq!(first(Algorithm::RoundRobin, 3, 0, 4), [0, 1, 2, 0]);
+        assert_eq!(first(Algorithm::WorstCase, 7, 3, 2), [6, 6]);
+        let random = first(Algorithm::Random, 10, 1, 1_000);
         for target in 0..10 {
             let times = random.iter().filter(|called| **called == target).count();
             assert!((60..=140).contains(&times), "{target} was called {times} times of 1,000");
         }
+    }
+
+    #[test]
+    fn another_begin_calls_other_servants() {
+        assert_eq!(first(Algorithm::Train, 3, 2, 101)[99..], [2, 0]);
+        assert_eq!(first(Algorithm::RoundRobin, u32::MAX, u32::MAX - 1, 3), [u32::MAX as usize - 1, 0, 1]);
+        let set = |begin| first(Algorithm::Random, 1_000_000, begin, 1_000).into_iter().collect::<BTreeSet<usize>>();
+        assert!(set(1).intersection(&set(2)).count() < 10, "another thousand of a million");
     }
 }

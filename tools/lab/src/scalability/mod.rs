@@ -1,9 +1,10 @@
 //! The scalability experiment (paper 001, chapter 4): how the time of a call depends on the servants that its server has.
 //!
 //! A contender is a pair of programs, a server with so many servants and a client that holds a reference to each: this program
-//! as its own child ([`ours`]), and the peers that were built beside it. All are driven in the same way: a client is told in one line of
-//! text what to do ([`Job`]) and prints one line with the times. All contenders run at once with each number of servants, and in each round
-//! each of them makes the same calls, one after the other, so that ratios are formed within a round.
+//! as its own child ([`ours`]), and the peers that were built beside it. All are driven in the same way: a client reads a [`JobRun`] as one
+//! line of text, and prints one line with the times and with the number of servants that were called, which it has from the server. All
+//! contenders run at once with each number of servants, and in each round each of them makes the same calls, one after the other, so that
+//! ratios are formed within a round.
 
 mod contender;
 mod job;
@@ -16,7 +17,7 @@ mod series;
 mod settings;
 
 pub use contender::Contender;
-pub use job::{Algorithm, Job, Style};
+pub use job::{Algorithm, Job, JobRun, Style};
 pub use results::{Measured, Results, Row};
 pub use series::run;
 pub use settings::Settings;

@@ -2,9 +2,11 @@
 //!
 //! An application's view of the ORB: nothing here but its public interface.
 
+use std::fmt;
 use std::hint::black_box;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use spandrel::dynamic::{
     ArgMode, DynamicImplementation, DynamicServant, NamedValue, NvList, Request, RequestError, ServerRequest,
@@ -12,13 +14,14 @@ use spandrel::dynamic::{
 use spandrel::poa::{ObjectId, PoaError};
 use spandrel::{CompletionStatus, Interface, Orb, Poa, Servant, SystemException, Typed};
 
-use super::job::{Job, Style};
+use super::job::{Job, JobRun, Style};
+use super::programs::Timed;
 use crate::LabError;
 use crate::latency::{CallTimes, Printed};
 use crate::mechanism::generated::latency::{
-    self, Latency, LatencySkeleton, Servants, ServantsServant, ServantsSkeleton,
+    self, Latency, LatencyServant, LatencySkeleton, Servants, ServantsServant, ServantsSkeleton,
 };
-use crate::mechanism::orb::{Answering, ping_structs};
+use crate::mechanism::orb::ping_structs;
 use crate::workload::{CallKind, PingCase};
 
 /// How many references one call brings.
@@ -32,16 +35,19 @@ pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
     let orb = Orb::builder().build().map_err(LabError::call("make the ORB"))?;
     let directory = || {
         let poa = Poa::root(&orb)?;
-        let servant = || -> Arc<dyn Servant> {
+        let activate = |_| {
             if is_dynamic {
-                Arc::new(DynamicServant::new(Answering))
+                let servant = Arc::new(DynamicServant::new(CalledFlag::default()));
+                let id = poa.activate_object(Arc::clone(&servant) as Arc<dyn Servant>)?;
+                Ok(Entry { id, servant })
             } else {
-                Arc::new(LatencySkeleton::new(Answering))
+                let servant = Arc::new(LatencySkeleton::new(CalledFlag::default()));
+                let id = poa.activate_object(Arc::clone(&servant) as Arc<dyn Servant>)?;
+                Ok(Entry { id, servant })
             }
         };
-        let activate = |_| poa.activate_object(servant());
-        let ids = (0..servants).map(activate).collect::<Result<_, PoaError>>()?;
-        let directory = ServantsSkeleton::new(Directory { poa: poa.clone(), ids });
+        let entries = (0..servants).map(activate).collect::<Result<_, PoaError>>()?;
+        let directory = ServantsSkeleton::new(Directory { poa: poa.clone(), entries });
         poa.activate(directory)
     };
     let directory = directory().map_err(LabError::call("activate the servants"))?;
@@ -56,13 +62,12 @@ pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
 /// If a call fails, or a line is no job.
 pub fn call(reference: &str) -> Result<(), LabError> {
     let orb = Orb::builder().build().map_err(LabError::call("make the ORB"))?;
-    let targets = references(&orb, reference).map_err(LabError::call("get references to the servants"))?;
-    say(&format!("ready {}", targets.len()))?;
+    let client = Client::new(&orb, reference).map_err(LabError::call("get references to the servants"))?;
+    say(&format!("ready {}", client.targets.len()))?;
     for line in io::stdin().lock().lines() {
-        let job: Job = line.map_err(LabError::io("listen to the parent"))?.parse()?;
-        let times = carry_out(&job, &targets).map_err(LabError::call("call"))?;
-        let printed = serde_json::to_string(&Printed::of(&times)).expect("numbers have a text form");
-        say(&printed)?;
+        let run: JobRun = line.map_err(LabError::io("listen to the parent"))?.parse()?;
+        let timed = client.carry_out(&run).map_err(LabError::call("call"))?;
+        say(&serde_json::to_string(&timed).expect("numbers have a text form"))?;
     }
     orb.shutdown(true).map_err(LabError::call("shut the client down"))
 }
@@ -72,40 +77,58 @@ fn say(line: &str) -> Result<(), LabError> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(LabError::io("speak to the parent"))
 }
 
-fn references(orb: &Orb, reference: &str) -> Result<Vec<Latency>, SystemException> {
-    let servants = Servants::narrow(&orb.string_to_object(reference)?)?;
-    let count = servants.count()?;
-    let mut targets = Vec::with_capacity(count as usize);
-    while targets.len() < count as usize {
-        let more = servants.references(targets.len() as u32, BATCH)?;
-        targets.extend(more.into_iter().flatten());
-    }
-    // Bound to their connection before anything is timed.
-    for target in &targets {
-        _ = target.ping_1way();
-    }
-    targets[0].ping()?;
-    Ok(targets)
+/// The directory, and a reference to each of its servants.
+struct Client {
+    directory: Servants,
+    targets: Vec<Latency>,
 }
 
-fn carry_out(job: &Job, targets: &[Latency]) -> Result<CallTimes, SystemException> {
-    let structs = ping_structs();
-    let mut next = job.algorithm.targets(targets.len() as u32);
-    let mut next = || &targets[next()];
-    let times = match (job.style, job.call, job.case) {
-        (Style::Dynamic, ..) => timed(job, || invoke(&mut dynamic(job, next(), &structs)?, job.call)),
-        (Style::DynamicReused, ..) => {
-            let mut request = dynamic(job, next(), &structs)?;
-            timed(job, || invoke(request.set_target(next().as_object()), job.call))
+impl Client {
+    fn new(orb: &Orb, reference: &str) -> Result<Self, SystemException> {
+        let directory = Servants::narrow(&orb.string_to_object(reference)?)?;
+        let count = directory.count()?;
+        let mut targets = Vec::with_capacity(count as usize);
+        while targets.len() < count as usize {
+            let more = directory.references(targets.len() as u32, BATCH)?;
+            targets.extend(more.into_iter().flatten());
         }
-        (_, CallKind::TwoWay, PingCase::Void) => timed(job, || next().ping()),
-        (_, CallKind::OneWay, PingCase::Void) => timed(job, || next().ping_1way()),
-        (_, CallKind::TwoWay, PingCase::Structs) => timed(job, || next().send_struct_seq(&structs)),
-        (_, CallKind::OneWay, PingCase::Structs) => timed(job, || next().send_struct_seq_1way(&structs)),
-    }?;
-    // What is still on its way is not the next job's burden.
-    targets[0].ping()?;
-    Ok(times)
+        // Bound to their connection before anything is timed.
+        for target in &targets {
+            _ = target.ping_1way();
+        }
+        targets[0].ping()?;
+        Ok(Self { directory, targets })
+    }
+
+    fn carry_out(&self, run: &JobRun) -> Result<Timed, SystemException> {
+        let (job, structs) = (&run.job, ping_structs());
+        let mut next = job.algorithm.targets(self.targets.len() as u32, run.begin);
+        let mut next = || &self.targets[next()];
+        match (job.style, job.call, job.case) {
+            (Style::Dynamic, ..) => self.timed(run, || invoke(&mut dynamic(job, next(), &structs)?, job.call)),
+            (Style::DynamicReused, ..) => {
+                let mut request = dynamic(job, &self.targets[0], &structs)?;
+                self.timed(run, || invoke(request.set_target(next().as_object()), job.call))
+            }
+            (_, CallKind::TwoWay, PingCase::Void) => self.timed(run, || next().ping()),
+            (_, CallKind::OneWay, PingCase::Void) => self.timed(run, || next().ping_1way()),
+            (_, CallKind::TwoWay, PingCase::Structs) => self.timed(run, || next().send_struct_seq(&structs)),
+            (_, CallKind::OneWay, PingCase::Structs) => self.timed(run, || next().send_struct_seq_1way(&structs)),
+        }
+    }
+
+    /// Asks the directory between the calls that warm up and those that are timed, and after these; so nothing is on its way when the next
+    /// part begins.
+    fn timed(
+        &self,
+        run: &JobRun,
+        mut call: impl FnMut() -> Result<(), SystemException>,
+    ) -> Result<Timed, SystemException> {
+        (0..run.warm_up).try_for_each(|_| call())?;
+        self.directory.called()?;
+        let times = CallTimes::of_calls(0, run.calls, &mut call)?;
+        Ok(Timed { times: Printed::of(&times), servants_called: self.directory.called()? })
+    }
 }
 
 /// The job's call as a dynamic invocation.
@@ -133,11 +156,52 @@ fn invoke(request: &mut Request, call: CallKind) -> Result<(), SystemException> 
     }
 }
 
-fn timed(job: &Job, mut call: impl FnMut() -> Result<(), SystemException>) -> Result<CallTimes, SystemException> {
-    CallTimes::of_calls(job.warm_up, job.calls, &mut call)
+/// A servant that notes that it was called, and answers at once.
+#[derive(Debug, Default)]
+struct CalledFlag(AtomicBool);
+
+impl CalledFlag {
+    /// Written once between two questions of the directory, so that calls do not share a line that changes.
+    fn set(&self) {
+        if !self.0.load(Ordering::Relaxed) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
 }
 
-impl DynamicImplementation for Answering {
+impl LatencyServant for CalledFlag {
+    fn ping(&self) -> Result<(), SystemException> {
+        self.set();
+        Ok(())
+    }
+
+    fn ping_1way(&self) -> Result<(), SystemException> {
+        self.set();
+        Ok(())
+    }
+
+    fn send_struct_seq(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
+        self.set();
+        black_box(s);
+        Ok(())
+    }
+
+    fn send_octet_seq(&self, s: &[u8]) -> Result<(), SystemException> {
+        self.set();
+        black_box(s);
+        Ok(())
+    }
+
+    fn send_struct_seq_1way(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
+        self.send_struct_seq(s)
+    }
+}
+
+impl DynamicImplementation for CalledFlag {
     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         let mut list = NvList::new();
         match request.operation() {
@@ -147,6 +211,7 @@ impl DynamicImplementation for Answering {
             }
             _ => return Err(request.unknown_operation()),
         }
+        self.set();
         black_box(request.arguments(list)?);
         Ok(())
     }
@@ -156,21 +221,48 @@ impl DynamicImplementation for Answering {
     }
 }
 
+/// A servant that says whether it was called since it was asked the last time.
+trait TakeCalled: Send + Sync + fmt::Debug {
+    fn take_called(&self) -> bool;
+}
+
+impl TakeCalled for LatencySkeleton<CalledFlag> {
+    fn take_called(&self) -> bool {
+        self.0.take()
+    }
+}
+
+impl TakeCalled for DynamicServant<CalledFlag> {
+    fn take_called(&self) -> bool {
+        self.implementation().take()
+    }
+}
+
 /// Knows all servants.
 #[derive(Debug)]
 struct Directory {
     poa: Poa,
-    ids: Vec<ObjectId>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: ObjectId,
+    servant: Arc<dyn TakeCalled>,
 }
 
 impl ServantsServant for Directory {
     fn count(&self) -> Result<u32, SystemException> {
-        Ok(self.ids.len() as u32)
+        Ok(self.entries.len() as u32)
     }
 
     fn references(&self, first: u32, how_many: u32) -> Result<Vec<Option<Latency>>, SystemException> {
-        let ids = self.ids.iter().skip(first as usize).take(how_many.min(BATCH) as usize);
-        let reference = |id| Ok(Some(Latency::unchecked_narrow(&self.poa.id_to_reference(id)?)));
-        ids.map(reference).collect()
+        let entries = self.entries.iter().skip(first as usize).take(how_many.min(BATCH) as usize);
+        let reference = |entry: &Entry| Ok(Some(Latency::unchecked_narrow(&self.poa.id_to_reference(&entry.id)?)));
+        entries.map(reference).collect()
+    }
+
+    fn called(&self) -> Result<u32, SystemException> {
+        Ok(self.entries.iter().filter(|entry| entry.servant.take_called()).count() as u32)
     }
 }

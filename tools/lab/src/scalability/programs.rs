@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::contender::Contender;
-use super::job::Job;
+use super::job::JobRun;
 use crate::LabError;
 use crate::latency::Printed;
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
@@ -79,11 +79,20 @@ fn pin(command: &mut Command, core: Option<usize>) {
     }
 }
 
+/// What the calls of a job come to.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Timed {
+    #[serde(flatten)]
+    pub(super) times: Printed,
+    /// How many servants the timed calls have reached, as their server has counted.
+    pub(super) servants_called: u32,
+}
+
 /// What a client answers to a job.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Said {
-    Times(Printed),
+    Timed(Timed),
     /// Its ORB has no such calls.
     Absent {
         absent: String,
@@ -127,8 +136,8 @@ impl Running {
     ///
     /// # Errors
     /// If it fails, or takes longer than `limit`.
-    pub(super) fn run(&mut self, job: &Job, limit: Duration) -> Result<Said, LabError> {
-        self.client.tell(&job.to_string())?;
+    pub(super) fn run(&mut self, run: &JobRun, limit: Duration) -> Result<Said, LabError> {
+        self.client.tell(&run.to_string())?;
         let line = self.client.line(limit)?;
         let said = serde_json::from_str(&line);
         said.map_err(|_| LabError::Protocol { role: "client of servants".to_owned(), found: line })

@@ -19,10 +19,17 @@ pub fn text(results: &Results) -> String {
     _ = writeln!(text, "{}", results.machine.summary());
     _ = writeln!(
         text,
-        "{} calls per round; median microseconds of {} interleaved rounds, in parentheses the ratio to the fewest servants",
-        grouped(f64::from(settings.calls_per_round)),
+        "Microseconds of a call, medians of {} interleaved rounds: of a round's median / of its mean, in parentheses the ratios to the fewest servants",
         settings.rounds
     );
+    for servants in settings.servants.iter().filter(|servants| !settings.covers(**servants)) {
+        _ = writeln!(
+            text,
+            "A round calls a part of {} servants, another one in each round: a hundred calls on each would be more than {}",
+            grouped(f64::from(*servants)),
+            grouped(f64::from(settings.most_calls)),
+        );
+    }
     for placement in &settings.placements {
         for case in &settings.cases {
             for call in &settings.calls {
@@ -63,8 +70,24 @@ fn times(results: &Results, rows: &[&Row]) -> comfy_table::Table {
                 }
             };
         }
+        let own: Vec<&Row> = rows.iter().filter(|row| row.contender == *contender).copied().collect();
+        if own.iter().any(|row| row.servants_called.is_some()) {
+            let name = format!("{contender}: servants called");
+            table.add_row([name].into_iter().chain(servants.iter().map(|servants| called(&own, *servants))));
+        }
     }
     table
+}
+
+/// How many of so many servants a round has called, in whatever style.
+fn called(rows: &[&Row], servants: u32) -> String {
+    let rows = || rows.iter().filter(|row| row.servants == servants).filter_map(|row| row.servants_called);
+    let (low, high) = (Summary::of(rows().map(|called| called.low)), Summary::of(rows().map(|called| called.high)));
+    match (low, high) {
+        (Some(low), Some(high)) if low.low == high.high => grouped(low.low),
+        (Some(low), Some(high)) => format!("{} to {}", grouped(low.low), grouped(high.high)),
+        _ => "-".to_owned(),
+    }
 }
 
 /// Why there are no figures in the whole line, if that is the same in each column.
@@ -75,7 +98,11 @@ fn absent<'r>(line: &[&'r Row]) -> Option<&'r str> {
 
 fn cell(row: &Row) -> String {
     match (&row.median_us, &row.absent) {
-        (Some(us), _) => format!("{:.2}{}", us.median, ratio(row.to_fewest)),
+        (Some(us), _) => {
+            let mean =
+                row.mean_us.map_or(String::new(), |mean| format!("{:.2}{}", mean.median, ratio(row.mean_to_fewest)));
+            format!("{:.2}{} / {mean}", us.median, ratio(row.to_fewest))
+        }
         (None, Some(why)) => format!("absent: {why}"),
         (None, None) => "-".to_owned(),
     }
@@ -114,7 +141,7 @@ pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabErro
 
 fn rounds_csv(results: &Results) -> String {
     let mut csv =
-        "placement,servants,algorithm,call,case,style,round,mechanism,calls,min_us,median_us,p99_us,mean_us\n"
+        "placement,servants,algorithm,call,case,style,round,mechanism,begin,calls,servants_called,min_us,median_us,p99_us,mean_us\n"
             .to_owned();
     for one in &results.measured {
         let (job, times) = (&one.job, &one.times);
@@ -123,7 +150,7 @@ fn rounds_csv(results: &Results) -> String {
             "{},{},{},{},{},{},",
             one.placement, one.servants, job.algorithm, job.call, job.case, job.style
         );
-        _ = write!(csv, "{},{},{},", one.round, one.contender, times.calls);
+        _ = write!(csv, "{},{},{},{},{},", one.round, one.contender, one.begin, times.calls, one.servants_called);
         _ = writeln!(csv, "{:.3},{:.3},{:.3},{:.3}", times.min, times.median, times.p99, times.mean);
     }
     csv
@@ -131,7 +158,7 @@ fn rounds_csv(results: &Results) -> String {
 
 fn summary_csv(results: &Results) -> String {
     let mut csv =
-        "placement,algorithm,call,case,style,mechanism,servants,median_us,median_low_us,median_high_us,to_static,to_fewest\n"
+        "placement,algorithm,call,case,style,mechanism,servants,median_us,median_low_us,median_high_us,mean_us,mean_low_us,mean_high_us,to_static,to_fewest,mean_to_fewest,servants_called\n"
             .to_owned();
     let three = |summary: Option<Summary>| {
         summary.map_or(",,".to_owned(), |s| format!("{:.3},{:.3},{:.3}", s.median, s.low, s.high))
@@ -139,9 +166,10 @@ fn summary_csv(results: &Results) -> String {
     for row in &results.rows {
         _ = write!(csv, "{},{},{},{},", row.placement, row.algorithm, row.call, row.case);
         _ = write!(csv, "{},{},{},{},", row.style, row.contender, row.servants, three(row.median_us));
-        let to_static = row.to_static.map_or(String::new(), |ratio| format!("{:.3}", ratio.median));
-        let to_fewest = row.to_fewest.map_or(String::new(), |ratio| format!("{:.3}", ratio.median));
-        _ = writeln!(csv, "{to_static},{to_fewest}");
+        let one = |ratio: Option<Summary>| ratio.map_or(String::new(), |ratio| format!("{:.3}", ratio.median));
+        let called = row.servants_called.map_or(String::new(), |called| called.median.to_string());
+        let (mean, to_static, to_fewest) = (three(row.mean_us), one(row.to_static), one(row.to_fewest));
+        _ = writeln!(csv, "{mean},{to_static},{to_fewest},{},{called}", one(row.mean_to_fewest));
     }
     csv
 }
@@ -166,6 +194,7 @@ mod tests {
             styles: vec![Style::Static, Style::Dynamic],
             contenders: vec![Contender::Orb, Contender::OmniOrb, Contender::JacOrb],
             calls_per_round: 1_000,
+            most_calls: 2_000,
             rounds: 3,
             omniorb: None,
             jacorb: None,
@@ -181,10 +210,20 @@ mod tests {
                         }
                         let slower = if job.style == Style::Static { 1.0 } else { 1.25 };
                         let median = (10.0 + f64::from(round)) * slower * if servants > 1 { 1.125 } else { 1.0 };
-                        let (min, p90, p99, max, mean) = (median, median, median * 2.0, 99.0, median);
+                        let (min, p90, p99, max, mean) = (median, median, median * 2.0, 99.0, median + 0.5);
                         let times = CallTimes { calls: 1_000, seconds: 0.01, min, median, p90, p99, max, mean };
                         let placement = Placement::One;
-                        measured.push(Measured { placement, servants, job, round, contender, times });
+                        let (begin, servants_called) = (round, servants.min(980 + round));
+                        measured.push(Measured {
+                            placement,
+                            servants,
+                            job,
+                            round,
+                            contender,
+                            begin,
+                            servants_called,
+                            times,
+                        });
                     }
                 }
             }

@@ -24,6 +24,10 @@ pub struct Measured {
     pub round: u32,
     /// Who did it.
     pub contender: Contender,
+    /// Where the targets began.
+    pub begin: u32,
+    /// How many servants the timed calls have reached, as their server has counted.
+    pub servants_called: u32,
     /// The times.
     pub times: CallTimes,
 }
@@ -71,10 +75,16 @@ pub struct Row {
     pub servants: u32,
     /// The rounds' median times in microseconds.
     pub median_us: Option<Summary>,
-    /// The ratio to the same contender's static calls in the same round.
+    /// The rounds' mean times in microseconds: what the paper gives. One call on a servant that is in no cache, among a hundred, shows in the mean alone.
+    pub mean_us: Option<Summary>,
+    /// The ratio of medians to the same contender's static calls in the same round.
     pub to_static: Option<Summary>,
-    /// The ratio to the same contender's calls with the fewest servants in the same round.
+    /// The ratio of medians to the same contender's calls with the fewest servants in the same round.
     pub to_fewest: Option<Summary>,
+    /// The same ratio of means.
+    pub mean_to_fewest: Option<Summary>,
+    /// How many servants the timed calls of a round have reached.
+    pub servants_called: Option<Summary>,
     /// Why there are no figures, if there are none.
     pub absent: Option<String>,
 }
@@ -121,17 +131,17 @@ impl Results {
             for job in settings.jobs() {
                 for contender in &settings.contenders {
                     let fewest = settings.servants.iter().min().copied().unwrap_or(1);
-                    let base = medians(&measured, *placement, &job, *contender, fewest);
+                    let base = Rounds::of(&measured, *placement, &job, *contender, fewest);
                     for servants in &settings.servants {
                         let why = absent.iter().find(|absent| {
                             absent.contender == *contender
                                 && absent.servants.is_none_or(|those| those == *servants)
                                 && absent.style.is_none_or(|style| style == job.style)
                         });
-                        let own = medians(&measured, *placement, &job, *contender, *servants);
+                        let own = Rounds::of(&measured, *placement, &job, *contender, *servants);
                         let plain = Job { style: Style::Static, ..job };
-                        let plain = medians(&measured, *placement, &plain, *contender, *servants);
-                        let median_us = of(&own);
+                        let plain = Rounds::of(&measured, *placement, &plain, *contender, *servants);
+                        let median_us = summary(&own.medians);
                         rows.push(Row {
                             placement: *placement,
                             algorithm: job.algorithm,
@@ -141,8 +151,11 @@ impl Results {
                             contender: *contender,
                             servants: *servants,
                             median_us,
-                            to_static: Summary::of_ratios(&own, &plain),
-                            to_fewest: Summary::of_ratios(&own, &base),
+                            mean_us: summary(&own.means),
+                            to_static: Summary::of_ratios(&own.medians, &plain.medians),
+                            to_fewest: Summary::of_ratios(&own.medians, &base.medians),
+                            mean_to_fewest: Summary::of_ratios(&own.means, &base.means),
+                            servants_called: summary(&own.servants_called),
                             absent: why.filter(|_| median_us.is_none()).map(|absent| absent.why.clone()),
                         });
                     }
@@ -163,19 +176,28 @@ impl Results {
     }
 }
 
-fn of(rounds: &[(u32, f64)]) -> Option<Summary> {
-    Summary::of(rounds.iter().map(|(_, median)| *median))
+/// What was measured in each round of one row.
+struct Rounds {
+    medians: Vec<(u32, f64)>,
+    means: Vec<(u32, f64)>,
+    servants_called: Vec<(u32, f64)>,
 }
 
-fn medians(
-    measured: &[Measured],
-    placement: Placement,
-    job: &Job,
-    contender: Contender,
-    servants: u32,
-) -> Vec<(u32, f64)> {
-    let those = measured
-        .iter()
-        .filter(|m| m.placement == placement && m.job == *job && m.contender == contender && m.servants == servants);
-    those.map(|m| (m.round, m.times.median)).collect()
+impl Rounds {
+    fn of(measured: &[Measured], placement: Placement, job: &Job, contender: Contender, servants: u32) -> Self {
+        let those = || {
+            measured
+                .iter()
+                .filter(|m| (m.placement, m.contender, m.servants) == (placement, contender, servants) && m.job == *job)
+        };
+        Self {
+            medians: those().map(|m| (m.round, m.times.median)).collect(),
+            means: those().map(|m| (m.round, m.times.mean)).collect(),
+            servants_called: those().map(|m| (m.round, f64::from(m.servants_called))).collect(),
+        }
+    }
+}
+
+fn summary(rounds: &[(u32, f64)]) -> Option<Summary> {
+    Summary::of(rounds.iter().map(|(_, value)| *value))
 }

@@ -2,7 +2,7 @@
 
 use super::contender::Contender;
 use super::job::{Job, Style};
-use super::programs::{Programs, Running, Said};
+use super::programs::{Programs, Running, Said, Timed};
 use super::results::{Absent, Measured, Memory, Results};
 use super::settings::Settings;
 use crate::LabError;
@@ -93,11 +93,21 @@ impl Series<'_> {
         let (contender, servants, job) = (*contender, *servants, *job);
         let what = format!("{contender} {servants} {job} ({})", placement.description());
         self.progress.at(&what);
-        match pair.run(&job, self.settings.limit())? {
-            Said::Times(printed) => {
-                let times = printed.times();
+        let run = self.settings.run(job, servants, round);
+        match pair.run(&run, self.settings.limit())? {
+            Said::Timed(Timed { times, servants_called }) => {
+                let (times, begin) = (times.times(), run.begin);
                 self.progress.step(&what, &format!("{:.2} µs", times.median));
-                self.measured.push(Measured { placement, servants, job, round, contender, times });
+                self.measured.push(Measured {
+                    placement,
+                    servants,
+                    job,
+                    round,
+                    contender,
+                    begin,
+                    servants_called,
+                    times,
+                });
             }
             Said::Absent { absent: why } => {
                 self.progress.step(&what, "absent");

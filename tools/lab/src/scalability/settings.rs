@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::contender::Contender;
-use super::job::{Algorithm, Job, Style};
+use super::job::{Algorithm, CALLS_ON_EACH, Job, JobRun, Style};
 use crate::LabError;
 use crate::placement::Placement;
 use crate::workload::{CallKind, PingCase};
@@ -31,8 +31,10 @@ pub struct Settings {
     pub styles: Vec<Style>,
     /// Who takes part, in the order of the report.
     pub contenders: Vec<Contender>,
-    /// Timed calls per round.
+    /// Timed calls per round, at least.
     pub calls_per_round: u32,
+    /// Timed calls per round, at most, if a hundred on each servant would be more.
+    pub most_calls: u32,
     /// How often each contender is run.
     pub rounds: u32,
     /// The folder with omniORB's programs, if it is not where the source tree builds them.
@@ -57,7 +59,7 @@ impl Settings {
         {
             return refuse("nothing to run: a list of servants, placements, mechanisms or calls is empty".to_owned());
         }
-        if self.rounds == 0 || self.calls_per_round == 0 {
+        if self.rounds == 0 || self.calls_per_round == 0 || self.most_calls == 0 {
             return refuse("nothing to run: rounds and calls must be above zero".to_owned());
         }
         match self.servants.iter().find(|servants| !(1..=MAX_SERVANTS).contains(*servants)) {
@@ -69,18 +71,10 @@ impl Settings {
     /// What is measured with each number of servants, in the order of the report.
     pub(super) fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
-        let (warm_up, calls) = (self.calls_per_round / 10, self.calls_per_round);
         for case in &self.cases {
             for call in &self.calls {
                 for algorithm in &self.algorithms {
-                    let job = |style: &Style| Job {
-                        algorithm: *algorithm,
-                        call: *call,
-                        case: *case,
-                        style: *style,
-                        warm_up,
-                        calls,
-                    };
+                    let job = |style: &Style| Job { algorithm: *algorithm, call: *call, case: *case, style: *style };
                     jobs.extend(self.styles.iter().map(job));
                 }
             }
@@ -88,7 +82,86 @@ impl Settings {
         jobs
     }
 
+    /// Whether each of so many servants is called a hundred times in each round (paper 001, 4.2.3).
+    #[must_use]
+    pub fn covers(&self, servants: u32) -> bool {
+        u64::from(servants) * u64::from(CALLS_ON_EACH) <= u64::from(self.most_calls.max(self.calls_per_round))
+    }
+
+    /// A job in one round: a hundred calls on each servant, or whole multiples of that; if those would be too many, others in each round.
+    pub(super) fn run(&self, job: Job, servants: u32, round: u32) -> JobRun {
+        let most = self.most_calls.max(self.calls_per_round);
+        let (calls, begin) = if self.covers(servants) {
+            let all = servants * CALLS_ON_EACH;
+            (all.saturating_mul(self.calls_per_round.div_ceil(all)), 0)
+        } else {
+            // Alike for all contenders of a round, and far from where the next round begins.
+            (most, round.wrapping_add(1).wrapping_mul(0x9e37_79b1))
+        };
+        // Whole trains, so that those that are timed are whole too.
+        JobRun { job, warm_up: (calls / 10).next_multiple_of(CALLS_ON_EACH), calls, begin }
+    }
+
     pub(super) fn limit(&self) -> Duration {
         Duration::from_secs(self.limit_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn settings(calls_per_round: u32, most_calls: u32) -> Settings {
+        Settings {
+            servants: vec![1],
+            placements: vec![Placement::Free],
+            algorithms: Algorithm::ALL.to_vec(),
+            calls: vec![CallKind::TwoWay],
+            cases: vec![PingCase::Void],
+            styles: vec![Style::Static],
+            contenders: vec![Contender::Orb],
+            calls_per_round,
+            most_calls,
+            rounds: 1,
+            omniorb: None,
+            jacorb: None,
+            limit_seconds: 10,
+        }
+    }
+
+    /// How often each servant is called in a round, of those that are called.
+    fn called(settings: &Settings, algorithm: Algorithm, servants: u32, round: u32) -> HashMap<usize, u32> {
+        let job = Job { algorithm, call: CallKind::TwoWay, case: PingCase::Void, style: Style::Static };
+        let run = settings.run(job, servants, round);
+        let mut next = algorithm.targets(servants, run.begin);
+        (0..run.warm_up).for_each(|_| _ = next());
+        let mut called = HashMap::new();
+        (0..run.calls).for_each(|_| *called.entry(next()).or_default() += 1);
+        called
+    }
+
+    #[test]
+    fn each_servant_is_called_a_hundred_times_or_a_multiple_of_that() {
+        let settings = settings(10_000, 100_000);
+        for (servants, times) in [(1, 10_000), (7, 1_500), (100, 100), (300, 100), (1_000, 100)] {
+            for algorithm in [Algorithm::Train, Algorithm::RoundRobin] {
+                let called = called(&settings, algorithm, servants, 3);
+                assert_eq!(called.len(), servants as usize, "{algorithm} of {servants}");
+                assert!(called.values().all(|count| *count == times), "{algorithm} of {servants}: {called:?}");
+            }
+            assert_eq!(called(&settings, Algorithm::Random, servants, 3).len(), servants as usize);
+        }
+    }
+
+    #[test]
+    fn too_many_servants_are_other_ones_in_each_round() {
+        let settings = settings(10_000, 100_000);
+        for algorithm in [Algorithm::Train, Algorithm::RoundRobin, Algorithm::Random] {
+            let (one, other) = (called(&settings, algorithm, 1_000_000, 0), called(&settings, algorithm, 1_000_000, 1));
+            let both = one.keys().filter(|servant| other.contains_key(*servant)).count();
+            assert!(both * 8 < one.len(), "{algorithm}: {both} of {} came again", one.len());
+        }
     }
 }

@@ -205,6 +205,7 @@ mod tests {
             strategies: Strategy::ALL.to_vec(),
             objects: vec![1],
             operations: vec![1],
+            adapters: 1,
             algorithms: Algorithm::ALL.to_vec(),
             rounds: 1,
             run_micros: 1,

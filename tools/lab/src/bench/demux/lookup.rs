@@ -1,15 +1,15 @@
 //! The loops whose time is taken.
 
 use std::cell::Cell;
-use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use spandrel::generated::Operations;
-use spandrel::net::sync::{Arc, RwLock};
-use spandrel::poa::demux::{self, ObjectTable, Placed};
-use spandrel::poa::{ObjectDemux, Servant};
+use spandrel::net::sync::Arc;
+use spandrel::poa::lookup::{Found, Lookup};
+use spandrel::poa::{IdAssignmentPolicy, IdUniquenessPolicy, ObjectDemux, ObjectId, PoaError, Servant};
+use spandrel::{Orb, Poa, Policy};
 use spandrel_demux::perfect::Tables;
 
 use super::requests::Requests;
@@ -87,86 +87,110 @@ impl Servant for Idle {
     }
 }
 
-/// What an adapter has behind an object's id; as large as there.
-struct Active {
-    servant: Arc<dyn Servant>,
-    number: u32,
-}
-
-type Entry = Arc<Active>;
-
-/// All objects, found by one strategy.
+/// All objects, active in adapters that find them by one strategy.
 pub(super) struct Objects {
-    map: RwLock<Map>,
+    orb: Orb,
+    adapters: Vec<Poa>,
+    /// How the keys of each adapter's objects look.
+    keys: Vec<Key>,
     strategy: Strategy,
 }
 
-enum Map {
-    Placed(Placed<Entry>),
-    Table(Box<dyn ObjectTable<Entry>>),
-}
-
-impl fmt::Debug for Active {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.number.fmt(f)
-    }
-}
-
-/// An object's id as it stands in a message: some octets, and the object's number among them.
-struct Id {
-    octets: [u8; 12],
+/// An object key as it stands in a message: where its adapter is, and the object's number among the octets of its id.
+#[derive(Clone, Copy)]
+struct Key {
+    octets: [u8; Self::MOST],
     len: usize,
     number_at: usize,
 }
 
-impl Id {
-    fn of(strategy: ObjectDemux) -> Self {
-        match strategy {
-            // What the adapter made: slot and generation.
-            ObjectDemux::Active => Self { octets: [0; 12], len: 8, number_at: 0 },
-            _ => Self { octets: *b"servant/....", len: 12, number_at: 8 },
-        }
+impl Key {
+    /// The keys of transient adapters have 16 octets before the id.
+    const MOST: usize = 32;
+
+    fn of(adapter: &Poa, strategy: ObjectDemux) -> Self {
+        let prefix = adapter.id();
+        let (id, number): (&[u8], usize) = match strategy {
+            // What the adapter makes: slot and generation.
+            ObjectDemux::Active => (&[0; 8], 0),
+            _ => (b"servant/....", 8),
+        };
+        let mut octets = [0; Self::MOST];
+        let len = prefix.len() + id.len();
+        octets[..len].copy_from_slice(&[&prefix, id].concat());
+        Self { octets, len, number_at: prefix.len() + number }
     }
 
     #[inline]
-    fn numbered(&mut self, number: u32) -> &[u8] {
+    fn set_number(&mut self, number: u32) {
         self.octets[self.number_at..self.number_at + 4].copy_from_slice(&number.to_be_bytes());
+    }
+
+    #[inline]
+    fn octets(&self) -> &[u8] {
         &self.octets[..self.len]
     }
 }
 
 impl Objects {
-    /// So many objects, each with a servant.
-    pub(super) fn new(strategy: Strategy, count: u32) -> Self {
-        let entry = |number| Arc::new(Active { servant: Arc::new(Idle), number });
-        let map = if strategy.objects() == ObjectDemux::Active {
-            let mut placed = Placed::default();
-            for number in 0..count {
-                let id = placed.insert(entry(number));
-                assert_eq!(
-                    id.as_deref(),
-                    Some(Id::of(ObjectDemux::Active).numbered(number)),
-                    "the ids of a table without gaps are known"
-                );
-            }
-            Map::Placed(placed)
-        } else {
-            let mut table = demux::table(strategy.objects());
-            let mut id = Id::of(strategy.objects());
-            for number in 0..count {
-                table.insert(id.numbered(number), entry(number));
-            }
-            table.settle();
-            Map::Table(table)
-        };
-        Self { map: RwLock::new(map), strategy }
+    /// So many objects, each with a servant, spread over so many adapters.
+    ///
+    /// # Errors
+    /// If an adapter refuses one.
+    pub(super) fn new(strategy: Strategy, count: u32, adapters: u32) -> Result<Self, LabError> {
+        let failed = |cause| LabError::Call { action: "activate the objects that are to be found".to_owned(), cause };
+        let orb = Orb::builder().build();
+        let root = Poa::root(&orb).map_err(failed)?;
+        let refused = |error: PoaError| failed(error.into());
+        // What each servant stands behind need not be known, and takes memory.
+        let mut policies: Vec<Policy> = vec![IdUniquenessPolicy::MultipleId.into()];
+        if strategy.objects() != ObjectDemux::Active {
+            policies.extend([IdAssignmentPolicy::UserId.into(), strategy.objects().into()]);
+        }
+        let adapter = |nth: u32| root.create_poa(&format!("adapter {nth}"), None, policies.clone());
+        let adapters = (0..adapters).map(adapter).collect::<Result<Vec<Poa>, _>>().map_err(refused)?;
+        let keys = adapters.iter().map(|adapter| Key::of(adapter, strategy.objects())).collect();
+        let objects = Self { orb, adapters, keys, strategy };
+        for object in 0..count {
+            let (adapter, id) = objects.id(object);
+            objects.activate(adapter, &id).map_err(refused)?;
+        }
+        // Only now, so that perfect hash functions are found for all of them.
+        for adapter in &objects.adapters {
+            adapter.the_poa_manager().activate().map_err(refused)?;
+        }
+        Ok(objects)
+    }
+
+    fn activate(&self, adapter: &Poa, id: &ObjectId) -> Result<(), PoaError> {
+        let servant = Arc::new(Idle);
+        if self.strategy.objects() != ObjectDemux::Active {
+            return adapter.activate_object_with_id(id, servant);
+        }
+        let made = adapter.activate_object(servant)?;
+        assert_eq!(made, *id, "the ids of a table without gaps are known");
+        Ok(())
+    }
+
+    /// The key of an object.
+    #[inline]
+    fn key(&self, object: u32) -> Key {
+        let adapters = self.keys.len() as u32;
+        let mut key = self.keys[(object % adapters) as usize];
+        key.set_number(object / adapters);
+        key
+    }
+
+    fn id(&self, object: u32) -> (&Poa, ObjectId) {
+        let adapter = &self.adapters[object as usize % self.adapters.len()];
+        (adapter, ObjectId::from(&self.key(object).octets()[adapter.id().len()..]))
     }
 
     /// What finding costs, by these requests.
     pub(super) fn cost(&self, requests: &Requests, how_long: HowLong, counter: Option<&Instructions>) -> Costs {
         let bench = &Bench::new(self);
         let timed = |pass: Pass| {
-            let (mut requests, mut found) = (requests.clone(), Vec::new());
+            let (mut requests, mut found) = (requests.clone(), Kept::of(&bench.lookup));
             how_long
                 .time(counter, &mut found, |lookups, found| _ = black_box(pass(bench, &mut requests, lookups, found)))
         };
@@ -175,21 +199,6 @@ impl Objects {
             object: timed(object).without(base),
             operation: timed(operation).without(base),
             both: timed(both).without(base),
-        }
-    }
-
-    /// Takes a count of the object, under the lock, as an adapter does.
-    #[inline]
-    fn find(&self, id: &[u8], predicted: &mut usize) -> Option<Entry> {
-        let map = self.map.read();
-        match &*map {
-            Map::Placed(placed) => placed.find(id).cloned(),
-            Map::Table(table) if self.strategy == Strategy::Adaptive => {
-                let (place, entry) = table.find_near(id, *predicted)?;
-                *predicted = place;
-                Some(Arc::clone(entry))
-            }
-            Map::Table(table) => table.find(id).cloned(),
         }
     }
 
@@ -213,6 +222,33 @@ impl Objects {
     }
 }
 
+impl Drop for Objects {
+    fn drop(&mut self) {
+        // Nothing is served, so that nothing is waited for.
+        _ = self.orb.shutdown(false);
+    }
+}
+
+/// What was found, in use until it is given back outside of the time: that belongs to the end of a request.
+struct Kept<'l> {
+    lookup: &'l Lookup,
+    keys: Vec<Key>,
+    found: Vec<Found>,
+}
+
+impl<'l> Kept<'l> {
+    fn of(lookup: &'l Lookup) -> Self {
+        let most = LONGEST_CHUNK as usize;
+        Self { lookup, keys: Vec::with_capacity(most), found: Vec::with_capacity(most) }
+    }
+
+    fn give_back(&mut self) {
+        for (key, found) in self.keys.drain(..).zip(self.found.drain(..)) {
+            self.lookup.give_back(key.octets(), found);
+        }
+    }
+}
+
 /// When a run is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HowLong {
@@ -231,21 +267,19 @@ const CHUNK_MICROS: u64 = 10;
 const FEWEST_CHUNKS: usize = 15;
 
 /// One of the loops.
-type Pass = fn(&Bench<'_>, &mut Requests, u64, &mut Vec<Entry>) -> u64;
+type Pass = fn(&Bench<'_>, &mut Requests, u64, &mut Kept<'_>) -> u64;
 
 impl HowLong {
-    /// What is found is given back outside of the time: that belongs to the end of a request.
-    fn time(
+    fn time<'l>(
         self,
         counter: Option<&Instructions>,
-        found: &mut Vec<Entry>,
-        mut pass: impl FnMut(u64, &mut Vec<Entry>),
+        found: &mut Kept<'l>,
+        mut pass: impl FnMut(u64, &mut Kept<'l>),
     ) -> Cost {
         let (least, most) = match self {
             Self::Time(least) => (least, u64::MAX),
             Self::Lookups(lookups) => (Duration::MAX, lookups),
         };
-        found.reserve(LONGEST_CHUNK as usize);
         let mut longest = LONGEST_CHUNK;
         if most == u64::MAX {
             // Once to warm up, and to see how long it takes.
@@ -253,7 +287,7 @@ impl HowLong {
             pass(SHORTEST_CHUNK, found);
             let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
             longest = (SHORTEST_CHUNK * CHUNK_MICROS / micros).clamp(SHORTEST_CHUNK, LONGEST_CHUNK);
-            found.clear();
+            found.give_back();
         }
         let (mut taken, mut lookups, mut instructions) = (Duration::ZERO, 0, counter.map(|_| 0));
         let mut chunks = Vec::new();
@@ -268,7 +302,7 @@ impl HowLong {
             let after = counter.and_then(Instructions::read);
             instructions = instructions.zip(after.zip(before)).map(|(sum, (after, before))| sum + (after - before));
             lookups += chunk;
-            found.clear();
+            found.give_back();
         }
         // The middle one: others may have had the processor for a while.
         let nanos = Summary::of(chunks).map_or(0.0, |chunks| chunks.median);
@@ -279,6 +313,8 @@ impl HowLong {
 /// What the loops need.
 struct Bench<'a> {
     objects: &'a Objects,
+    /// The adapters' own way from a key to a servant.
+    lookup: Lookup,
     /// Of another server: names come from messages, not from the table.
     names: Vec<String>,
     /// What clients would say of each.
@@ -294,7 +330,8 @@ impl<'a> Bench<'a> {
         let names: Vec<String> = interface.names().iter().map(|name| (*name).to_owned()).collect();
         let place = |name: &String| (0..).find(|place| interface.at_place(*place, name).is_some()).unwrap_or_default();
         let places = names.iter().map(place).collect();
-        Self { objects, names, places, servant: Arc::new(Idle), nothing: black_box(0) }
+        let lookup = Lookup::new(&objects.adapters[0], objects.strategy == Strategy::Adaptive);
+        Self { objects, lookup, names, places, servant: Arc::new(Idle), nothing: black_box(0) }
     }
 
     /// Makes requests, and finds what they are for. Each waits for what was found before it.
@@ -303,27 +340,28 @@ impl<'a> Bench<'a> {
         &self,
         requests: &mut Requests,
         count: u64,
-        kept: &mut Vec<Entry>,
+        kept: &mut Kept<'_>,
     ) -> u64 {
-        let mut id = Id::of(self.objects.strategy.objects());
-        let (mut predicted_object, mut predicted_operation, mut sum, mut last) = (0, 0, 0, 0);
+        let (mut predicted_operation, mut sum, mut last) = (0, 0, 0);
         for _ in 0..count {
             let (object, operation) = requests.next();
-            let id = black_box(id.numbered(object + (last & self.nothing)));
+            kept.keys.push(self.objects.key(object + (last & self.nothing)));
+            let key = black_box(kept.keys.last().map_or(&[][..], Key::octets));
             let operation = (operation + (last & self.nothing)) as usize;
             let name = black_box(self.names[operation].as_str());
             let place = self.places[operation];
-            let entry = if OBJECT { self.objects.find(id, &mut predicted_object) } else { None };
+            let found = if OBJECT { self.lookup.find(key) } else { None };
+            let servant = found.as_ref().map_or(Some(&self.servant), Found::servant).expect("objects have servants");
             if OBJECT {
-                // A number that has been touched already.
-                last = Arc::strong_count(entry.as_ref().expect("the object is there")) as u32;
+                assert!(found.is_some(), "the object is there");
+                // An address that the request would need next.
+                last = Arc::as_ptr(servant).cast::<()>().addr() as u32;
             }
             if OPERATION {
-                let servant = entry.as_ref().map_or(&self.servant, |entry| &entry.servant);
                 let found = self.objects.find_operation(servant.operations(), name, place, &mut predicted_operation);
                 last = found.expect("the operation is there") as u32;
             }
-            kept.extend(entry);
+            kept.found.extend(found);
             sum += u64::from(last);
         }
         sum
@@ -333,22 +371,22 @@ impl<'a> Bench<'a> {
 // By these names, which profilers can be given, the parts can be told apart.
 
 #[inline(never)]
-fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+fn neither(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
     bench.pass::<false, false>(requests, count, found)
 }
 
 #[inline(never)]
-fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+fn object(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
     bench.pass::<true, false>(requests, count, found)
 }
 
 #[inline(never)]
-fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+fn operation(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
     bench.pass::<false, true>(requests, count, found)
 }
 
 #[inline(never)]
-fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Vec<Entry>) -> u64 {
+fn both(bench: &Bench<'_>, requests: &mut Requests, count: u64, found: &mut Kept<'_>) -> u64 {
     bench.pass::<true, true>(requests, count, found)
 }
 
@@ -357,35 +395,52 @@ mod tests {
     use super::super::requests::Algorithm;
     use super::*;
 
+    /// What the bench times is what requests use: an object that its adapter ends is found no more, and what was found is the servant that
+    /// the adapter has.
     #[test]
-    fn every_strategy_finds_what_every_algorithm_asks_for() {
+    fn every_strategy_finds_in_the_adapter_what_every_algorithm_asks_for() {
         choose(interface(20).unwrap());
-        for strategy in Strategy::ALL {
-            let objects = Objects::new(strategy, 50);
-            let (mut id, mut predicted) = (Id::of(strategy.objects()), 0);
+        for (strategy, adapters) in Strategy::ALL.into_iter().flat_map(|strategy| [(strategy, 1), (strategy, 3)]) {
+            let objects = Objects::new(strategy, 50, adapters).unwrap();
+            let bench = Bench::new(&objects);
+            let servant = |number: u32| {
+                let (adapter, id) = objects.id(number);
+                adapter.id_to_servant(&id).unwrap()
+            };
             for number in (0..50).chain([7, 7, 49]) {
-                let found = objects.find(id.numbered(number), &mut predicted);
-                assert_eq!(found.map(|entry| entry.number), Some(number), "{strategy}");
+                let key = objects.key(number);
+                let found = bench.lookup.find(key.octets()).unwrap();
+                assert!(Arc::ptr_eq(found.servant().unwrap(), &servant(number)), "{strategy} {number}");
+                bench.lookup.give_back(key.octets(), found);
             }
-            assert!(objects.find(id.numbered(50), &mut predicted).is_none(), "{strategy}");
+            assert!(bench.lookup.find(objects.key(50 + adapters).octets()).is_none(), "{strategy}");
             for algorithm in Algorithm::ALL {
                 let requests = Requests::new(algorithm, 50, 20, 7);
                 let mut expected = requests.clone();
                 let expected: u64 = (0..1000).map(|_| u64::from(expected.next().1)).sum();
-                let bench = Bench::new(&objects);
-                let mut found = Vec::new();
-                assert_eq!(both(&bench, &mut requests.clone(), 1000, &mut found), expected, "{strategy} {algorithm}");
+                let mut kept = Kept::of(&bench.lookup);
+                assert_eq!(both(&bench, &mut requests.clone(), 1000, &mut kept), expected, "{strategy} {algorithm}");
                 let mut numbers = requests.clone();
-                assert!(found.iter().all(|entry| entry.number == numbers.next().0), "{strategy} {algorithm}");
-                assert_eq!(operation(&bench, &mut requests.clone(), 1000, &mut Vec::new()), expected, "{strategy}");
+                let is_expected = |found: &Found| Arc::ptr_eq(found.servant().unwrap(), &servant(numbers.next().0));
+                assert!(kept.found.iter().all(is_expected), "{strategy} {algorithm}");
+                kept.give_back();
+                assert_eq!(operation(&bench, &mut requests.clone(), 1000, &mut kept), expected, "{strategy}");
             }
+            let (adapter, id) = objects.id(7);
+            adapter.deactivate_object(&id).unwrap();
+            assert!(bench.lookup.find(objects.key(7).octets()).is_none(), "{strategy}: it was deactivated");
+            adapter.the_poa_manager().discard_requests(false).unwrap();
+            assert!(
+                bench.lookup.find(objects.key(7 + adapters).octets()).is_none(),
+                "{strategy}: requests are refused"
+            );
         }
     }
 
     #[test]
     fn finding_costs_something() {
         choose(interface(10).unwrap());
-        let objects = Objects::new(Strategy::Linear, 500);
+        let objects = Objects::new(Strategy::Linear, 500, 1).unwrap();
         let requests = Requests::new(Algorithm::WorstCase, 500, 10, 1);
         let costs = objects.cost(&requests, HowLong::Lookups(5000), None);
         assert!(costs.object.nanos > costs.operation.nanos && costs.operation.nanos > 0.0, "{costs:?}");

@@ -1,8 +1,8 @@
 //! The demultiplexing experiment: what it costs to find the object and the operation of a request, by strategy, by how many of either
 //! there are, and by the order in which they are asked for (paper 001, chapter 6).
 //!
-//! Lookups are timed alone, in one thread, without messages: the map of objects with its lock and the table of operations, as an
-//! adapter and a skeleton have them. What the loop around a lookup costs is measured, too, and taken off; each lookup waits for the one before,
+//! Lookups are timed alone, in one thread, without messages: the adapters' own way from an object key to a servant
+//! ([`spandrel::poa::lookup`]) and the table of operations that skeletons have. What the loop around a lookup costs is measured, too, and taken off; each lookup waits for the one before,
 //! as in a server that reads one request after the other. Whole calls are made besides, with adaptive demultiplexing and request caching on and off.
 
 mod calls;

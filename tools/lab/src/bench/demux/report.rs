@@ -29,7 +29,11 @@ pub fn text(results: &Results) -> String {
     _ = writeln!(text, "{}", results.machine.summary());
     _ = writeln!(
         text,
-        "Lookups one after the other without messages, {}; medians of {} interleaved rounds or more, in parentheses from lowest to highest",
+        "Lookups one after the other without messages, by {}, {}; medians of {} interleaved rounds or more, in parentheses from lowest to highest",
+        match settings.adapters {
+            1 => "one adapter".to_owned(),
+            adapters => format!("{} adapters in turn", grouped(f64::from(adapters))),
+        },
         settings.core.map_or("not pinned", |_| "pinned to a core"),
         counts.min().unwrap_or(0),
     );
@@ -269,6 +273,7 @@ mod tests {
             strategies: Strategy::ALL.to_vec(),
             objects: vec![1, 500, 1_000_000],
             operations: vec![10, 100],
+            adapters: 1,
             algorithms: Algorithm::ALL.to_vec(),
             rounds: 3,
             run_micros: 1_000,

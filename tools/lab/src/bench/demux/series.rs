@@ -74,13 +74,11 @@ impl<'s> Series<'s> {
         let counter = Instructions::start();
         let interfaces: Vec<_> =
             settings.operations.iter().map(|count| lookup::interface(*count)).collect::<Result<_, _>>()?;
-        let made: Vec<(Strategy, Objects)> = bearable(settings, count)
-            .into_iter()
-            .map(|strategy| {
-                self.progress.at(&format!("{} objects for {strategy}", grouped(f64::from(count))));
-                (strategy, Objects::new(strategy, count))
-            })
-            .collect();
+        let mut made: Vec<(Strategy, Objects)> = Vec::new();
+        for strategy in bearable(settings, count) {
+            self.progress.at(&format!("{} objects for {strategy}", grouped(f64::from(count))));
+            made.push((strategy, Objects::new(strategy, count, settings.adapters)?));
+        }
         let how_long =
             settings.lookups.map_or(HowLong::Time(Duration::from_micros(settings.run_micros)), HowLong::Lookups);
         for round in 0..settings.rounds {
@@ -124,6 +122,7 @@ mod tests {
             strategies: Strategy::ALL.to_vec(),
             objects: vec![1, 20_000],
             operations: vec![1, 10],
+            adapters: 2,
             algorithms: Algorithm::ALL.to_vec(),
             rounds: 2,
             run_micros: 1_000,
@@ -150,6 +149,7 @@ mod tests {
     fn settings_that_cannot_be_run_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { rounds: 0, ..settings() }.check().is_err());
+        assert!(Settings { adapters: 0, ..settings() }.check().is_err());
         assert!(Settings { algorithms: Vec::new(), ..settings() }.check().is_err());
         let error = Settings { operations: vec![0], ..settings() }.check().unwrap_err();
         assert!(error.to_string().ends_with("operations, not 0"), "{error}");

@@ -84,6 +84,8 @@ pub struct Settings {
     pub objects: Vec<u32>,
     /// How many operations their interface has.
     pub operations: Vec<u32>,
+    /// How many adapters they are spread over.
+    pub adapters: u32,
     /// In what order they are asked for.
     pub algorithms: Vec<Algorithm>,
     /// How often each is run.
@@ -104,6 +106,7 @@ pub struct Settings {
 const MOST_OBJECTS: u32 = 10_000_000;
 /// Indexes of operations have sixteen bits.
 const MOST_OPERATIONS: u32 = 10_000;
+const MOST_ADAPTERS: u32 = 100_000;
 
 impl Settings {
     /// Refuses what cannot be run.
@@ -125,9 +128,11 @@ impl Settings {
         if self.rounds == 0 || self.run_micros == 0 || self.lookups == Some(0) {
             return refuse("nothing to run: rounds, their length and lookups must be above zero".to_owned());
         }
-        for (counts, most, what) in
-            [(&self.objects, MOST_OBJECTS, "objects"), (&self.operations, MOST_OPERATIONS, "operations")]
-        {
+        for (counts, most, what) in [
+            (&self.objects[..], MOST_OBJECTS, "objects"),
+            (&self.operations, MOST_OPERATIONS, "operations"),
+            (&[self.adapters], MOST_ADAPTERS, "adapters"),
+        ] {
             if let Some(count) = counts.iter().find(|count| **count == 0 || **count > most) {
                 return refuse(format!("there can be between 1 and {most} {what}, not {count}"));
             }

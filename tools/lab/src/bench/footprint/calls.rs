@@ -1,13 +1,17 @@
 //! Two-way calls of appendix C's operations by each engine, and their marshaling alone.
 //!
-//! Client and server are two ORBs of this process with the same engine's stubs and skeletons; whatever is called gives back what it
-//! was given. The engines take turns within a round.
+//! Client and server are two ORBs of this process with the same engine's stubs and skeletons; each operation copies its `in` parameter to
+//! all that it returns (paper 001, 7.3.4). Marshaling is timed by what stubs and skeletons consist of, in the order of table 7.4: a
+//! client marshals two values (`in`, `inout`) and demarshals three (`inout`, `out`, result), and a server the other way round. The engines
+//! take turns within a round.
 
+use std::borrow::Cow;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spandrel::{Char, Orb, Poa, SystemException};
+use spandrel_cdr::engine::{self, Value};
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Wire};
 
 use super::results::Call;
@@ -16,10 +20,13 @@ use crate::LabError;
 use crate::placement::on_core;
 use crate::progress::Progress;
 
-/// Characters of each string.
-const TEXT: &str = "a string of thirty-two characters";
-/// Elements of each sequence.
-const ELEMENTS: usize = 10;
+/// Elements of each sequence (paper 001, 7.3.3).
+const ELEMENTS: usize = 9;
+
+/// Each string: 128 characters (7.3.3).
+fn text() -> String {
+    "sixteen letters.".repeat(8)
+}
 
 /// An operation of appendix C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +74,51 @@ impl Operation {
     }
 }
 
+/// A part of the marshaling of a call: a row of table 7.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A stub writes a request.
+    ClientMarshals,
+    /// A skeleton reads it.
+    ServerDemarshals,
+    /// A skeleton writes a reply.
+    ServerMarshals,
+    /// A stub reads it.
+    ClientDemarshals,
+}
+
+impl Step {
+    /// All of them, in the order of a call.
+    pub const ALL: [Self; 4] =
+        [Self::ClientMarshals, Self::ServerDemarshals, Self::ServerMarshals, Self::ClientDemarshals];
+
+    /// The side and what it does, as in the paper.
+    #[must_use]
+    pub fn name(self) -> [&'static str; 2] {
+        match self {
+            Self::ClientMarshals => ["client", "marshal"],
+            Self::ServerDemarshals => ["server", "demarshal"],
+            Self::ServerMarshals => ["server", "marshal"],
+            Self::ClientDemarshals => ["client", "demarshal"],
+        }
+    }
+
+    /// How many values of the operation's type that are.
+    #[must_use]
+    pub fn values(self) -> usize {
+        match self {
+            Self::ClientMarshals | Self::ServerDemarshals => 2,
+            Self::ServerMarshals | Self::ClientDemarshals => 3,
+        }
+    }
+}
+
 /// A client of one engine.
 trait Client {
     /// Calls once.
     fn call(&self, operation: Operation) -> Result<(), SystemException>;
-    /// Writes and reads what one call sends and what it gets back.
-    fn marshal(&self, operation: Operation, scratch: &mut Vec<u8>) -> Result<(), CdrError>;
+    /// Makes one step of a call's marshaling.
+    fn step(&self, operation: Operation, step: Step, message: &mut Message) -> Result<(), CdrError>;
 }
 
 /// Has the compiler believe that somebody looks at it.
@@ -80,24 +126,100 @@ fn keep<T>(value: T) {
     _ = black_box(value);
 }
 
-/// Writes values and reads them back, as a call's two ends do.
-fn pass<T: Encode + Decode>(values: &[&T], scratch: &mut Vec<u8>) -> Result<(), CdrError> {
-    let mut out = Encoder::reusing(std::mem::take(scratch), Wire::default());
-    for value in values {
-        black_box(*value).encode(&mut out)?;
+/// What one step writes, and another reads.
+#[derive(Default)]
+struct Message {
+    scratch: Vec<u8>,
+    /// What is read.
+    octets: Vec<u8>,
+    /// Whether what is written is to be read later.
+    is_kept: bool,
+}
+
+impl Message {
+    /// The message that this step reads.
+    fn before(client: &dyn Client, operation: Operation, step: Step) -> Result<Self, CdrError> {
+        let mut message = Self { is_kept: true, ..Self::default() };
+        match step {
+            Step::ServerDemarshals => client.step(operation, Step::ClientMarshals, &mut message)?,
+            Step::ClientDemarshals => client.step(operation, Step::ServerMarshals, &mut message)?,
+            Step::ClientMarshals | Step::ServerMarshals => {}
+        }
+        message.is_kept = false;
+        Ok(message)
     }
-    let octets = out.contiguous().ok_or(CdrError::Malformed("a long value was lent"))?;
-    let mut input = Decoder::new(black_box(octets), Wire::default());
-    for _ in values {
-        black_box(T::decode(&mut input)?);
+
+    fn write<'a>(&mut self, encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>) -> Result<(), CdrError> {
+        let mut out = Encoder::reusing(std::mem::take(&mut self.scratch), Wire::default());
+        encode(&mut out)?;
+        if self.is_kept {
+            self.octets = out.to_vec();
+        }
+        self.scratch = black_box(out).into_scratch();
+        Ok(())
     }
-    *scratch = out.into_scratch();
-    Ok(())
+
+    fn read<'m>(&'m self, decode: impl FnOnce(&mut Decoder<'m>) -> Result<(), CdrError>) -> Result<(), CdrError> {
+        decode(&mut Decoder::new(black_box(&self.octets), Wire::default()))
+    }
+}
+
+/// One step, by what the generated stubs and skeletons of a form of engine consist of.
+///
+/// An `in` parameter has a form of its own: `$given` is what stubs have, `$taken` how skeletons read it, both in straight-line code;
+/// `$value` and `$argument` are the same with tables.
+macro_rules! exchange {
+    (straight, $step:ident, $message:ident, $owned:expr => $type:ty, $given:expr, $taken:expr, $value:expr, $argument:ty) => {
+        match $step {
+            Step::ClientMarshals => $message.write(|out| {
+                Encode::encode(black_box($given), out)?;
+                Encode::encode(black_box($owned), out)
+            }),
+            Step::ServerDemarshals => $message.read(|input| {
+                let first = $taken(input)?;
+                let second: $type = Decode::decode(input)?;
+                keep((&first, &second));
+                Ok(())
+            }),
+            Step::ServerMarshals => $message.write(|out| {
+                Encode::encode(black_box($owned), out)?;
+                Encode::encode(black_box($owned), out)?;
+                Encode::encode(black_box($owned), out)
+            }),
+            Step::ClientDemarshals => $message.read(|input| {
+                let results: ($type, $type, $type) =
+                    (Decode::decode(input)?, Decode::decode(input)?, Decode::decode(input)?);
+                keep(&results);
+                Ok(())
+            }),
+        }
+    };
+    (tables, $step:ident, $message:ident, $owned:expr => $type:ty, $given:expr, $taken:expr, $value:expr, $argument:ty) => {
+        match $step {
+            Step::ClientMarshals => $message.write(|out| {
+                let values = [$value(black_box($given)), Value::of(black_box($owned))];
+                values.iter().try_for_each(|value| value.encode(out))
+            }),
+            Step::ServerDemarshals => $message.read(|input| {
+                let serve = |arguments: &mut ($argument, $type)| keep(&*arguments);
+                engine::upcall(serve, |upcall| upcall.run(input))
+            }),
+            Step::ServerMarshals => $message.write(|out| {
+                let values = [(); 3].map(|()| Value::of(black_box($owned)));
+                values.iter().try_for_each(|value| value.encode(out))
+            }),
+            Step::ClientDemarshals => $message.read(|input| {
+                let results: ($type, $type, $type) = engine::receive(|place| place.fill(input))?;
+                keep(&results);
+                Ok::<(), CdrError>(())
+            }),
+        }
+    };
 }
 
 /// The interface by one engine: the generated code, a servant, and a client.
 macro_rules! engine {
-    ($(#[$doc:meta])* $module:ident $path:literal) => {
+    ($(#[$doc:meta])* $module:ident $form:ident $path:literal) => {
         $(#[$doc])*
         mod $module {
             use super::*;
@@ -113,14 +235,16 @@ macro_rules! engine {
 
             macro_rules! same {
                 ($operation:ident $given:ty => $owned:ty) => {
-                    fn $operation(&self, s1: $given, _: &mut $owned) -> Result<($owned, $owned), SystemException> {
+                    fn $operation(&self, s1: $given, s2: &mut $owned) -> Result<($owned, $owned), SystemException> {
+                        *s2 = s1.to_owned();
                         Ok((s1.to_owned(), s1.to_owned()))
                     }
                 };
             }
 
             impl ParamTestServant for Servant {
-                fn test_short(&self, s1: i16, _: &mut i16) -> Result<(i16, i16), SystemException> {
+                fn test_short(&self, s1: i16, s2: &mut i16) -> Result<(i16, i16), SystemException> {
+                    *s2 = s1;
                     Ok((s1, s1))
                 }
                 same!(test_unbounded_string &str => String);
@@ -133,6 +257,8 @@ macro_rules! engine {
 
             pub(super) struct Caller {
                 object: ParamTest,
+                short: i16,
+                text: String,
                 strings: Vec<String>,
                 fixed: FixedStruct,
                 var: VarStruct,
@@ -144,10 +270,12 @@ macro_rules! engine {
                 pub(super) fn new(poa: &Poa, server: &Orb, client: &Orb) -> Result<Self, SystemException> {
                     let object = poa.activate(ParamTestSkeleton::new(Arc::new(Servant)))?;
                     let object = client.string_to_object(&server.object_to_string(&object))?;
-                    let strings = vec![TEXT.to_owned(); ELEMENTS];
-                    let var = VarStruct { dummy1: TEXT.to_owned(), dummy2: TEXT.to_owned(), seq: strings.clone() };
+                    let strings = vec![text(); ELEMENTS];
+                    let var = VarStruct { dummy1: text(), dummy2: text(), seq: strings.clone() };
                     Ok(Self {
                         object: ParamTest::narrow(&object)?,
+                        short: 1,
+                        text: text(),
                         strings,
                         fixed: FixedStruct { l: 1, c: Char(b'c'), s: 2, o: 3, f: 4.0, b: true, d: 5.0 },
                         nested: NestedStruct { vs: var.clone() },
@@ -160,10 +288,10 @@ macro_rules! engine {
             impl Client for Caller {
                 fn call(&self, operation: Operation) -> Result<(), SystemException> {
                     match operation {
-                        Operation::Short => self.object.test_short(1, &mut 2).map(keep),
+                        Operation::Short => self.object.test_short(self.short, &mut 2).map(keep),
                         Operation::String => {
-                            let mut s2 = TEXT.to_owned();
-                            self.object.test_unbounded_string(TEXT, &mut s2).map(keep)
+                            let mut s2 = self.text.clone();
+                            self.object.test_unbounded_string(&self.text, &mut s2).map(keep)
                         }
                         Operation::FixedStruct => {
                             let mut s2 = self.fixed.clone();
@@ -188,19 +316,36 @@ macro_rules! engine {
                     }
                 }
 
-                /// Two values go, three come back.
-                fn marshal(&self, operation: Operation, scratch: &mut Vec<u8>) -> Result<(), CdrError> {
+                fn step(&self, operation: Operation, step: Step, message: &mut Message) -> Result<(), CdrError> {
                     match operation {
-                        Operation::Short => pass(&[&1i16, &2, &1, &2, &1], scratch),
-                        Operation::String => {
-                            let text = &self.var.dummy1;
-                            pass(&[text; 5], scratch)
-                        }
-                        Operation::FixedStruct => pass(&[&self.fixed; 5], scratch),
-                        Operation::StrSeq => pass(&[&self.strings; 5], scratch),
-                        Operation::VarStruct => pass(&[&self.var; 5], scratch),
-                        Operation::NestedStruct => pass(&[&self.nested; 5], scratch),
-                        Operation::StructSeq => pass(&[&self.structs; 5], scratch),
+                        Operation::Short => exchange!(
+                            $form, step, message, &self.short => i16,
+                            &self.short, <i16 as Decode>::decode, Value::of, i16
+                        ),
+                        Operation::String => exchange!(
+                            $form, step, message, &self.text => String,
+                            self.text.as_str(), Decoder::str, Value::text, Cow<'_, str>
+                        ),
+                        Operation::FixedStruct => exchange!(
+                            $form, step, message, &self.fixed => FixedStruct,
+                            &self.fixed, <FixedStruct as Decode>::decode, Value::of, FixedStruct
+                        ),
+                        Operation::StrSeq => exchange!(
+                            $form, step, message, &self.strings => Vec<String>,
+                            self.strings.as_slice(), <String as Decode>::lend, Value::sequence, Vec<String>
+                        ),
+                        Operation::VarStruct => exchange!(
+                            $form, step, message, &self.var => VarStruct,
+                            &self.var, <VarStruct as Decode>::decode, Value::of, VarStruct
+                        ),
+                        Operation::NestedStruct => exchange!(
+                            $form, step, message, &self.nested => NestedStruct,
+                            &self.nested, <NestedStruct as Decode>::decode, Value::of, NestedStruct
+                        ),
+                        Operation::StructSeq => exchange!(
+                            $form, step, message, &self.structs => Vec<VarStruct>,
+                            self.structs.as_slice(), <VarStruct as Decode>::lend, Value::sequence, Vec<VarStruct>
+                        ),
                     }
                 }
             }
@@ -210,15 +355,15 @@ macro_rules! engine {
 
 engine! {
     /// Straight-line code.
-    compiled "/param_test.rs"
+    compiled straight "/param_test.rs"
 }
 engine! {
     /// Tables.
-    interpretive "/interpretive/param_test.rs"
+    interpretive tables "/interpretive/param_test.rs"
 }
 engine! {
     /// Tables at first.
-    adaptive "/adaptive/param_test.rs"
+    adaptive straight "/adaptive/param_test.rs"
 }
 
 /// Runs all rounds.
@@ -247,9 +392,12 @@ fn rounds(settings: &Settings) -> Result<Vec<Call>, LabError> {
             order.rotate_left(round as usize % clients.len());
             for (engine, client) in order {
                 let two_way = nanos(settings.calls, || client.call(operation)).map_err(failed)?;
-                let scratch = &mut Vec::new();
-                let marshaling = nanos(settings.calls, || client.marshal(operation, scratch))
-                    .map_err(|error| LabError::Settings(format!("{}: {error}", operation.name())))?;
+                let mut marshaling = [0.0; 4];
+                for (step, taken) in Step::ALL.into_iter().zip(&mut marshaling) {
+                    let timed = Message::before(&**client, operation, step)
+                        .and_then(|mut message| nanos(settings.calls, || client.step(operation, step, &mut message)));
+                    *taken = timed.map_err(|error| LabError::Settings(format!("{}: {error}", operation.name())))?;
+                }
                 let operation = operation.name().to_owned();
                 calls.push(Call { operation, engine: *engine, round, two_way, marshaling });
             }
@@ -277,10 +425,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_of_every_engine_gives_back_what_it_was_given() {
+    fn every_operation_of_every_engine_is_called_and_marshaled_in_each_role() {
         let settings = Settings { parts: Vec::new(), rounds: 2, calls: 3, core: None };
         let calls = measure(&settings).unwrap();
         assert_eq!(calls.len(), 2 * 7 * 3);
-        assert!(calls.iter().all(|call| call.two_way > 0.0 && call.marshaling > 0.0));
+        assert!(calls.iter().all(|call| call.two_way > 0.0 && call.marshaling.iter().all(|step| *step > 0.0)));
+    }
+
+    /// The octets of CDR for strings of 128 characters and sequences of 9 elements (7.3.3), in the numbers of values of table 7.4.
+    #[test]
+    fn requests_and_replies_have_the_parameters_of_the_paper() {
+        const STRING: usize = 4 + 129 + 3; // with its length, its NUL, and what aligns the next length
+        const STRSEQ: usize = 4 + 9 * STRING;
+        const VAR_STRUCT: usize = 2 * STRING + STRSEQ;
+        let (server, orb) = (Orb::builder().build(), Orb::builder().build());
+        let poa = Poa::root(&server).unwrap();
+        let clients: [Box<dyn Client>; 3] = [
+            Box::new(compiled::Caller::new(&poa, &server, &orb).unwrap()),
+            Box::new(interpretive::Caller::new(&poa, &server, &orb).unwrap()),
+            Box::new(adaptive::Caller::new(&poa, &server, &orb).unwrap()),
+        ];
+        for client in &clients {
+            for (operation, value, padding) in [
+                (Operation::Short, 2, 0),
+                (Operation::String, STRING, 3),
+                (Operation::FixedStruct, 32, 0),
+                (Operation::StrSeq, STRSEQ, 3),
+                (Operation::VarStruct, VAR_STRUCT, 3),
+                (Operation::NestedStruct, VAR_STRUCT, 3),
+                (Operation::StructSeq, 4 + 9 * VAR_STRUCT, 3),
+            ] {
+                for step in [Step::ServerDemarshals, Step::ClientDemarshals] {
+                    let message = Message::before(&**client, operation, step).unwrap();
+                    let expected = step.values() * value - padding;
+                    assert_eq!(message.octets.len(), expected, "{operation:?} {step:?}: nothing is padded at the end");
+                }
+            }
+        }
+        drop(clients);
+        orb.shutdown(true).unwrap();
+        server.shutdown(true).unwrap();
     }
 }

@@ -87,7 +87,7 @@ impl<'t> Workspace<'t> {
 
     fn build(&self) -> Result<(), LabError> {
         // Names that say what generics were made for.
-        cargo(&self.folder, &["build", "--release", "--quiet"], Some("-Csymbol-mangling-version=v0"))
+        cargo(&self.folder, &["build", "--release", "--quiet"], &["-Csymbol-mangling-version=v0".to_owned()])
     }
 
     fn sizes(&self, fixture: &Fixture, engine: Engine, side: Side) -> Result<Sizes, LabError> {
@@ -152,11 +152,11 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), LabError> {
     folder.and_then(|()| fs::write(path, text)).map_err(|cause| LabError::Write { path: path.to_owned(), cause })
 }
 
-/// Runs Cargo in a folder of its own, whatever is set for the program that runs this.
-pub(super) fn cargo(folder: &Path, arguments: &[&str], flags: Option<&str>) -> Result<(), LabError> {
+/// Runs Cargo in a folder of its own with these flags for the compiler, whatever is set for the program that runs this.
+pub(super) fn cargo(folder: &Path, arguments: &[&str], flags: &[String]) -> Result<(), LabError> {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    command.env("CARGO_TARGET_DIR", folder.join("target")).env("RUSTFLAGS", flags.unwrap_or(""));
+    command.env("CARGO_TARGET_DIR", folder.join("target")).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     let done = command.output().map_err(|cause| LabError::Io { action: "start Cargo".to_owned(), cause })?;
     if done.status.success() {
         return Ok(());

@@ -48,8 +48,16 @@ pub struct Call {
     pub round: u32,
     /// Nanoseconds of a two-way call.
     pub two_way: f64,
-    /// Nanoseconds to write its arguments and results and to read them, once each, without a network.
-    pub marshaling: f64,
+    /// Nanoseconds of each [`Step`](super::Step) of its marshaling, without a network.
+    pub marshaling: [f64; 4],
+}
+
+impl Call {
+    /// Nanoseconds of all marshaling of one call, on both sides.
+    #[must_use]
+    pub fn all_marshaling(&self) -> f64 {
+        self.marshaling.iter().sum()
+    }
 }
 
 /// The rounds of an operation by an engine, summarised.
@@ -57,8 +65,10 @@ pub struct Call {
 pub struct Latency {
     /// Nanoseconds of a two-way call.
     pub two_way: Summary,
-    /// Nanoseconds of marshaling.
+    /// Nanoseconds of all marshaling.
     pub marshaling: Summary,
+    /// Nanoseconds of each [`Step`](super::Step) of it.
+    pub steps: [Summary; 4],
 }
 
 /// The sizes of two programs, stripped.
@@ -108,8 +118,9 @@ impl Results {
     pub fn latency(&self, operation: &str, engine: Engine) -> Option<Latency> {
         let calls = || self.calls.iter().filter(|call| call.operation == operation && call.engine == engine);
         let two_way = Summary::of(calls().map(|call| call.two_way))?;
-        let marshaling = Summary::of(calls().map(|call| call.marshaling))?;
-        Some(Latency { two_way, marshaling })
+        let marshaling = Summary::of(calls().map(Call::all_marshaling))?;
+        let step = |nth: usize| Summary::of(calls().map(|call| call.marshaling[nth]));
+        Some(Latency { two_way, marshaling, steps: [step(0)?, step(1)?, step(2)?, step(3)?] })
     }
 
     /// The speed of an engine as a multiple of the compiled one's in the same round: of calls, and of marshaling alone.
@@ -121,7 +132,7 @@ impl Results {
         };
         // Speed is one over time.
         let ratio = |time: fn(&Call) -> f64| Summary::of_ratios(&rounds(Engine::Compiled, time), &rounds(engine, time));
-        Some((ratio(|call| call.two_way)?, ratio(|call| call.marshaling)?))
+        Some((ratio(|call| call.two_way)?, ratio(Call::all_marshaling)?))
     }
 
     /// What a side of an operation takes, if it was built.
