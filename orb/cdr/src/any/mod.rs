@@ -231,6 +231,7 @@ impl Any {
 fn own_wire() -> Wire {
     let mut wire = Wire { version: GiopVersion::V1_2, ..Wire::default() };
     wire.char_set = CharSet::Utf8;
+    wire.limits.values = u32::MAX;
     wire
 }
 

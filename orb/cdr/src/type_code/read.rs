@@ -50,9 +50,9 @@ struct Reader {
 impl Reader {
     /// Reads a type code; `base` is what to add to positions in `input` for those in the outermost octets.
     fn read(&mut self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
-        input.align(4)?;
-        let start = base + input.position();
         let number = input.u32()?;
+        // Behind the number: before it may be the end of a fragment, where alignment is another.
+        let start = base + input.position() - 4;
         if number == INDIRECTION {
             return self.indirection(input, base);
         }
@@ -78,9 +78,8 @@ impl Reader {
     /// The offset counts from itself to the kind of the type code that is meant.
     fn indirection(&self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
         let bad = CdrError::Malformed("an indirection does not point to a type code");
-        input.align(4)?;
-        let from = base + input.position();
         let offset = input.i32()?;
+        let from = base + input.position() - 4;
         let target = usize::try_from(offset.unsigned_abs()).ok().and_then(|back| from.checked_sub(back));
         let target = target.filter(|_| offset < 0).ok_or(bad.clone())?;
         let found = self.starts.binary_search_by_key(&target, |(start, _)| *start).map_err(|_| bad)?;

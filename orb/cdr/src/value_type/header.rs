@@ -51,10 +51,10 @@ impl Decoder<'_> {
     }
 
     fn shared_string(&mut self) -> Result<Arc<str>, CdrError> {
-        self.align(4)?;
-        let at = self.position();
         let view = self.view();
-        if self.u32()? == INDIRECTION {
+        let len = self.u32()?;
+        let at = self.position() - 4;
+        if len == INDIRECTION {
             let target = self.indirection_target()?;
             self.note_reach(target);
             let known = self.read_values().strings.get(&target).cloned();
@@ -67,10 +67,10 @@ impl Decoder<'_> {
     }
 
     fn id_list(&mut self) -> Result<Ids, CdrError> {
-        self.align(4)?;
-        let at = self.position();
         let view = self.view();
-        if self.u32()? == INDIRECTION {
+        let len = self.u32()?;
+        let at = self.position() - 4;
+        if len == INDIRECTION {
             let target = self.indirection_target()?;
             self.note_reach(target);
             let known = self.read_values().lists.get(&target).cloned();
