@@ -144,7 +144,7 @@ impl Any {
     fn agrees(&self, out: &Encoder<'_>) -> bool {
         let (mine, its) = (self.wire, out.wire());
         let apart = out.misalignment() ^ self.offset;
-        if mine.order != its.order && self.octets.len() > 1 {
+        if mine.order != its.order {
             return false;
         }
         let same = |wire: Wire| (wire.version, wire.char_set, wire.wchar_set);
