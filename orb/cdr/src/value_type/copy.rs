@@ -79,7 +79,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Which was the earliest repository id, by its position, that headers have meant by indirections since this was asked last.
+    /// Which was the earliest repository id or type code, by its position, that indirections have meant since this was asked last.
     pub(crate) fn take_reach(&mut self) -> Option<usize> {
         self.values.as_deref_mut()?.values_mut().reach.take()
     }

@@ -45,7 +45,8 @@ impl Decoder<'_> {
             .ok_or(CdrError::Malformed("an indirection that does not lead back"))
     }
 
-    fn note_reach(&mut self, target: usize) {
+    /// Notes that an indirection of a repository id or a type code leads to a position.
+    pub(crate) fn note_reach(&mut self, target: usize) {
         let reach = &mut self.read_values().reach;
         *reach = Some(reach.map_or(target, |reach| reach.min(target)));
     }
