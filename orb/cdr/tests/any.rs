@@ -272,3 +272,24 @@ fn what_is_written_as_a_value_is_one() {
     assert_eq!(write(&[1, 2]).unwrap().extract::<[i16; 2]>().unwrap(), [1, 2]);
     assert!(write(&[1]).is_err() && write(&[1, 2, 3]).is_err());
 }
+
+/// The sign of zero is 0xC (CORBA 3.3 Part 2, 9.3.2.8). omniORB 4.2.5 sends 0xD on where it has received it.
+#[test]
+fn a_negative_zero_in_an_any_is_sent_on_as_zero() {
+    let fixed = |digits| TypeCode::fixed(digits, digits.cast_signed()).unwrap();
+    let members = [("m0", fixed(5)), ("m1", i64::type_code())];
+    let of = TypeCode::structure("IDL:Struct:1.0", "Struct", &members).unwrap();
+    for order in ORDERS {
+        let [_, other] = if order == ORDERS[0] { ORDERS } else { [ORDERS[1], ORDERS[0]] };
+        for (of, received, sent) in [
+            (&of, &[0, 0, 0x0d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &[0, 0, 0x0c][..]),
+            (&fixed(1), &[0x0d], &[0x0c]),
+        ] {
+            let any = Any::read(of.clone(), &mut Decoder::new(received, wire(order))).unwrap();
+            let mut out = Encoder::new(wire(other));
+            any.write_value(&mut out).unwrap();
+            assert_eq!(out.to_vec()[..sent.len()], *sent, "{of}");
+            assert_eq!(any, Any::read(of.clone(), &mut Decoder::new(&out.to_vec(), wire(other))).unwrap());
+        }
+    }
+}

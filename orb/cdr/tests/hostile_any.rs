@@ -3,7 +3,9 @@
 mod support;
 
 use proptest::{collection::vec, prelude::*};
-use spandrel_cdr::{Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, Limits, TypeCode, Wire, walk};
+use spandrel_cdr::{
+    Any, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, Limits, TypeCode, ValueModifier, Wire, walk,
+};
 use support::{order, types::octets, wire};
 
 const STRUCT: u32 = 15;
@@ -383,4 +385,154 @@ proptest! {
         read_any(&octets, Wire { limits, ..wire(order) });
         read_any(&octets[..at], wire(order));
     }
+}
+
+/// What TAO's Bug_2678_Regression sends: a sequence of anys, each a struct with an any, where the type codes of the second are
+/// indirections into the first. The standard has indirections within one type code only (9.3.5.1.3).
+#[test]
+fn a_type_code_may_be_that_of_an_any_before_it() {
+    let numbers = ["value1", "value2"].map(|name| (name, TypeCode::LONG));
+    let inner = TypeCode::structure("IDL:Inner:1.0", "Inner", &numbers).unwrap();
+    let container = TypeCode::structure("IDL:Container:1.0", "Container", &[("contents", TypeCode::ANY)]).unwrap();
+    let octets = written(|out| {
+        out.octets(b"any");
+        out.align(4);
+        let outer_at = out.position();
+        write_type(&container, out);
+        let inner_at = out.position().next_multiple_of(4);
+        write_type(&inner, out);
+        out.i32(1);
+        out.i32(2);
+        indirection(out, outer_at);
+        indirection(out, inner_at);
+        out.i32(3);
+        out.i32(4);
+        // A type code that uses another.
+        out.u32(SEQUENCE);
+        out.encapsulation(|out| {
+            indirection(out, inner_at);
+            out.u32(0);
+            Ok(())
+        })?;
+        out.u32(0);
+        Ok(())
+    });
+    let mut input = Decoder::new(&octets, wire(ByteOrder::Big)).at(3);
+    let [first, second, third] = [(); 3].map(|()| Any::decode(&mut input).unwrap());
+    assert_eq!(input.remaining(), 0);
+    for (any, numbers) in [(&first, [1, 2]), (&second, [3, 4])] {
+        assert!(any.type_code().equal(&container));
+        // What it holds is whole, and goes on in whatever message.
+        let contents = Any::decode(&mut any.value()).unwrap();
+        assert!(contents.type_code().equal(&inner));
+        let mut value = contents.value();
+        assert_eq!([value.i32(), value.i32()], numbers.map(Ok));
+        let mut out = Encoder::new(wire(ByteOrder::Little));
+        any.encode(&mut out).unwrap();
+        assert_eq!(&Any::decode(&mut Decoder::new(&out.to_vec(), wire(ByteOrder::Little))).unwrap(), any);
+    }
+    assert!(third.type_code().equal(&TypeCode::sequence(&inner, 0).unwrap()));
+}
+
+fn write_type(of: &TypeCode, out: &mut Encoder<'_>) {
+    let mut alone = Encoder::new(out.wire());
+    of.encode(&mut alone).unwrap();
+    out.align(4);
+    out.octets(&alone.to_vec());
+}
+
+#[test]
+fn a_union_may_be_switched_by_a_type_before_it_and_a_value_inherit_from_one() {
+    let colour = TypeCode::enumeration("IDL:Colour:1.0", "Colour", &["red", "green"]).unwrap();
+    let colour = TypeCode::alias("IDL:Paint:1.0", "Paint", &colour).unwrap();
+    let base = TypeCode::value("IDL:Base:1.0", "Base", ValueModifier::None, None, &[] as &[(&str, _, _)]).unwrap();
+    let mut start = 0;
+    let octets = written(|out| {
+        write_type(&colour, out);
+        let base_at = out.position().next_multiple_of(4);
+        write_type(&base, out);
+        start = out.position().next_multiple_of(4);
+        named(out, UNION, |out| {
+            indirection(out, 0);
+            out.i32(-1);
+            out.u32(1);
+            out.u32(1);
+            out.short_str("g")?;
+            out.u32(3);
+            Ok(())
+        })?;
+        named(out, VALUE, |out| {
+            out.i16(0);
+            indirection(out, base_at);
+            out.u32(0);
+            Ok(())
+        })
+    });
+    let mut input = Decoder::new(&octets, wire(ByteOrder::Big)).at(start);
+    let [union, value] = [(); 2].map(|()| TypeCode::decode(&mut input).unwrap());
+    assert!(union.discriminator_type().unwrap().equal(&colour));
+    assert!(value.concrete_base_type().unwrap().unwrap().equal(&base));
+}
+
+#[test]
+fn an_indirection_to_no_type_code_before_is_refused() {
+    let octets = written(|out| {
+        for target in [0_usize, 1, 2, 3, 8] {
+            out.u32(0xeeee_eeee);
+            indirection(out, target);
+        }
+        Ok(())
+    });
+    for nth in 0..5 {
+        let input = &mut Decoder::new(&octets, wire(ByteOrder::Big)).at(12 * nth + 4);
+        assert!(matches!(TypeCode::decode(input), Err(CdrError::Malformed(_))), "{nth}");
+    }
+}
+
+/// Type codes before another are read again each time: often, long, or each leading to two.
+#[test]
+fn what_type_codes_before_others_cost_is_bounded() {
+    // A long one that a thousand mean.
+    let octets = written(|out| {
+        named(out, STRUCT, |out| {
+            out.u32(500);
+            (0..500).try_for_each(|nth| {
+                out.short_str(&format!("member{nth}"))?;
+                out.u32(3);
+                Ok(())
+            })
+        })?;
+        (0..1_000).for_each(|_| indirection(out, 0));
+        Ok(())
+    });
+    let mut input = Decoder::new(&octets, wire(ByteOrder::Big));
+    let read = (0..1_001).map_while(|_| TypeCode::decode(&mut input).ok()).count();
+    assert!((2..60).contains(&read), "{read}");
+    // Each has two members of the one before it.
+    let mut last = 0;
+    let octets = written(|out| {
+        for nth in 0..60 {
+            let at = out.position().next_multiple_of(4);
+            named(out, STRUCT, |out| {
+                out.u32(2);
+                for name in ["a", "b"] {
+                    out.short_str(name)?;
+                    if nth == 0 { out.u32(3) } else { indirection(out, last) }
+                }
+                Ok(())
+            })?;
+            last = at;
+        }
+        Ok(())
+    });
+    let error = TypeCode::decode(&mut Decoder::new(&octets, wire(ByteOrder::Big)).at(last)).unwrap_err();
+    assert!(matches!(error, CdrError::Malformed(_)), "{error:?}");
+    // A chain of indirections, as long as the message.
+    let octets = written(|out| {
+        out.u32(3);
+        (0..10_000).for_each(|nth| indirection(out, if nth == 0 { 0 } else { 8 * nth - 4 }));
+        Ok(())
+    });
+    let error = TypeCode::decode(&mut Decoder::new(&octets, wire(ByteOrder::Big)).at(octets.len() - 8)).unwrap_err();
+    assert_eq!(error, CdrError::TooDeep { limit: 64 });
 }

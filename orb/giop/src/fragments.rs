@@ -95,9 +95,9 @@ impl Fragments {
     #[must_use]
     pub fn slices<'s>(&'s self, message: &'s Encoder<'_>) -> Vec<IoSlice<'s>> {
         let mut slices = Vec::with_capacity(3 * self.ends.len());
-        let (mut parts, mut rest, mut at) = (message.slices(), &[][..], 0);
-        // The message's own header is replaced by the first.
-        let mut skipped = HEADER_LEN;
+        let (mut parts, mut at) = (message.slices(), HEADER_LEN);
+        // The message's own header, which is replaced by the first, is within one slice: there it was read from.
+        let mut rest = parts.next().map_or(&[][..], |first| &first[HEADER_LEN..]);
         for (head, end) in self.heads.iter().zip(&self.ends) {
             slices.push(IoSlice::new(&head.octets[..head.len]));
             while at < *end {
@@ -105,11 +105,8 @@ impl Fragments {
                     rest = parts.next().expect("the message that these are fragments of");
                 }
                 let (here, later) = rest.split_at(rest.len().min(end - at));
-                let here_from = skipped.min(here.len());
-                (at, rest, skipped) = (at + here.len(), later, skipped - here_from);
-                if here_from < here.len() {
-                    slices.push(IoSlice::new(&here[here_from..]));
-                }
+                (at, rest) = (at + here.len(), later);
+                slices.push(IoSlice::new(here));
             }
         }
         slices

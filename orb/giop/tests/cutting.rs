@@ -116,7 +116,11 @@ fn check(message: &Encoder<'_>, limit: usize) -> Option<(Message, usize)> {
     let Wire { order, version, .. } = message.wire();
     let limit = limit.max(MIN_FRAGMENT);
     let fragments = Fragments::of(message, limit)?;
-    let stream = octets(&fragments.slices(message));
+    let slices = fragments.slices(message);
+    // A gathering write takes a limited number of slices, which none without octets should use up.
+    assert!(slices.iter().all(|slice| !slice.is_empty()), "{slices:?}");
+    assert!(slices.len() <= 2 * fragments.count() + message.slices().count(), "{slices:?}");
+    let stream = octets(&slices);
     assert_eq!((stream.len(), &stream), (fragments.total_len(), &fragments.to_vec(message)));
     let (whole, lengths) = joined(&stream, order, version);
     assert_eq!(whole.octets(), message.to_vec());

@@ -107,9 +107,7 @@ fn what_is_not_giop_is_answered_with_message_error() {
 #[test]
 fn random_octets_are_survived() {
     let server = Server::start();
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = fastrand::Rng::with_seed(3);
     while_a_good_client_calls(&server, |server| {
         for round in 0..300 {
             let mut octets = vec![0; random.usize(..2000)];

@@ -37,7 +37,7 @@ pub enum Value {
     Text(String),
     /// A `fixed`: its digits, most significant first.
     Digits {
-        /// Below zero.
+        /// Below zero: not of zero itself.
         negative: bool,
         /// As many as the type has.
         digits: Vec<u8>,

@@ -109,7 +109,9 @@ impl<'o> Reader<'o> {
         };
         let surplus = halves.len() - count;
         let fits = halves.iter().all(|half| *half < 10) && halves[..surplus].iter().all(|half| *half == 0);
-        fits.then(|| Value::Digits { negative, digits: halves[surplus..].to_vec() })
+        // "0xD for negative numbers and 0xC for positive and zero values" (9.3.2.8): a zero with the other sign is a zero.
+        let digits = halves[surplus..].to_vec();
+        fits.then(|| Value::Digits { negative: negative && digits.iter().any(|digit| *digit > 0), digits })
     }
 
     fn bounded(text: String, of: &TypeCode) -> Option<Value> {

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: a bounded run of every fuzz target.
+//! `cargo xtask fuzz`: runs every fuzz target, on fixed inputs or in search of new ones.
 
 use std::env;
 use std::fs;
@@ -12,42 +12,64 @@ use crate::{place, seeds};
 const TOOL: &str = "cargo-fuzz";
 const TOOL_VERSION: &str = "0.13.2";
 
-/// How far to look for new inputs after the corpus was replayed.
-#[derive(Clone, Copy)]
-pub(crate) enum Bound {
-    /// So long, from a new start each time: what people run.
-    Seconds(u32),
-    /// So many inputs, always from the same start: what a check runs, whose answer must depend on the change alone.
-    Runs(u32),
+/// Changed copies of each seed and each file of a corpus that a replay runs: fewer where there are many files, and where each takes
+/// long.
+fn changes(target: &str) -> u32 {
+    match target {
+        "idl" => 250,
+        "text" => 1000,
+        _ => 5000,
+    }
 }
 
-/// Replays each target's corpus and then looks for new inputs.
-pub(crate) fn run(bound: Bound) -> Result<()> {
+/// Octets of address space of a replay: what no input may exhaust.
+const ADDRESS_SPACE: u64 = 4 << 30;
+
+/// Replays each target's corpus and then looks for new inputs for so long, from a new start each time.
+pub(crate) fn explore(seconds: u32) -> Result<()> {
     require()?;
     let targets = targets()?;
-    if targets.is_empty() {
-        bail!("fuzz/fuzz_targets has no targets");
-    }
     for target in &targets {
         println!("fuzzing {target}");
-        let corpus = place::root().join("fuzz/corpus").join(target);
         // What is found goes to a folder of its own, so that the kept corpus stays small.
         let found = place::target().join("fuzz-found").join(target);
-        for folder in [&found, &corpus] {
-            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        }
+        fs::create_dir_all(&found).with_context(|| found.display().to_string())?;
         let mut command = fuzz();
-        command.args(["run", target]).arg(&found).arg(&corpus).arg(seeds::write(target)?).arg("--");
-        match bound {
-            Bound::Seconds(seconds) => command.arg(format!("-max_total_time={seconds}")),
-            Bound::Runs(runs) => command.args([&format!("-runs={runs}"), "-seed=1", "-max_total_time=120"]),
-        };
-        command.args(["-max_len=65536", "-verbosity=0", "-print_final_stats=1"]);
+        command.args(["run", "--features", "libfuzzer", target]).arg(&found).args(inputs(target)?).arg("--");
+        command.args([&format!("-max_total_time={seconds}"), "-max_len=65536", "-verbosity=0", "-print_final_stats=1"]);
         command.args(["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]);
         place::run(&mut command)?;
     }
     println!("{} targets fuzzed: nothing found", targets.len());
     Ok(())
+}
+
+/// Runs each target on its corpus, its seeds, and a fixed number of changed copies of each, which depend on nothing else: neither
+/// on the machine and its clock, nor on what other code does with them. No instrumentation, no nightly toolchain.
+pub(crate) fn replay() -> Result<()> {
+    let target_folder = place::target().join("fuzz-replay");
+    let mut build = Command::new(place::cargo_program());
+    build.args(["build", "--release", "--locked", "--bin", "replay"]).current_dir(place::root().join("fuzz"));
+    build.env("CARGO_TARGET_DIR", &target_folder);
+    place::run(&mut build)?;
+    let program = target_folder.join("release/replay");
+    let targets = targets()?;
+    for target in &targets {
+        let mut command = Command::new("sh");
+        // Memory is bounded by the kernel, and a failed allocation ends the process.
+        command.args(["-c", &format!("ulimit -v {}; exec \"$0\" \"$@\"", ADDRESS_SPACE >> 10)]);
+        command.arg(&program).args([target, &changes(target).to_string()]).args(inputs(target)?);
+        place::run(command.current_dir(place::root().join("fuzz")))?;
+    }
+    println!("{} targets replayed: nothing found", targets.len());
+    Ok(())
+}
+
+/// The folders with what each run begins with: kept inputs, and those made of what the tests have.
+fn inputs(target: &str) -> Result<[PathBuf; 2]> {
+    let corpus = place::root().join("fuzz/corpus").join(target);
+    fs::create_dir_all(&corpus).with_context(|| corpus.display().to_string())?;
+    Ok([corpus, seeds::write(target)?])
 }
 
 /// Cargo with the tool, on the toolchain that can instrument.
@@ -75,6 +97,9 @@ fn targets() -> Result<Vec<String>> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
         .collect();
+    if names.is_empty() {
+        bail!("{} has no targets", folder.display());
+    }
     names.sort();
     Ok(names)
 }

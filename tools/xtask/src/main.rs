@@ -8,6 +8,7 @@ mod big_endian;
 mod bounded;
 mod compile;
 mod compiler;
+mod full;
 mod fuzz;
 mod golden;
 mod idl;
@@ -30,8 +31,6 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 
-use crate::fuzz::Bound;
-
 const USAGE: &str = "\
 cargo xtask NAME
 
@@ -49,9 +48,9 @@ cargo xtask NAME
                             then generate Rust from all of them with several settings, and have clippy read it (some minutes);
                             installs what it needs
   golden                    record the golden GIOP messages of orb/giop/tests again
-  fuzz [--seconds N | --runs N]
-                            replay every fuzz target's corpus, then fuzz each for N seconds (default 20) from a new
-                            start, or with N inputs from the same start each time
+  fuzz [--seconds N | --replay]
+                            fuzz every target for N seconds (default 20), from a new start each time; or run each on its
+                            corpus, its seeds and a fixed number of changed copies of them, which are the same each time
   big-endian [--all]        run the tests of cdr, giop and message for s390x under QEMU; with --all those of the ORB, too, and calls
                             between such programs and those of this machine, both ways; installs what it needs
   miri [--all]              run the tests of cdr, giop and message under Miri; without --all those that handle octets with `unsafe`
@@ -60,6 +59,8 @@ cargo xtask NAME
   windows [--only CRATE]    build the tests of net and of most of orb for x86_64-pc-windows-gnu and run them under Wine;
                             installs what it needs
   windows-check             cargo check for x86_64-pc-windows-gnu
+  full                      the long forms of all checks, one after the other, with the time of each (some hours): fuzzing, models,
+                            idl --compile, interop --tshark, miri --all, big-endian --all, windows, hostile, faults, ttcp --quick
 ";
 
 fn main() -> ExitCode {
@@ -88,9 +89,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["idl"] => idl::run(false),
         ["idl", "--compile"] => idl::run(true),
         ["golden"] => golden::run(),
-        ["fuzz"] => fuzz::run(Bound::Seconds(20)),
-        ["fuzz", "--seconds", seconds] => fuzz::run(Bound::Seconds(number(seconds)?)),
-        ["fuzz", "--runs", runs] => fuzz::run(Bound::Runs(number(runs)?)),
+        ["fuzz"] => fuzz::explore(20),
+        ["fuzz", "--seconds", seconds] => fuzz::explore(number(seconds)?),
+        ["fuzz", "--replay"] => fuzz::replay(),
         ["big-endian"] => big_endian::run(false),
         ["big-endian", "--all"] => big_endian::run(true),
         ["miri"] => miri::run(false),
@@ -100,6 +101,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["windows"] => windows::run(None),
         ["windows", "--only", name] => windows::run(Some(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
+        ["full"] => full::run(),
         ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         _ => bail!("not a chore: {}\n\n{USAGE}", words.join(" ")),
     }

@@ -10,6 +10,10 @@ use crate::place;
 /// Writes the seeds of a target into a folder of its own and returns it.
 pub(crate) fn write(target: &str) -> Result<PathBuf> {
     let folder = place::target().join("fuzz-seeds").join(target);
+    // Those of an earlier run may be of files that are gone.
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     for (name, octets) in seeds(target)? {
         let path = folder.join(name);

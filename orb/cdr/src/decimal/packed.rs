@@ -1,7 +1,7 @@
 //! Packed decimals: two digits an octet, the sign in the last half (CORBA 3.3 Part 2, 9.3.2.8).
 //!
 //! `fixed<d,s>` has d digits, after a zero if d is even, and no point: the type says where it stands. The sign is 0xC, or
-//! 0xD below zero. Octets, so neither order nor alignment.
+//! 0xD below zero; some ORBs send zero with 0xD, which is read as zero, and written with 0xC. Octets, so neither order nor alignment.
 
 use super::{Decimal, FixedError, MAX_FIXED_DIGITS};
 use crate::{CdrError, Decoder, Encoder};

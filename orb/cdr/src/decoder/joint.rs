@@ -32,6 +32,7 @@ pub(crate) struct View<'m> {
     at: usize,
     input: &'m [u8],
     joined: Option<Joined<'m>>,
+    base: usize,
 }
 
 impl<'m> Decoder<'m> {
@@ -79,18 +80,19 @@ impl<'m> Decoder<'m> {
 
     /// Where the decoder is and what it sees, to come back to.
     pub(crate) fn view(&self) -> View<'m> {
-        View { at: self.at, input: self.input, joined: self.joined }
+        View { at: self.at, input: self.input, joined: self.joined, base: self.base }
     }
 
     /// Comes back to where it was.
     pub(crate) fn restore(&mut self, view: View<'m>) {
-        View { at: self.at, input: self.input, joined: self.joined } = view;
+        View { at: self.at, input: self.input, joined: self.joined, base: self.base } = view;
     }
 
-    /// Sees everything, from another position.
-    pub(crate) fn see_from_whole(&mut self, at: usize) {
+    /// Goes on at another position, outside of chunks.
+    pub(crate) fn go_to(&mut self, at: usize) {
         self.see_all();
         self.at = at;
+        self.find_segment(at);
     }
 
     /// All octets, before and beyond joints.

@@ -1,11 +1,16 @@
 //! Type codes from the wire (CORBA 3.3 Part 2, 9.3.5.1).
 //!
 //! Kinds with more than a bound are encapsulated. A type code that occurs again, be it inside itself, is an indirection: an
-//! offset back to its kind, across encapsulations, within the same outermost type code. One that points anywhere else
-//! is refused, and so are types that contain themselves with nothing but aliases, sequences and arrays between.
-//! One pass reads everything into one group of nodes, in time and memory proportional to the octets.
+//! offset back to its kind, across encapsulations. Types that contain themselves with nothing but aliases, sequences and
+//! arrays between are refused. One pass reads everything into one group of nodes, in time and memory proportional to the
+//! octets.
+//!
+//! By the standard an indirection stays within the outermost type code (9.3.5.1.3), and so do those that we, omniORB,
+//! JacORB and the JDK's ORB write. TAO also follows one to an earlier type code of the message, as that of another `any`,
+//! which its test Bug_2678_Regression sends. Such a type code is read once more from where it stands; a message may have a
+//! limited number of octets read so.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use super::{
     Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, Visibility,
@@ -24,20 +29,23 @@ impl Decode for TypeCode {
     const MIN_OCTETS: usize = 4;
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        let mut reader = Reader::default();
-        let root = reader.read(input, 0)?;
-        Ok(match root {
-            Child::Other(leaf) => leaf,
-            Child::Local(index) => {
-                let height = reader.heights.iter().copied().max().unwrap_or(0);
-                Self(Repr::Node(Arc::new(Group { nodes: reader.nodes.into(), open: false, height }), index))
-            }
-        })
+        let mut reader = Reader::new(input, input.all_len());
+        let type_code = reader.outermost(input)?;
+        if let Some(reach) = reader.reach {
+            input.note_reach(reach);
+            input.note_passed_octets(input.all_len() - reader.budget)?;
+        }
+        Ok(type_code)
     }
 }
 
-#[derive(Default)]
-struct Reader {
+struct Reader<'m> {
+    /// Before the outermost type code.
+    before: Decoder<'m>,
+    /// Octets before it that may be read.
+    budget: usize,
+    /// The earliest of them that an indirection points to.
+    reach: Option<usize>,
     nodes: Vec<Node>,
     /// How deep types nest in each node; 0 while it is being read.
     heights: Vec<u16>,
@@ -47,12 +55,28 @@ struct Reader {
     parts: usize,
 }
 
-impl Reader {
+impl<'m> Reader<'m> {
+    fn new(input: &Decoder<'m>, budget: usize) -> Self {
+        let before = input.with_values(None);
+        Self { before, budget, reach: None, nodes: Vec::new(), heights: Vec::new(), starts: Vec::new(), parts: 0 }
+    }
+
+    fn outermost(&mut self, input: &mut Decoder<'_>) -> Result<TypeCode, CdrError> {
+        Ok(match self.read(input, 0)? {
+            Child::Other(complete) => complete,
+            Child::Local(index) => {
+                let height = self.heights.iter().copied().max().unwrap_or(0);
+                let nodes = mem::take(&mut self.nodes).into();
+                TypeCode(Repr::Node(Arc::new(Group { nodes, open: false, height }), index))
+            }
+        })
+    }
+
     /// Reads a type code; `base` is what to add to positions in `input` for those in the outermost octets.
     fn read(&mut self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
-        input.align(4)?;
-        let start = base + input.position();
         let number = input.u32()?;
+        // Behind the number: before it may be the end of a fragment, where alignment is another.
+        let start = base + input.position() - 4;
         if number == INDIRECTION {
             return self.indirection(input, base);
         }
@@ -76,14 +100,15 @@ impl Reader {
     }
 
     /// The offset counts from itself to the kind of the type code that is meant.
-    fn indirection(&self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
+    fn indirection(&mut self, input: &mut Decoder<'_>, base: usize) -> Result<Child, CdrError> {
         let bad = CdrError::Malformed("an indirection does not point to a type code");
-        input.align(4)?;
-        let from = base + input.position();
         let offset = input.i32()?;
+        let from = base + input.position() - 4;
         let target = usize::try_from(offset.unsigned_abs()).ok().and_then(|back| from.checked_sub(back));
         let target = target.filter(|_| offset < 0).ok_or(bad.clone())?;
-        let found = self.starts.binary_search_by_key(&target, |(start, _)| *start).map_err(|_| bad)?;
+        let Ok(found) = self.starts.binary_search_by_key(&target, |(start, _)| *start) else {
+            return if target < self.before.position() { self.earlier(target) } else { Err(bad) };
+        };
         let child = self.starts[found].1.clone();
         match child {
             Child::Local(index) if self.is_unfinished(index) && !self.nodes[index as usize].kind.can_recur() => {
@@ -91,6 +116,24 @@ impl Reader {
             }
             _ => Ok(child),
         }
+    }
+
+    /// Reads a type code that stands before the outermost one.
+    fn earlier(&mut self, target: usize) -> Result<Child, CdrError> {
+        self.reach = Some(self.reach.map_or(target, |reach| reach.min(target)));
+        let mut input = self.before.clone().at(target);
+        if input.gap(4) > 0 {
+            return Err(CdrError::Malformed("an indirection does not point to a type code"));
+        }
+        // Each may point further back.
+        let (type_code, budget) = input.nested(|input| {
+            let mut reader = Reader::new(input, self.budget);
+            reader.outermost(input).map(|type_code| (type_code, reader.budget))
+        })?;
+        self.budget = budget
+            .checked_sub(input.position() - target)
+            .ok_or(CdrError::Malformed("type codes before this one are read far too often"))?;
+        Ok(Child::Other(type_code))
     }
 
     fn is_unfinished(&self, index: u32) -> bool {
@@ -124,7 +167,7 @@ impl Reader {
     fn height(&self, child: &Child) -> u16 {
         match child {
             Child::Local(index) => self.heights[*index as usize],
-            Child::Other(_) => 0,
+            Child::Other(complete) => complete.height(),
         }
     }
 
@@ -207,7 +250,7 @@ impl Reader {
         let mut child = child;
         loop {
             match child {
-                Child::Other(leaf) => return label_range(leaf).map(|_| leaf.kind()).ok_or(bad),
+                Child::Other(of) => return label_range(of).map(|_| of.view().resolved().kind()).ok_or(bad),
                 Child::Local(index) => match &self.nodes[*index as usize] {
                     node if node.kind == TcKind::Enum => return Ok(TcKind::Enum),
                     node if node.kind == TcKind::Alias => child = node.content.as_ref().ok_or(bad.clone())?,
@@ -242,6 +285,9 @@ impl Reader {
 
     /// A base is complete before what inherits from it, so that nothing inherits from itself.
     fn checked_base(&self, base: Child) -> Result<Child, CdrError> {
+        if matches!(&base, Child::Other(of) if of.view().resolved().kind().is_value()) {
+            return Ok(base);
+        }
         let mut at = &base;
         while let Child::Local(index) = at {
             let node = &self.nodes[*index as usize];

@@ -135,7 +135,7 @@ impl<'m> Decoder<'m> {
         Ok(())
     }
 
-    /// What has been passed over may be returned to, and in it passed over again: but not for ever.
+    /// Counts octets that were passed over in chunks or read a second time, of which a message has a limited number.
     pub(crate) fn note_passed_octets(&mut self, octets: usize) -> Result<(), CdrError> {
         let limit = self.all_len().saturating_mul(TIMES);
         let values = self.read_values();
@@ -161,7 +161,8 @@ impl<'m> Decoder<'m> {
                     if !self.value_header(tag)?.is_chunked {
                         return Err(CdrError::Malformed("a value in a chunked one is not chunked itself"));
                     }
-                    self.read_values().note_passed(at, current);
+                    let limits = self.wire().limits;
+                    self.read_values().note(at, current, limits)?;
                     current += 1;
                 }
                 tag => {
@@ -178,19 +179,33 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Reads with `read` a value that was passed over at `at`, `level` chunked values deep, and comes back here.
+    /// Reads with `read` the value whose tag is at `at`, and comes back here.
+    ///
+    /// The octets that are read so are counted before `read` returns to another value: values may overlap if the type codes
+    /// by which they were passed over are not those of the types by which they are read.
     pub(crate) fn return_to<T>(
         &mut self,
         at: usize,
-        level: u32,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<T, CdrError> {
+        self.count_read()?;
+        let around = self.read_values().uncounted_from.replace(at);
         let view = self.view();
+        let level = self.read_values().known.get(&at).map_or(0, |known| known.level);
         let here = std::mem::replace(self.chunks(), Chunks { level, ..Chunks::default() });
-        self.see_from_whole(at);
+        self.go_to(at);
         let value = read(self);
+        let counted = self.count_read();
         self.restore(view);
         *self.chunks() = here;
-        value
+        self.read_values().uncounted_from = around.map(|_| self.position());
+        value.and_then(|value| counted.map(|()| value))
+    }
+
+    fn count_read(&mut self) -> Result<(), CdrError> {
+        match self.read_values().uncounted_from {
+            Some(from) => self.note_passed_octets(self.position().saturating_sub(from)),
+            None => Ok(()),
+        }
     }
 }

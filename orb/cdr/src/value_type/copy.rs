@@ -54,6 +54,9 @@ impl Decoder<'_> {
             tag @ VALUE_TAG..=LAST_VALUE_TAG => {
                 let at = self.position() - 4;
                 let header = self.value_header(tag)?;
+                let limits = self.wire().limits;
+                let values = self.read_values();
+                values.note(at, values.chunks.level, limits)?;
                 self.begin_state(header.is_chunked)?;
                 Ok(Met::New(Coming { at, ids: header.ids, is_chunked: header.is_chunked }))
             }
@@ -61,7 +64,22 @@ impl Decoder<'_> {
         }
     }
 
-    /// Which was the earliest repository id, by its position, that headers have meant by indirections since this was asked last.
+    /// Notes of a value in an `any`, whose header has no repository id, that it is of the type with this one.
+    pub(crate) fn note_formal_type(&mut self, coming: &Coming, id: &str) {
+        if let Some(known) = self.read_values().known.get_mut(&coming.at) {
+            known.formal_id.get_or_insert_with(|| id.into());
+        }
+    }
+
+    /// Notes where the state ends of a value that was passed over by its type code.
+    pub(crate) fn note_end(&mut self, coming: &Coming) {
+        let here = self.position();
+        if let Some(known) = self.read_values().known.get_mut(&coming.at) {
+            known.end = Some(here);
+        }
+    }
+
+    /// Which was the earliest repository id or type code, by its position, that indirections have meant since this was asked last.
     pub(crate) fn take_reach(&mut self) -> Option<usize> {
         self.values.as_deref_mut()?.values_mut().reach.take()
     }

@@ -45,16 +45,17 @@ impl Decoder<'_> {
             .ok_or(CdrError::Malformed("an indirection that does not lead back"))
     }
 
-    fn note_reach(&mut self, target: usize) {
+    /// Notes that an indirection of a repository id or a type code leads to a position.
+    pub(crate) fn note_reach(&mut self, target: usize) {
         let reach = &mut self.read_values().reach;
         *reach = Some(reach.map_or(target, |reach| reach.min(target)));
     }
 
     fn shared_string(&mut self) -> Result<Arc<str>, CdrError> {
-        self.align(4)?;
-        let at = self.position();
         let view = self.view();
-        if self.u32()? == INDIRECTION {
+        let len = self.u32()?;
+        let at = self.position() - 4;
+        if len == INDIRECTION {
             let target = self.indirection_target()?;
             self.note_reach(target);
             let known = self.read_values().strings.get(&target).cloned();
@@ -67,10 +68,10 @@ impl Decoder<'_> {
     }
 
     fn id_list(&mut self) -> Result<Ids, CdrError> {
-        self.align(4)?;
-        let at = self.position();
         let view = self.view();
-        if self.u32()? == INDIRECTION {
+        let len = self.u32()?;
+        let at = self.position() - 4;
+        if len == INDIRECTION {
             let target = self.indirection_target()?;
             self.note_reach(target);
             let known = self.read_values().lists.get(&target).cloned();

@@ -57,17 +57,15 @@ impl Decoder<'_> {
     fn known_value(&mut self, expected: Expected) -> Result<Place, CdrError> {
         let target = self.indirection_target()?;
         let values = self.read_values();
-        if let Some(place) = values.places.get(&target).cloned() {
-            values.check(&place, expected)?;
-            return Ok(place);
+        let known = values.known.get(&target).ok_or(CdrError::Malformed("an indirection to where no value begins"))?;
+        match known.place.clone() {
+            Some(place) => values.check(&place, expected).map(|()| place),
+            // It was passed over, and is needed after all.
+            None => self.return_to(target, |input| {
+                let tag = input.u32()?;
+                input.new_value(tag, expected)
+            }),
         }
-        // What was passed over is needed after all.
-        let level =
-            *values.passed.get(&target).ok_or(CdrError::Malformed("an indirection to where no value begins"))?;
-        self.return_to(target, level, |input| {
-            let tag = input.u32()?;
-            input.new_value(tag, expected)
-        })
     }
 
     // What calls itself has little in its own frame: values nest to a depth of hundreds.
@@ -84,17 +82,33 @@ impl Decoder<'_> {
     fn open_value(&mut self, tag: u32, expected: Expected) -> Result<(Place, Option<State>), CdrError> {
         let at = self.position() - 4;
         let header = self.value_header(tag)?;
-        if let Some(place) = self.read_values().places.get(&at).cloned() {
+        let known = self.read_values().known.get(&at).cloned().unwrap_or_default();
+        if let Some(place) = known.place {
             // It was passed over with what is around it, then needed alone, and now with what is around it.
             self.read_values().check(&place, expected)?;
             self.begin_state(header.is_chunked)?;
-            return self.end_state().map(|()| (place, None));
+            return self.pass_known(known.end, header.is_chunked).map(|()| (place, None));
         }
-        let factory = self.factory(&header, expected)?;
+        let factory = self.factory(&header, known.formal_id.as_deref(), expected)?;
         let limits = self.wire().limits;
         let place = self.read_values().enter(at, limits)?;
         self.begin_state(header.is_chunked)?;
         Ok((place, Some(State { factory, is_chunked: header.is_chunked })))
+    }
+
+    /// Passes over the state of a value that has been read already, which counts as passed over only.
+    fn pass_known(&mut self, end: Option<usize>, is_chunked: bool) -> Result<(), CdrError> {
+        let start = self.position();
+        if is_chunked {
+            self.end_state()?;
+        } else {
+            self.go_to(end.ok_or(CdrError::Malformed("a value begins within the state of another"))?);
+        }
+        let passed = self.position().saturating_sub(start);
+        if let Some(from) = &mut self.read_values().uncounted_from {
+            *from += passed;
+        }
+        Ok(())
     }
 
     fn close_value(&mut self, index: u32, entry: Entry, is_chunked: bool, expected: Expected) -> Result<(), CdrError> {
@@ -107,19 +121,22 @@ impl Decoder<'_> {
 
     /// The first of a value's types that is known here. All but the most derived one have state behind theirs, which must
     /// then be possible to pass over (9.3.4.3).
-    fn factory(&self, header: &Header, expected: Expected) -> Result<Factory, CdrError> {
+    ///
+    /// A value without ids is of the type of its position (9.3.4.1), which for one in an `any` is `formal_id`.
+    fn factory(&self, header: &Header, formal_id: Option<&str>, expected: Expected) -> Result<Factory, CdrError> {
+        let formal_id = formal_id.unwrap_or(expected.repository_id);
         let binder = self.binder();
         let find = |id: &str| {
             let registered = binder.and_then(|binder| binder.value_factory(id)).map(Factory::Registered);
             registered.or_else(|| (expected.known)(id).map(Factory::Known))
         };
         let found = match &*header.ids {
-            [] => find(expected.repository_id),
+            [] => find(formal_id),
             [first, bases @ ..] => {
                 find(first).or_else(|| bases.iter().filter(|_| header.is_chunked).find_map(|id| find(id)))
             }
         };
-        let id = || header.ids.first().map_or(expected.repository_id, |id| id);
+        let id = || header.ids.first().map_or(formal_id, |id| id);
         found.ok_or_else(|| CdrError::UnknownValue { repository_id: id().into() })
     }
 }

@@ -2,24 +2,24 @@
 //! it is itself.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::mem;
 use std::sync::Arc;
 
 use super::graph::{Anchor, Graph, Place};
 use super::header::Ids;
 use super::{Entry, ValueFactory, ValueType};
-use crate::{CdrError, Decoder};
+use crate::{CdrError, Decoder, Limits};
 
 /// What a decoder remembers of the values that it has read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadValues {
-    /// The value whose tag is at a position.
-    pub(super) places: HashMap<usize, Place>,
-    /// The tags of values that were passed over with what a derived type adds to its base, and how many chunked values
-    /// are around each.
-    pub(super) passed: HashMap<usize, u32>,
-    /// How many octets have been passed over so.
+    /// Values by the position of their tag.
+    pub(super) known: HashMap<usize, KnownValue>,
+    /// Octets that were passed over in chunks or read a second time.
     pub(super) passed_octets: usize,
+    /// While octets are read a second time: where those begin that are not counted yet.
+    pub(super) uncounted_from: Option<usize>,
     /// The strings of headers, and lists of them, by where their lengths stand.
     pub(super) strings: HashMap<usize, Arc<str>>,
     pub(super) lists: HashMap<usize, Ids>,
@@ -32,6 +32,19 @@ pub(crate) struct ReadValues {
     /// Those that are complete. Later values of the message may refer to theirs.
     finished: Vec<Arc<Graph>>,
     pub(super) chunks: Chunks,
+}
+
+/// A value that was read, or passed over: within an `any`, or with what a derived type adds to its base.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownValue {
+    /// The number of chunked values around it.
+    pub(super) level: u32,
+    /// The value, once it is read.
+    pub(super) place: Option<Place>,
+    /// The end of its state, if that was passed over by its type code and is not in chunks.
+    pub(super) end: Option<usize>,
+    /// The repository id of the type of its position in the `any`, if its header has none.
+    pub(super) formal_id: Option<Arc<str>>,
 }
 
 /// Where in chunked values a decoder is.
@@ -141,18 +154,15 @@ impl ReadValues {
     }
 
     /// Begins a value.
-    pub(super) fn enter(&mut self, at: usize, limits: crate::Limits) -> Result<Place, CdrError> {
+    pub(super) fn enter(&mut self, at: usize, limits: Limits) -> Result<Place, CdrError> {
         if self.depth >= limits.value_nesting {
             return Err(CdrError::TooDeep { limit: limits.value_nesting });
         }
-        if self.places.len() >= limits.values as usize {
-            return Err(CdrError::TooManyValues { limit: limits.values });
-        }
         let index = u32::try_from(self.open.entries.len()).expect("the limit is such a number");
+        let place = Place { anchor: Arc::clone(&self.open.anchor), index };
+        self.note(at, self.chunks.level, limits)?.place = Some(place.clone());
         self.depth += 1;
         self.open.entries.push(None);
-        let place = Place { anchor: Arc::clone(&self.open.anchor), index };
-        self.places.insert(at, place.clone());
         Ok(place)
     }
 
@@ -182,8 +192,13 @@ impl ReadValues {
         }
     }
 
-    /// Notes where a value stands that was passed over, so many chunked values deep.
-    pub(super) fn note_passed(&mut self, at: usize, level: u32) {
-        self.passed.insert(at, level);
+    /// The value whose tag is at a position, with `level` chunked values around it; it is noted if it is not known yet.
+    pub(super) fn note(&mut self, at: usize, level: u32, limits: Limits) -> Result<&mut KnownValue, CdrError> {
+        let is_full = self.known.len() >= limits.values as usize;
+        match self.known.entry(at) {
+            Slot::Occupied(known) => Ok(known.into_mut()),
+            Slot::Vacant(_) if is_full => Err(CdrError::TooManyValues { limit: limits.values }),
+            Slot::Vacant(slot) => Ok(slot.insert(KnownValue { level, ..KnownValue::default() })),
+        }
     }
 }

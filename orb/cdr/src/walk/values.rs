@@ -36,6 +36,9 @@ impl Walk<'_, '_> {
             Met::Again(at) => return self.value_again(at, of, input).map(|()| None),
             Met::New(coming) => coming,
         };
+        if let (Some(id), true) = (of.and_then(View::id), coming.ids.is_empty()) {
+            input.note_formal_type(&coming, id);
+        }
         let limit = input.wire().limits.value_nesting;
         if self.values >= limit {
             return Err(CdrError::TooDeep { limit });
@@ -60,6 +63,9 @@ impl Walk<'_, '_> {
     fn end_value(&mut self, coming: &Coming, input: &mut Decoder<'_>) -> Result<(), CdrError> {
         self.values -= 1;
         self.to(|out| out.end_copy())?;
+        if !coming.is_chunked {
+            input.note_end(coming);
+        }
         input.leave_value(coming)
     }
 
@@ -78,21 +84,15 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Writes a value that stands before what is walked: in another any of the message, as omniORB shares them. What is
-    /// written so is charged to the message, since many anys may mean one value.
+    /// Writes a value that stands before what is walked: an argument or in another `any` of the message, as omniORB shares
+    /// them. What is written so is counted, since many anys may mean one value.
     #[inline(never)]
     fn value_before(&mut self, at: usize, of: Option<View<'_>>, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-        if input.has_joints() {
-            return Err(CdrError::Malformed("an indirection leads out of what is sent on"));
-        }
         let (start, steps) = (self.start, self.steps);
         (self.start, self.steps) = (at, 0);
-        let walked = input.return_to(at, 0, |there| {
-            self.value_type(of, there)?;
-            Ok(there.position() - at)
-        })?;
+        input.return_to(at, |there| self.value_type(of, there))?;
         (self.start, self.steps) = (start, steps);
-        input.note_passed_octets(walked)
+        Ok(())
     }
 
     /// What a value boxes; or what its bases have, and then what its own type has.

@@ -1,0 +1,31 @@
+//! What is fuzzed: a function for each target, which panics if it finds something.
+//!
+//! `fuzz_targets` gives them to libFuzzer, which explores; `replay` runs them on fixed inputs.
+
+pub mod any;
+pub mod cdr_decode;
+pub mod differential;
+pub mod giop_cut;
+pub mod giop_ior;
+pub mod giop_message;
+pub mod giop_parts;
+pub mod idl;
+pub mod settings;
+pub mod text;
+
+/// A target: a name, and what is done with an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 10] = [
+    ("any", any::run),
+    ("cdr_decode", cdr_decode::run),
+    ("differential", differential::run),
+    ("giop_cut", giop_cut::run),
+    ("giop_ior", giop_ior::run),
+    ("giop_message", giop_message::run),
+    ("giop_parts", giop_parts::run),
+    ("idl", idl::run),
+    ("settings", settings::run),
+    ("text", text::run),
+];

@@ -1,0 +1,75 @@
+//! `cargo xtask full`: the checks that draw by chance, or take too long for each change.
+//!
+//! `.ci/run` has the answer that depends on a change alone. Here each check explores, and says how long it took; one that
+//! fails does not keep the others from running.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::{big_endian, faults, fuzz, hostile, idl, interop, miri, models, place, windows};
+
+/// A name, and what is run.
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: [Step; 10] = [
+    ("models of threads", || models::run(100)),
+    ("miri --all", || miri::run(true)),
+    ("big-endian --all", || big_endian::run(true)),
+    ("windows", || windows::run(None)),
+    ("idl --compile", || idl::run(true)),
+    ("interop --tshark", || interop::run(&["--tshark"])),
+    ("hostile peers", || hostile(20)),
+    ("faults", || faults(4000)),
+    ("fuzzing, 300 seconds a target", || fuzz::explore(300)),
+    ("ttcp --quick", || place::cargo(&["run", "--release", "--locked", "--", "ttcp", "--quick"])),
+];
+
+/// Runs all steps and then fails if one has.
+pub(crate) fn run() -> Result<()> {
+    run_all(&STEPS)
+}
+
+fn run_all(steps: &[Step]) -> Result<()> {
+    let mut failed = Vec::new();
+    let mut times = Vec::new();
+    for (name, step) in steps {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let result = step();
+        if let Err(error) = &result {
+            eprintln!("{name}: {error:#}");
+            failed.push(*name);
+        }
+        let seconds = start.elapsed().as_secs();
+        let answer = if result.is_ok() { "passed" } else { "failed" };
+        times.push(format!("{:>3} min {:>2} s  {answer}  {name}", seconds / 60, seconds % 60));
+    }
+    println!("\n{}", times.join("\n"));
+    if !failed.is_empty() {
+        bail!("{} of {} steps failed: {}", failed.len(), steps.len(), failed.join(", "));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use super::*;
+
+    static RUN: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn steps_run_though_one_before_them_fails() {
+        let fails: Step = ("one", || bail!("no"));
+        let passes: Step = ("two", || {
+            RUN.fetch_add(1, Relaxed);
+            Ok(())
+        });
+        let error = run_all(&[fails, passes]).unwrap_err();
+        assert_eq!(error.to_string(), "1 of 2 steps failed: one");
+        assert_eq!(RUN.load(Relaxed), 1);
+        run_all(&[passes]).unwrap();
+    }
+}
