@@ -27,7 +27,7 @@ pub use any::{
 };
 pub use description::{
     AttributeDescription, DescriptionError, DynamicObject, InterfaceDescription, OperationDescription, Outcome,
-    ParameterDescription,
+    ParameterDescription, Undescribed,
 };
 #[cfg(feature = "server")]
 pub use description::{Described, DescribedCall, DescribedOperations, DescribedServant};

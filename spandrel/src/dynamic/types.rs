@@ -59,6 +59,15 @@ impl Types {
             return TypeCode::recursive(definition.repository_id.clone())
                 .map_err(|error| impossible(&definition.scoped_name, &error));
         }
+        if let DefinitionKind::Typedef(_) = definition.kind {
+            // Recursion ends at a struct, union, exception or value type, never at a typedef: a type code that stands for another by
+            // its id means one of these (CORBA 3.3 Part 1, 8.11.3). So a typedef that is met within itself is made once more.
+            let made = self.make(model, definition)?;
+            if !made.is_open() {
+                self.made.insert(id, made.clone());
+            }
+            return Ok(made);
+        }
         let outside = self.open.clone();
         self.making.push(id);
         let made = self.make(model, definition);

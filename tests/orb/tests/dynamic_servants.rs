@@ -401,3 +401,39 @@ fn idl_that_is_none_and_names_that_are_not_there_are_said() {
     let local = describe("local interface Here { }; interface Fore;").unwrap();
     assert!(local.interface("Here").is_err() && local.interface("Fore").is_err());
 }
+
+/// A type may contain itself by way of a typedef, which may be met first (CORBA 3.3 Part 1, 7.11.1.3.1).
+#[test]
+fn a_recursive_type_is_described_from_its_typedef_on() {
+    const IDL: &str = "
+        struct Elt; typedef sequence<Elt> Elts; struct Elt { string name; Elts inner; };
+        interface J { Elts b(); Elt c(in Elts e); };
+    ";
+    let idl = describe(IDL).unwrap();
+    let (elts, elt) = (idl.type_code("Elts").unwrap(), idl.type_code("Elt").unwrap());
+    assert!(!elts.is_open() && elts.without_aliases().content_type().unwrap().equal(&elt));
+    assert!(elt.member_type(1).unwrap().equal(&elts));
+    let described = describe(IDL).unwrap().interface("J").unwrap();
+    assert!(described.find("b").unwrap().result.equal(&elts));
+    let text = r#"[{name: "a", inner: [{name: "b", inner: []}]}]"#;
+    assert_eq!(DynAny::from_text(&elts, text).unwrap().to_string(), text);
+}
+
+#[test]
+fn an_operation_that_cannot_be_described_leaves_the_others() {
+    let idl = describe(
+        "native Handle;
+         interface Base { void give(in Handle h); readonly attribute Handle grip; };
+         interface K : Base { long fine(in long x); };",
+    );
+    let described = idl.unwrap().interface("K").unwrap();
+    assert_eq!(described.find("fine").unwrap().to_string(), "long fine(in long x)");
+    assert!(described.find("give").is_none() && described.find("_get_grip").is_none());
+    let left_out: Vec<&str> = described.undescribed().iter().map(|it| &*it.name).collect();
+    assert_eq!(left_out, ["give", "grip"]);
+    assert!(described.undescribed()[0].reason.contains("Handle"), "{}", described.undescribed()[0].reason);
+    let nowhere = "corbaloc::127.0.0.1:1/x";
+    let object = DynamicObject::new(Orb::builder().build().string_to_object(nowhere).unwrap(), described);
+    let refused = object.call("give", &[]).unwrap_err().to_string();
+    assert!(refused.contains("BAD_OPERATION") && refused.contains("Handle"), "{refused}");
+}

@@ -12,6 +12,7 @@ mod servant;
 
 pub use interface::{
     AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
+    Undescribed,
 };
 pub use object::{DynamicObject, Outcome};
 #[cfg(feature = "server")]

@@ -140,7 +140,7 @@ impl DynamicObject {
     fn operation(&self, name: &str) -> Result<&OperationDescription, SystemException> {
         self.interface.find(name).ok_or_else(|| {
             SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
-                .with_detail(|| format!("`{}` has no operation `{name}`", self.interface.id()))
+                .with_detail(|| self.interface.why_not(name))
         })
     }
 }
