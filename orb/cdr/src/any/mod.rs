@@ -13,7 +13,8 @@ mod survey;
 use std::{fmt, sync::Arc};
 
 use crate::{
-    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, GiopVersion, TcKind, TypeCode, Typed, Wire, walk,
+    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, FromBound, GiopVersion, TcKind, TypeCode, Typed,
+    ValueRef, ValueType, Wire, walk,
 };
 use survey::Survey;
 
@@ -207,6 +208,62 @@ impl Any {
             return Err(ExtractError::OtherType { expected, found: self.type_code.clone() });
         }
         Ok(T::decode(&mut self.members())?)
+    }
+
+    /// The object reference in it, of any interface, or nil. `R` is the type of references to any object (`ObjectRef`), or that of the
+    /// `Any`'s interface. What an abstract interface has is a reference too, unless it is a value.
+    ///
+    /// ```no_run
+    /// # use spandrel_cdr::{Any, ExtractError, FromBound, Typed};
+    /// # fn example<ObjectRef: FromBound + Typed>(any: &Any) -> Result<(), ExtractError> {
+    /// let object: Option<ObjectRef> = any.to_object()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ExtractError::OtherType`] if there is no reference in it, or `R` is another interface; a reference that the ORB which received
+    /// it cannot use.
+    pub fn to_object<R: FromBound + Typed>(&self) -> Result<Option<R>, ExtractError> {
+        let (expected, mut input) = (R::type_code(), self.value());
+        if expected.equivalent(&TypeCode::object()) || expected.equivalent(&self.type_code) {
+            match self.type_code.view().resolved().kind() {
+                TcKind::ObjRef | TcKind::Component | TcKind::Home => return Ok(Option::<R>::decode(&mut input)?),
+                // A boolean says what follows; nil is a null value (CORBA 3.3 Part 2, 9.3.7).
+                TcKind::AbstractInterface if input.bool()? => return Ok(Option::<R>::decode(&mut input)?),
+                TcKind::AbstractInterface if input.u32()? == 0 => return Ok(None),
+                _ => {}
+            }
+        }
+        Err(ExtractError::OtherType { expected, found: self.type_code.clone() })
+    }
+
+    /// The value in it as a `T`, which may be its type, one of the bases of that, or `dyn ValueBase`; or null. It is also what an
+    /// abstract interface has, unless that is an object reference.
+    ///
+    /// The value is made by the factory of its own type, as one that is received where a `T` is declared.
+    ///
+    /// # Errors
+    /// [`ExtractError::OtherType`] if there is no value in it, or one of a type that does not derive from `T`; what reading a value may
+    /// end in.
+    pub fn to_value<T: ValueType + Typed + ?Sized>(&self) -> Result<Option<ValueRef<T>>, ExtractError> {
+        let (expected, of) = (T::type_code(), self.type_code.view().resolved());
+        let other = || ExtractError::OtherType { expected: expected.clone(), found: self.type_code.clone() };
+        let mut input = self.value();
+        if of.kind() == TcKind::AbstractInterface {
+            // A boolean says what follows (CORBA 3.3 Part 2, 9.3.7).
+            if input.bool()? {
+                return Err(other());
+            }
+        } else if self.type_code.derives_from(&expected) || expected.derives_from(&self.type_code) {
+            input.expect_value_type(of.id().unwrap_or_default());
+        } else {
+            return Err(other());
+        }
+        match Option::<ValueRef<T>>::decode(&mut input) {
+            Err(CdrError::WrongValue { .. }) => Err(other()),
+            value => Ok(value?),
+        }
     }
 
     /// Reads the value's octets, an exception's from its members on.
