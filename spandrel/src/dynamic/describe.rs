@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use spandrel_cdr::TypeCode;
 use spandrel_dynamic::{
     ArgMode, AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
+    ValueTypes,
 };
 use spandrel_idl::{
     FrontEndOptions, MemoryFiles, Model,
@@ -90,6 +91,12 @@ impl Descriptions {
         self.types.lock().of_definition(&self.model, definition.id)
     }
 
+    /// All value types that have state, and boxes: what values may be where a base of theirs, `ValueBase` or an abstract interface is
+    /// declared. The descriptions of interfaces have them too.
+    pub fn value_types(&self) -> ValueTypes {
+        self.types.lock().values(&self.model)
+    }
+
     fn find(&self, name: &str) -> Option<&Definition> {
         let by_id = || self.model.definitions().find(|it| it.repository_id == name);
         self.model.lookup(name).or_else(by_id)
@@ -105,7 +112,8 @@ impl Descriptions {
         if body.forward_only {
             return Err(unsupported("it is only declared forward"));
         }
-        let mut made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
+        let made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
+        let mut made = made.with_value_types(&self.value_types());
         for base in &body.bases {
             made = made.inherit(&self.describe(*base)?).map_err(|error| unsupported(&error.to_string()))?;
         }

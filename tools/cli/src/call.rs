@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::dynamic::{
     Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, RequestError,
-    describe_file,
+    Undescribed, ValueTypes, describe_file,
 };
 use spandrel::{Any, ObjectRef, Orb};
 
@@ -65,7 +65,7 @@ impl Args {
         let interface = self.interface(&idl, &object)?;
         let Some(name) = &self.operation else { return list(&interface) };
         let operation = find(&interface, name, self.arguments.len())?;
-        let arguments = read(&orb, operation, &self.arguments)?;
+        let arguments = read(&orb, operation, interface.value_types(), &self.arguments)?;
         let outcome = DynamicObject::new(object, interface.clone()).call(&operation.name, &arguments);
         common::print(&show(operation, &outcome.map_err(explain)?)?)
     }
@@ -94,15 +94,25 @@ fn find<'i>(
 ) -> anyhow::Result<&'i OperationDescription> {
     let accessor = if arguments == 0 { "_get_" } else { "_set_" };
     let found = interface.find(name).or_else(|| interface.find(&format!("{accessor}{name}")));
+    if let Some(Undescribed { reason, .. }) = interface.undescribed().iter().find(|it| it.name == name) {
+        bail!("`{name}` of `{}` cannot be called: {reason}", interface.id());
+    }
     found.ok_or_else(|| anyhow!("`{}` has no operation or attribute `{name}` for so many arguments", interface.id()))
 }
 
 fn list(interface: &InterfaceDescription) -> anyhow::Result<()> {
     let lines = interface.operations().iter().map(|operation| format!("{operation}\n"));
-    common::print(&lines.collect::<String>())
+    let left_out = interface.undescribed().iter();
+    let left_out = left_out.map(|Undescribed { name, reason }| format!("// {name} cannot be called: {reason}\n"));
+    common::print(&lines.chain(left_out).collect::<String>())
 }
 
-fn read(orb: &Orb, operation: &OperationDescription, texts: &[String]) -> anyhow::Result<Vec<Any>> {
+fn read(
+    orb: &Orb,
+    operation: &OperationDescription,
+    value_types: &ValueTypes,
+    texts: &[String],
+) -> anyhow::Result<Vec<Any>> {
     let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
     if sent.len() != texts.len() {
         bail!("`{operation}` takes {} arguments, not {}", sent.len(), texts.len());
@@ -112,7 +122,7 @@ fn read(orb: &Orb, operation: &OperationDescription, texts: &[String]) -> anyhow
         object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
     };
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
-        let value = DynAny::from_text_with(&parameter.type_code, text, &resolve);
+        let value = DynAny::from_text_with(&parameter.type_code, text, value_types, &resolve);
         let value = value.with_context(|| format!("`{text}` is no `{}` for `{}`", parameter.type_code, parameter.name));
         Ok(value?.to_any()?)
     });

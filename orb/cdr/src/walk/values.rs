@@ -115,6 +115,20 @@ impl Walk<'_, '_> {
     }
 }
 
+impl Coming {
+    /// The type code by which the value's state is to be read, and which of [`ids`](Self::ids) is that of the type: beyond the first, what
+    /// its derived types add has to be passed over. `None` if no type of it is known.
+    ///
+    /// The type is the `declared` one, or one that derives from it and is known to the [`Binder`](crate::Binder) of `input`.
+    #[must_use]
+    pub fn state_type(&self, declared: &TypeCode, input: &Decoder<'_>) -> Option<(usize, TypeCode)> {
+        // An abstract interface has no state.
+        let of = Some(declared.view().resolved()).filter(|of| of.kind() != TcKind::AbstractInterface);
+        let (nth, found) = known_type(of, self, input)?;
+        Some((nth, found.unwrap_or_else(|| declared.clone()).without_aliases()))
+    }
+}
+
 /// Which of the value's ids is that of a type whose state is known, and its type code if that is not the position's. Beyond the first
 /// only if what others add can be passed over.
 fn known_type(of: Option<View<'_>>, coming: &Coming, input: &Decoder<'_>) -> Option<(usize, Option<TypeCode>)> {

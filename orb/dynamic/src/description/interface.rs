@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use spandrel_cdr::{TcKind, TypeCode};
 
-use crate::ArgMode;
+use crate::{ArgMode, ValueTypes};
 
 /// A parameter of an operation (`ParameterDescription`).
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +73,7 @@ pub struct InterfaceDescription {
     operations: Vec<OperationDescription>,
     attributes: Vec<AttributeDescription>,
     undescribed: Vec<Undescribed>,
+    value_types: ValueTypes,
     /// Where an operation stands.
     places: HashMap<String, usize>,
 }
@@ -281,6 +282,7 @@ impl InterfaceDescription {
                 self.undescribed.push(item.clone());
             }
         }
+        self.value_types.add_all(&base.value_types);
         for id in base.bases.iter().chain([&base.id]) {
             if !self.bases.contains(id) {
                 self.bases.push(id.clone());
@@ -308,6 +310,13 @@ impl InterfaceDescription {
         }
         self.attributes.push(attribute);
         Ok(self)
+    }
+
+    /// The same, with the types that values may be of where a base of theirs, `ValueBase` or an abstract interface is declared.
+    #[must_use]
+    pub fn with_value_types(mut self, types: &ValueTypes) -> Self {
+        self.value_types.add_all(types);
+        self
     }
 
     /// The same, with an operation or attribute that is left out for this reason. It cannot be called or served by the description.
@@ -361,6 +370,12 @@ impl InterfaceDescription {
     #[must_use]
     pub fn undescribed(&self) -> &[Undescribed] {
         &self.undescribed
+    }
+
+    /// The types that values may be of where a base of theirs is declared.
+    #[must_use]
+    pub fn value_types(&self) -> &ValueTypes {
+        &self.value_types
     }
 
     /// Why there is no operation with this name on the wire.

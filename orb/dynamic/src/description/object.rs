@@ -109,7 +109,7 @@ impl DynamicObject {
                 }
             };
         }
-        request.set_return_type(operation.result.clone());
+        request.set_return_type(operation.result.clone()).set_value_types(self.interface.value_types());
         if !operation.contexts.is_empty() {
             request.set_context(&self.context, operation.contexts.iter().cloned());
         }
