@@ -54,6 +54,18 @@ impl DynAny {
         found
     }
 
+    /// The values with their states that are in it, in the order in which they stand.
+    pub(crate) fn states_in_order(&self) -> Vec<ValueId> {
+        let (mut found, mut todo) = (Vec::new(), vec![self]);
+        while let Some(value) = todo.pop() {
+            if let Value::State(state) = &value.value {
+                found.push(state.id);
+            }
+            todo.extend(value.components().iter().rev());
+        }
+        found
+    }
+
     /// The values that links in it name.
     pub(crate) fn links(&self) -> Vec<ValueId> {
         let (mut found, mut todo) = (Vec::new(), vec![self]);

@@ -1,7 +1,7 @@
 //! From values to text.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt::{self, Display as _},
 };
 
@@ -19,12 +19,9 @@ use super::super::{
 /// As [`DynAny::from_text`] reads it.
 impl fmt::Display for DynAny {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut numbers = HashMap::new();
-        for id in self.links() {
-            let next = numbers.len() + 1;
-            numbers.entry(id).or_insert(next);
-        }
-        Printer { numbers }.value(self, f)
+        let linked: HashSet<ValueId> = self.links().into_iter().collect();
+        let numbered = self.states_in_order().into_iter().filter(|id| linked.contains(id));
+        Printer { numbers: numbered.zip(1..).collect() }.value(self, f)
     }
 }
 
