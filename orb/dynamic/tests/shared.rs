@@ -273,3 +273,24 @@ fn a_shared_id_is_written_with_each_value() {
         assert_eq!(read, [Ok(8), Ok(7)]);
     }
 }
+
+/// A value in an `any` in the state of a chunked value is itself outside of chunks (Part 2, 9.3.4.6), wherever its octets would lie.
+#[test]
+fn a_value_in_an_any_in_a_chunked_value_stays_one() {
+    let public = spandrel_cdr::Visibility::Public;
+    let members = [("pad", TypeCode::STRING, public), ("more", TypeCode::ANY, public)];
+    let modifier = spandrel_cdr::ValueModifier::Truncatable;
+    let longer = TypeCode::value("IDL:Longer:1.0", "Longer", modifier, Some(&base()), &members).unwrap();
+    let inner = read_text(&many(&base(), 0), r#"[{_type: "IDL:Leaf:1.0", id: 1, inner: null}]"#);
+    let mut value = DynAny::of_type(&longer).unwrap();
+    value.as_value().unwrap().set_to_value().unwrap();
+    for (wire, pad) in wires().into_iter().flat_map(|wire| (0..8).map(move |pad| (wire, pad))) {
+        value.seek(1);
+        value.insert_string(&"p".repeat(pad)).unwrap();
+        value.seek(2);
+        value.insert_dyn_any(&inner).unwrap();
+        let any = value.to_any().unwrap();
+        let back = DynAny::new(&received(&longer, &sent(&any, wire), wire, &known()).unwrap()).unwrap();
+        assert_eq!(back.components()[2].dyn_any().unwrap(), inner, "{wire:?} {pad}");
+    }
+}

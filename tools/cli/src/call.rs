@@ -21,6 +21,8 @@ Examples:
 
 Arguments are those of `in` and `inout` parameters, much as in JSON: true, 0xff, 1.5e3, \"text\" (without quotes if nothing else is
 in the argument), ENUMERATOR, {member: value, ...}, [value, ...], for unions {member: value}, for references a URL or null.
+Values of value types are {member: value, ...} or null. {_type: \"IDL:Derived:1.0\", ...} is one of a derived type, and says of which type the
+value in an abstract interface is; {_id: 1, ...} numbers a value, and {_ref: 1} is the same value once more.
 An attribute is got by its name, and set by its name and a value. Without an operation, those that there are are listed.
 
 Prints the result, then a line for each `inout` and `out` parameter with its name.

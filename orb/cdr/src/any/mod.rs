@@ -13,8 +13,8 @@ mod survey;
 use std::{fmt, sync::Arc};
 
 use crate::{
-    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, FromBound, GiopVersion, TcKind, TypeCode, Typed,
-    ValueRef, ValueType, Wire, walk,
+    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, FromBound, GiopVersion, MetValue, TcKind, TypeCode,
+    Typed, ValueRef, ValueType, Wire, walk,
 };
 use survey::Survey;
 
@@ -132,7 +132,9 @@ impl Any {
     /// # Errors
     /// A value that the encoder's version or code sets cannot say.
     pub fn write_value<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        if self.agrees(out) {
+        // A value stands outside of the chunks of the value around it (CORBA 3.3 Part 2, 9.3.4.6).
+        let is_cut = out.is_in_chunks() && Survey::of(&self.type_code).binds;
+        if !is_cut && self.agrees(out) {
             // There may be text in it.
             out.note_code_sets();
             out.lend(&self.octets);
@@ -255,10 +257,24 @@ impl Any {
             if input.bool()? {
                 return Err(other());
             }
-        } else if self.type_code.derives_from(&expected) || expected.derives_from(&self.type_code) {
-            input.expect_value_type(of.id().unwrap_or_default());
-        } else {
-            return Err(other());
+        } else if !self.type_code.derives_from(&expected) {
+            // The value may be of a type that derives from what the type code says.
+            let says_more = |id: &Arc<str>| of.id() != Some(&**id);
+            let is_more = || match self.value().meet_value() {
+                Ok(MetValue::New(coming)) => coming.ids().first().is_some_and(says_more),
+                _ => false,
+            };
+            if !(expected.derives_from(&self.type_code) && is_more()) {
+                return Err(other());
+            }
+        }
+        let named;
+        if let Some(octets) = walk::named_value(&self.type_code, &self.value())? {
+            named = octets;
+            input = Decoder::new(&named, self.wire);
+            if let Some(binder) = &self.binder {
+                input = input.with_binder(&**binder);
+            }
         }
         match Option::<ValueRef<T>>::decode(&mut input) {
             Err(CdrError::WrongValue { .. }) => Err(other()),

@@ -44,11 +44,6 @@ impl Decoder<'_> {
         value.map(Some).ok_or(CdrError::WrongValue { expected: expected.repository_id, found })
     }
 
-    /// The next value is of this type if it does not say its type itself: what the type code of an any says.
-    pub(crate) fn expect_value_type(&mut self, repository_id: &str) {
-        self.read_values().next_type = Some(repository_id.into());
-    }
-
     fn value_place(&mut self, expected: Expected) -> Result<Option<Place>, CdrError> {
         match self.value_tag()? {
             0 => Ok(None),
@@ -95,8 +90,7 @@ impl Decoder<'_> {
             self.begin_state(header.is_chunked)?;
             return self.end_state().map(|()| (place, None));
         }
-        let next_type = self.read_values().next_type.take();
-        let factory = self.factory(&header, next_type.as_deref().unwrap_or(expected.repository_id), expected)?;
+        let factory = self.factory(&header, expected)?;
         let limits = self.wire().limits;
         let place = self.read_values().enter(at, limits)?;
         self.begin_state(header.is_chunked)?;
@@ -113,19 +107,19 @@ impl Decoder<'_> {
 
     /// The first of a value's types that is known here. All but the most derived one have state behind theirs, which must
     /// then be possible to pass over (9.3.4.3).
-    fn factory(&self, header: &Header, declared: &str, expected: Expected) -> Result<Factory, CdrError> {
+    fn factory(&self, header: &Header, expected: Expected) -> Result<Factory, CdrError> {
         let binder = self.binder();
         let find = |id: &str| {
             let registered = binder.and_then(|binder| binder.value_factory(id)).map(Factory::Registered);
             registered.or_else(|| (expected.known)(id).map(Factory::Known))
         };
         let found = match &*header.ids {
-            [] => find(declared),
+            [] => find(expected.repository_id),
             [first, bases @ ..] => {
                 find(first).or_else(|| bases.iter().filter(|_| header.is_chunked).find_map(|id| find(id)))
             }
         };
-        let id = || header.ids.first().map_or(declared, |id| id);
+        let id = || header.ids.first().map_or(expected.repository_id, |id| id);
         found.ok_or_else(|| CdrError::UnknownValue { repository_id: id().into() })
     }
 }

@@ -23,8 +23,6 @@ pub(crate) struct ReadValues {
     /// The strings of headers, and lists of them, by where their lengths stand.
     pub(super) strings: HashMap<usize, Arc<str>>,
     pub(super) lists: HashMap<usize, Ids>,
-    /// The type of the next value, if it does not say its type and its position declares less.
-    pub(super) next_type: Option<Box<str>>,
     /// The earliest of them that an indirection has meant since somebody asked.
     pub(super) reach: Option<usize>,
     /// The graph that is being read: one for each value at the top.

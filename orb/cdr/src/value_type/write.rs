@@ -117,6 +117,11 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// Whether there are values in chunks around what is written.
+    pub(crate) fn is_in_chunks(&self) -> bool {
+        self.values.as_ref().is_some_and(|values| values.level > 0)
+    }
+
     /// Writes nil, for a walk.
     pub(crate) fn copy_nil(&mut self) {
         self.u32(0);

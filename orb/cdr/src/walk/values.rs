@@ -7,7 +7,7 @@
 
 use super::Walk;
 use crate::{
-    CdrError, Decoder, TcKind, TypeCode, ValueModifier,
+    CdrError, Decoder, Encoder, TcKind, TypeCode, ValueModifier,
     type_code::View,
     value_type::{Coming, Met},
 };
@@ -113,6 +113,25 @@ impl Walk<'_, '_> {
         }
         self.members(of, input)
     }
+}
+
+/// The octets of a value with the repository id of its type, if it says none: it is of that which its position declares (9.3.4.1), and
+/// is wanted where another is declared.
+pub(crate) fn named_value(of: &TypeCode, input: &Decoder<'_>) -> Result<Option<Vec<u8>>, CdrError> {
+    let (of, mut input) = (of.view().resolved(), input.clone());
+    let is_value = matches!(of.kind(), TcKind::Value | TcKind::Event | TcKind::ValueBox);
+    let coming = match input.meet_value() {
+        Ok(Met::New(coming)) if is_value && coming.ids.is_empty() => coming,
+        _ => return Ok(None),
+    };
+    let mut out = Encoder::new(input.wire());
+    let at = out.copy_header(&[of.id().unwrap_or_default().into()], coming.is_chunked)?;
+    let mut walk = Walk::new(&input, Some(&mut out));
+    walk.copied.insert(coming.at, at);
+    walk.values = 1;
+    walk.state(of, &mut input)?;
+    walk.end_value(&coming, &mut input)?;
+    Ok(Some(out.to_vec()))
 }
 
 impl Coming {

@@ -71,23 +71,39 @@ impl DynAny {
     /// As [`DynAny::to_any`], of a component: the states of repeated values may stand anywhere in `whole`.
     pub(crate) fn to_any_within(&self, whole: &Self) -> Result<Any, DynAnyError> {
         let writer = Writer::new(whole);
-        let mut out = Encoder::new(Wire { char_set: CharSet::Utf8, ..Wire::default() });
+        let mut out = Encoder::new(own_wire());
         writer.write(self, &mut out)?;
+        let types = writer.types.into_inner();
         let (octets, wire) = (out.to_vec(), out.wire());
-        let mut types = writer.types.into_inner();
-        let anys = writer.anys.into_inner();
-        loop {
-            let mut input = Decoder::new(&octets, wire).with_binder(&types);
-            match Any::read(self.type_code().clone(), &mut input) {
-                // A value within an `any` that is a component. That `any` knows its type.
-                Err(CdrError::UnknownValue { repository_id }) if types.get(&repository_id).is_none() => {
-                    let known = anys.iter().find_map(|any| any.value().binder()?.value_type(&repository_id));
-                    types.add(&known.ok_or(CdrError::UnknownValue { repository_id })?);
+        Ok(Any::read(self.type_code().clone(), &mut Decoder::new(&octets, wire).with_binder(&types))?)
+    }
+
+    /// Adds the types of the values in an `any` that is a component: that `any` knows them.
+    fn add_types(any: &Any, types: &mut ValueTypes) {
+        if any.value().binder().is_none() {
+            return;
+        }
+        // What is too large to be taken apart can be sent on where its octets mean the same.
+        let Ok(apart) = Self::new(any) else { return };
+        let mut todo = vec![&apart];
+        while let Some(value) = todo.pop() {
+            match &value.value {
+                Value::State(State { of, .. }) => {
+                    types.add(of);
                 }
-                read => return Ok(read?),
+                Value::Leaf(Leaf::Any(any)) => Self::add_types(any, types),
+                _ => {}
             }
+            todo.extend(value.components());
         }
     }
+}
+
+/// An agreement in which everything can be said.
+fn own_wire() -> Wire {
+    let mut wire = Wire { char_set: CharSet::Utf8, ..Wire::default() };
+    wire.limits.values = u32::MAX;
+    wire
 }
 
 /// Takes octets apart.
@@ -245,13 +261,17 @@ struct Writer<'d> {
     depth: Cell<u16>,
     /// The types of values that are of another type than the declared one.
     types: RefCell<ValueTypes>,
-    anys: RefCell<Vec<&'d Any>>,
 }
 
 impl<'d> Writer<'d> {
     fn new(whole: &'d DynAny) -> Self {
-        let (states, places, types, anys) = Default::default();
-        Self { whole, states, places, depth: Cell::new(0), types, anys }
+        Self {
+            whole,
+            states: OnceCell::new(),
+            places: RefCell::default(),
+            depth: Cell::new(0),
+            types: RefCell::default(),
+        }
     }
 
     /// Writes the value without its type code; that of an exception begins with its id.
@@ -269,7 +289,7 @@ impl<'d> Writer<'d> {
                     out.bool(true);
                 }
                 if let Leaf::Any(any) = leaf {
-                    self.anys.borrow_mut().push(any);
+                    DynAny::add_types(any, &mut self.types.borrow_mut());
                 }
                 leaf.write(&resolved, out)
             }
