@@ -5,7 +5,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use crate::{CdrError, Decode, Decoder, Encode, Encoder, ValueFactory};
+use crate::{CdrError, Decode, Decoder, Encode, Encoder, TypeCode, ValueFactory};
 
 /// An object reference: what type the object was said to have, and where it may be reached. Nil has neither.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -55,6 +55,13 @@ pub trait Binder: Send + Sync {
 
     /// What is registered to make received values of the type with this id.
     fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
+        let _ = repository_id;
+        None
+    }
+
+    /// The type code of the value type with this id, where it is known. A value of a type that its position does not declare is read
+    /// by it where there is no Rust type: within an [`Any`](crate::Any).
+    fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         let _ = repository_id;
         None
     }

@@ -10,6 +10,7 @@ mod values;
 use std::collections::HashMap;
 
 use plain::Plain;
+pub(crate) use values::named_value;
 
 use crate::{
     CdrError, CharSet, Decimal, Decode, Decoder, Encoder, TcKind, TypeCode, Wire,

@@ -257,6 +257,73 @@ fn a_reference_is_bound_when_it_is_extracted_long_after_its_message() {
     assert_eq!(error.extract::<Vec<Option<Bound>>>(), Err(ExtractError::Value(CdrError::Unbound)));
 }
 
+/// A reference to an object of any interface.
+#[derive(Clone, Debug, PartialEq)]
+struct Object(Bound);
+
+impl spandrel_cdr::Reference for Object {
+    fn ior(&self) -> &Ior {
+        self.0.ior()
+    }
+}
+
+impl spandrel_cdr::FromBound for Object {
+    fn from_bound(bound: Arc<dyn std::any::Any + Send + Sync>) -> Result<Self, CdrError> {
+        Bound::from_bound(bound).map(Self)
+    }
+}
+
+impl Typed for Object {
+    fn type_code() -> TypeCode {
+        TypeCode::object()
+    }
+}
+
+/// What IDL `CORBA::Any::to_object` does in other languages.
+#[test]
+fn a_reference_to_any_interface_is_an_object() {
+    let profile = TaggedProfile { tag: 0, data: vec![0, 1, 2] };
+    let bound = Bound(Ior { type_id: "IDL:Bound:1.0".to_owned(), profiles: vec![profile] });
+    let received = |any: &Any| {
+        let octets = sent(any, wire(ByteOrder::Little), 0);
+        Any::decode(&mut Decoder::new(&octets, wire(ByteOrder::Little)).with_binder(&Names)).unwrap()
+    };
+    let alias = TypeCode::alias("IDL:Alias:1.0", "Alias", &Bound::type_code()).unwrap();
+    for any in [Any::new(&Some(bound.clone())), Any::with_type(alias, &Some(bound.clone()))] {
+        let any = received(&any.unwrap());
+        assert!(any.extract::<Option<Object>>().is_err(), "it is of another type");
+        assert_eq!(any.to_object::<Object>().unwrap(), Some(Object(bound.clone())));
+        assert_eq!(any.to_object::<Bound>().unwrap(), Some(bound.clone()));
+    }
+    assert_eq!(received(&Any::new(&None::<Bound>).unwrap()).to_object::<Object>().unwrap(), None);
+    // A reference to an object of one interface is not one to an object of another, and a number is none at all.
+    let other = received(&Any::new(&Some(Object(bound.clone()))).unwrap());
+    assert!(matches!(other.to_object::<Bound>(), Err(ExtractError::OtherType { .. })));
+    assert!(matches!(Any::new(&1_i32).unwrap().to_object::<Object>(), Err(ExtractError::OtherType { .. })));
+    // An abstract interface has a reference, a value, or nil.
+    let either = TypeCode::abstract_interface("IDL:Either:1.0", "Either").unwrap();
+    let object = Any::write(either.clone(), |out| {
+        out.bool(true);
+        out.str("IDL:Bound:1.0")?;
+        out.len(0)
+    });
+    let reference = received(&object.unwrap()).to_object::<Object>().unwrap().unwrap();
+    assert_eq!(reference.0.0.type_id, "IDL:Bound:1.0");
+    let value = Any::write(either.clone(), |out| {
+        out.bool(false);
+        // A value in chunks: one of four octets, and the end tag.
+        [0x7fff_ff08, 4, 1, u32::MAX].into_iter().for_each(|number| out.u32(number));
+        Ok(())
+    });
+    assert!(matches!(value.unwrap().to_object::<Object>(), Err(ExtractError::OtherType { .. })));
+    let nil = Any::write(either.clone(), |out| {
+        out.bool(false);
+        out.u32(0);
+        Ok(())
+    });
+    assert_eq!(received(&nil.unwrap()).to_object::<Object>().unwrap(), None);
+}
+
 #[test]
 fn long_values_are_sent_from_where_they_lie() {
     let any = Any::new(&vec![7_u8; 100_000]).unwrap();

@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use spandrel_cdr::{
-    Binder, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GraphBuilder, GraphError, Ior, Limits, ValueBase,
-    ValueFactory, ValueRef, Wire, custom_factory, value_factory,
+    Binder, ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, ExtractError, GraphBuilder, GraphError, Ior, Limits,
+    PlainFactory, TypeCode, Typed, ValueBase, ValueFactory, ValueModifier, ValueRef, Visibility, Wire, custom_factory,
+    value_factory,
 };
 
 mod support;
@@ -265,6 +266,71 @@ impl Binder for Factories {
     fn value_factory(&self, repository_id: &str) -> Option<Arc<dyn ValueFactory>> {
         self.0.iter().find(|(id, _)| *id == repository_id).map(|(_, factory)| factory.clone())
     }
+}
+
+impl Typed for dyn Base {
+    fn type_code() -> TypeCode {
+        let members = [("x", TypeCode::LONG, Visibility::Public)];
+        TypeCode::value("IDL:Base:1.0", "Base", ValueModifier::None, None, &members).unwrap()
+    }
+}
+
+impl Typed for dyn Derived {
+    fn type_code() -> TypeCode {
+        let members =
+            [("y", TypeCode::LONGLONG, Visibility::Public), ("node", TypeCode::value_base(), Visibility::Public)];
+        let base = <dyn Base>::type_code();
+        TypeCode::value("IDL:Derived:1.0", "Derived", ValueModifier::Truncatable, Some(&base), &members).unwrap()
+    }
+}
+
+impl Typed for Text {
+    fn type_code() -> TypeCode {
+        TypeCode::value_box("IDL:Text:1.0", "Text", &TypeCode::STRING).unwrap()
+    }
+}
+
+/// What IDL `CORBA::Any::to_value` does in other languages.
+#[test]
+fn a_value_in_an_any_is_taken_out_as_its_base() {
+    let derived =
+        || Some(ValueRef::<dyn Derived>::new(DerivedState { base: BaseState { x: 3 }, ..Default::default() }));
+    let whole = spandrel_cdr::Any::new(&derived()).unwrap();
+    assert!(whole.extract::<Option<ValueRef<dyn Base>>>().is_err(), "it is of another type");
+    let base = whole.to_value::<dyn Base>().unwrap().unwrap();
+    assert_eq!((base.base_state().x, base.repository_id()), (3, Some("IDL:Derived:1.0")));
+    assert!(base.downcast::<dyn Derived>().is_some());
+    assert_eq!(whole.to_value::<dyn Derived>().unwrap().unwrap().derived_state().base.x, 3);
+    let other = |result: Result<_, ExtractError>| matches!(result, Err(ExtractError::OtherType { .. }));
+    assert!(other(whole.to_value::<Text>().map(drop)));
+    let factories = Factories(vec![("IDL:Derived:1.0", Arc::new(PlainFactory::<dyn Derived>::NEW))]);
+    let read = |of: TypeCode, octets: &[u8]| {
+        let mut input = Decoder::new(octets, wire(ByteOrder::Big)).with_binder(&factories);
+        spandrel_cdr::Any::read(of, &mut input).unwrap()
+    };
+    let any_value = read(<dyn Derived>::type_code(), &octets(&derived(), ByteOrder::Big));
+    let any_value = any_value.to_value::<dyn ValueBase>().unwrap().unwrap();
+    assert!(any_value.downcast::<dyn Derived>().is_some());
+    assert_eq!(spandrel_cdr::Any::new(&None::<ValueRef<dyn Derived>>).unwrap().to_value::<dyn Base>().unwrap(), None);
+    // A type code that says less than the value is: the value decides.
+    let said_less = read(<dyn Base>::type_code(), &octets(&derived(), ByteOrder::Big));
+    assert!(said_less.to_value::<dyn Derived>().unwrap().is_some());
+    let is_less = spandrel_cdr::Any::new(&Some(ValueRef::<dyn Base>::new(BaseState { x: 4 }))).unwrap();
+    assert!(other(is_less.to_value::<dyn Derived>().map(drop)));
+    assert!(other(spandrel_cdr::Any::new(&4_i32).unwrap().to_value::<dyn Base>().map(drop)));
+    // The value says nothing of its type, so that it is of that of the type code (Part 2, 9.3.4.1): no ids, and null inside.
+    let unsaid = b"\x7f\xff\xff\x00\0\0\0\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\0";
+    let unsaid = read(<dyn Derived>::type_code(), &unsaid[..]);
+    assert_eq!(unsaid.to_value::<dyn Base>().unwrap().unwrap().repository_id(), Some("IDL:Derived:1.0"));
+    // As an abstract interface has it.
+    let either = TypeCode::abstract_interface("IDL:Either:1.0", "Either").unwrap();
+    let value = derived();
+    let mut out = Encoder::new(wire(ByteOrder::Big));
+    out.bool(false);
+    value.encode(&mut out).unwrap();
+    let either = read(either, &out.to_vec());
+    assert_eq!(either.to_value::<dyn Base>().unwrap().unwrap().base_state().x, 3);
+    assert!(other(either.to_value::<Text>().map(drop)));
 }
 
 /// Counts, names, and a value, written in no order that IDL would know.

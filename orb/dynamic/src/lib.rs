@@ -20,6 +20,7 @@ mod dii;
 mod dsi;
 mod named;
 mod reference;
+mod value_types;
 
 pub use any::{
     DynAny, DynAnyError, DynArray, DynEnum, DynFixed, DynNamePair, DynSequence, DynStruct, DynUnion, DynValue,
@@ -27,7 +28,7 @@ pub use any::{
 };
 pub use description::{
     AttributeDescription, DescriptionError, DynamicObject, InterfaceDescription, OperationDescription, Outcome,
-    ParameterDescription,
+    ParameterDescription, Undescribed,
 };
 #[cfg(feature = "server")]
 pub use description::{Described, DescribedCall, DescribedOperations, DescribedServant};
@@ -38,3 +39,4 @@ pub use dii::{MultipleRequests, Responses};
 pub use dsi::{DeferredRequest, DynamicImplementation, DynamicServant, ServerRequest};
 pub use named::{ArgMode, NamedValue, NvList};
 pub use reference::{any_to_object, object_to_any};
+pub use value_types::ValueTypes;

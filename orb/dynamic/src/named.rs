@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use spandrel_cdr::{Any, Encode, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException};
 
+use crate::description::fit::derived;
+
 /// Which way a parameter goes: the flags `ARG_IN`, `ARG_OUT` and `ARG_INOUT`, with their numbers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
@@ -46,7 +48,7 @@ impl ArgMode {
 pub struct NamedValue {
     /// The parameter's name; requests are not told apart by it, people are.
     pub name: Cow<'static, str>,
-    /// Its type, which its value is equivalent to.
+    /// Its type, which its value is equivalent to or derives from.
     pub type_code: TypeCode,
     /// Its value; none before one is given, or has come.
     pub value: Option<Any>,
@@ -159,15 +161,16 @@ impl NvList {
         self.set_any(index, &Any::new(value)?)
     }
 
-    /// As [`NvList::set`], with a value in an [`Any`].
+    /// As [`NvList::set`], with a value in an [`Any`], which may be of a type that derives from the argument's, or any that an abstract
+    /// interface takes.
     ///
     /// # Errors
     /// BAD_PARAM if there is no such argument, or if it is of another type.
     pub fn set_any(&mut self, index: usize, value: &Any) -> Result<(), SystemException> {
         let len = self.len();
         let item = self.items.get_mut(index).ok_or_else(|| no_argument(index, len))?;
-        let retyped = value.retyped(item.type_code.clone());
-        item.value = Some(retyped.map_err(|_| {
+        let derived = derived(value, &item.type_code).and_then(|value| value.retyped(item.type_code.clone()).ok());
+        item.value = Some(derived.ok_or_else(|| {
             let (of, found) = (&item.type_code, value.type_code());
             bad_param().with_detail(|| format!("{} is of type `{of}`, not `{found}`", item.label(index)))
         })?);

@@ -1,6 +1,6 @@
 //! References to objects of interfaces that the program has no Rust type for.
 
-use spandrel_cdr::{Any, Decode, Encode, TcKind, TypeCode};
+use spandrel_cdr::{Any, Encode, ExtractError, TcKind, TypeCode};
 use spandrel_giop::SystemException;
 use spandrel_orb::ObjectRef;
 
@@ -10,15 +10,15 @@ fn is_reference(of: &TypeCode) -> bool {
     matches!(of.without_aliases().kind(), TcKind::ObjRef | TcKind::Component | TcKind::Home)
 }
 
-/// The reference in an [`Any`], of whatever interface; none if it is nil.
+/// The reference in an [`Any`], of whatever interface; none if it is nil. As [`Any::to_object`], with the exceptions of this crate.
 ///
 /// # Errors
 /// BAD_PARAM if no reference is in it; a reference that the ORB which received it cannot use.
 pub fn any_to_object(any: &Any) -> Result<Option<ObjectRef>, SystemException> {
-    if !is_reference(any.type_code()) {
-        return Err(bad_param().with_detail(|| format!("`{}` is no reference", any.type_code())));
-    }
-    Ok(Option::<ObjectRef>::decode(&mut any.value())?)
+    any.to_object().map_err(|error| match error {
+        ExtractError::Value(error) => error.into(),
+        _ => bad_param().with_detail(|| format!("`{}` is no reference", any.type_code())),
+    })
 }
 
 /// A reference, or nil, as a value of this type.

@@ -1,10 +1,218 @@
-//! Values that several arguments share.
+//! Values of value types: of derived types, shared ones, circles, and those in abstract interfaces.
 
 mod support;
 
-use spandrel_cdr::{Any, ByteOrder, Decoder, Encoder, GiopVersion, Wire};
-use spandrel_dynamic::DynAny;
-use support::base;
+use spandrel_cdr::{Any, ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, TypeCode, Wire};
+use spandrel_dynamic::{DynAny, DynAnyError, ValueTypes};
+use support::{base, boxed, derived, either, leaf, many, node};
+
+fn wires() -> [Wire; 2] {
+    [ByteOrder::Little, ByteOrder::Big].map(|order| Wire::new(order, GiopVersion::V1_2))
+}
+
+fn known() -> ValueTypes {
+    ValueTypes::from_iter([&node(), &leaf(), &derived(), &boxed()])
+}
+
+#[track_caller]
+fn read_text(of: &TypeCode, text: &str) -> DynAny {
+    let value = DynAny::from_text_with(of, text, &known(), &|url| Ok(Ior { type_id: url.into(), ..Ior::default() }));
+    value.unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// The octets, in this order.
+fn sent(any: &Any, wire: Wire) -> Vec<u8> {
+    let mut out = Encoder::new(wire);
+    any.write_value(&mut out).unwrap();
+    out.to_vec()
+}
+
+/// Reads a value where one of type `of` is declared, with the types that the receiver knows.
+fn received(of: &TypeCode, octets: &[u8], wire: Wire, types: &ValueTypes) -> Result<Any, CdrError> {
+    let mut input = Decoder::new(octets, wire).with_binder(types);
+    let any = Any::read(of.clone(), &mut input)?;
+    assert_eq!(input.remaining(), 0);
+    Ok(any)
+}
+
+/// A text is a value that goes through every order, and is the same text afterwards.
+#[track_caller]
+fn there_and_back(of: &TypeCode, text: &str) -> DynAny {
+    let value = read_text(of, text);
+    assert_eq!(value.to_string(), text);
+    let mut any = value.to_any().unwrap();
+    for wire in wires().into_iter().chain(wires()) {
+        // What comes from one peer goes on to the next.
+        any = received(of, &sent(&any, wire), wire, &known()).unwrap();
+        let back = DynAny::new(&any).unwrap();
+        assert_eq!((back.to_string(), &back), (text.to_owned(), &value));
+    }
+    value
+}
+
+#[test]
+fn a_derived_value_stands_where_its_base_is_declared() {
+    let of = many(&base(), 0);
+    let leaf = r#"{_type: "IDL:Leaf:1.0", id: 1, inner: {_type: "IDL:Derived:1.0", id: 2, note: "n"}}"#;
+    let mut value = there_and_back(&of, &format!("[{leaf}, {{id: 3}}, null]"));
+    let mut first = value.current_component_mut().unwrap().unwrap().clone();
+    let view = first.as_value().unwrap();
+    assert_eq!((view.value_type(), view.members().unwrap().len()), (support::leaf(), 2));
+    assert!(first.type_code().equal(&base()), "what is declared");
+    // Who does not know the type cannot pass over a value that is not in chunks.
+    for wire in wires() {
+        let octets = sent(&value.to_any().unwrap(), wire);
+        let refused = received(&of, &octets, wire, &ValueTypes::new()).unwrap_err();
+        assert_eq!(refused, CdrError::UnknownValue { repository_id: "IDL:Leaf:1.0".into() });
+    }
+    // And a truncatable one is cut.
+    let whole = read_text(&base(), r#"{_type: "IDL:Derived:1.0", id: 2, note: "n"}"#).to_any().unwrap();
+    for wire in wires() {
+        let cut = received(&base(), &sent(&whole, wire), wire, &ValueTypes::new()).unwrap();
+        assert_eq!(DynAny::new(&cut).unwrap().to_string(), "{id: 2}");
+        assert_eq!(DynAny::without_truncation(&cut).unwrap_err(), DynAnyError::MustTruncate);
+    }
+    assert_eq!(DynAny::without_truncation(&whole).unwrap(), DynAny::new(&whole).unwrap());
+}
+
+#[test]
+fn a_value_of_another_type_is_none_of_the_declared_one() {
+    let octets = sent(&read_text(&node(), r#"{name: "n", next: null, others: []}"#).to_any().unwrap(), wires()[0]);
+    assert!(received(&base(), &octets, wires()[0], &known()).is_err());
+    let refused = |of: &TypeCode, text: &str, why: &str| {
+        let resolve = |_: &str| Err(String::new());
+        let error = DynAny::from_text_with(of, text, &known(), &resolve).unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    };
+    refused(&base(), r#"{_type: "IDL:Node:1.0", name: "n", next: null, others: []}"#, "does not derive from");
+    refused(&base(), r#"{_type: "IDL:Nothing:1.0"}"#, "is not known");
+    refused(&either(), "{id: 1}", "`_type` has to say");
+    refused(&many(&base(), 0), "[{_ref: 1}, {_id: 1, id: 2}]", "no value before this one has `_id: 1`");
+    refused(&many(&base(), 0), "[{_id: 1, id: 2}, {_id: 1, id: 2}]", "twice");
+    let either_way = many(&TypeCode::value_base(), 0);
+    assert!(DynAny::from_text(&either_way, r#"[{_type: "IDL:Base:1.0", id: 1}]"#).is_err(), "without its type code");
+    let pair = [("any", either()), ("base", base())];
+    let pair = TypeCode::structure("IDL:Pair:1.0", "Pair", &pair).unwrap();
+    let node = r#"{_id: 1, _type: "IDL:Node:1.0", name: "n", next: null, others: []}"#;
+    refused(&pair, &format!("{{any: {node}, base: {{_ref: 1}}}}"), "is no `IDL:Base:1.0`");
+}
+
+#[test]
+fn values_are_shared_and_turn_in_circles() {
+    let shared =
+        r#"[{_id: 1, name: "a", next: null, others: []}, {_ref: 1}, {name: "b", next: {_ref: 1}, others: []}]"#;
+    let value = there_and_back(&many(&node(), 0), shared);
+    let [first, second, third] = value.components() else { panic!("{value}") };
+    assert_eq!(value.original_of(second), Some(first));
+    assert!(second.clone().as_value().unwrap().is_repeated() && second.components().is_empty());
+    assert!(second.clone().as_value().unwrap().members().is_err() && !second.clone().as_value().unwrap().is_null());
+    assert_eq!(value.original_of(&third.components()[1]), Some(first));
+    // Two values of the same state are not one value.
+    let apart = read_text(
+        &many(&node(), 0),
+        r#"[{name: "a", next: null, others: []}, {name: "a", next: null, others: []}, {name: "b", next: null, others: []}]"#,
+    );
+    assert_ne!(apart, value);
+
+    let circle = r#"{_id: 1, name: "a", next: {_id: 2, name: "b", next: {_ref: 1}, others: [{_ref: 2}, {_ref: 1}]}, others: []}"#;
+    let mut value = there_and_back(&node(), circle);
+    assert_eq!(value.clone(), value);
+    // As an any, each member has all that it leads to.
+    let members = value.as_value().unwrap().members().unwrap();
+    let inner = DynAny::new(&members[1].value).unwrap();
+    assert_eq!(inner.components()[1].components()[0].string(), Ok("a"));
+    let mut again = DynAny::of_type(&node()).unwrap();
+    again.as_value().unwrap().set_members_as_dyn_any(&value.as_value().unwrap().members_as_dyn_any().unwrap()).unwrap();
+    assert_eq!(again.component_count(), 3);
+}
+
+#[test]
+fn a_circle_is_made_by_a_program() {
+    let mut value = read_text(&node(), r#"{name: "a", next: null, others: []}"#);
+    let itself = value.as_value().unwrap().repeat().unwrap();
+    value.seek(1);
+    value.current_component_mut().unwrap().unwrap().assign(&itself).unwrap();
+    assert_eq!(value.to_string(), r#"{_id: 1, name: "a", next: {_ref: 1}, others: []}"#);
+    // A copy is another value, with a circle of its own.
+    let mut two = DynAny::of_type(&many(&node(), 0)).unwrap();
+    two.as_sequence().unwrap().set_elements_as_dyn_any(&[value.clone(), value.clone(), itself.clone()]).unwrap();
+    two.rewind();
+    two.current_component_mut().unwrap().unwrap().insert_string("b").unwrap();
+    assert!(two.to_string().starts_with(r#"[{_id: "#) && two.to_string().contains(r#"name: "b""#), "{two}");
+    let lost = two.to_any().unwrap_err();
+    assert!(lost.to_string().contains("outside of what is put together"), "{lost}");
+    two.as_sequence().unwrap().set_length(2).unwrap();
+    let back = DynAny::new(&two.to_any().unwrap()).unwrap();
+    assert_eq!(back, two);
+    let names: Vec<_> = back.components().iter().map(|it| it.components()[0].string().unwrap().to_owned()).collect();
+    assert_eq!(names, ["b", "a"]);
+    assert!(DynAny::of_type(&node()).unwrap().as_value().unwrap().repeat().is_err(), "null is no value");
+}
+
+#[test]
+fn an_abstract_interface_has_an_object_or_a_value() {
+    let mut nil = there_and_back(&either(), "null");
+    assert_eq!(sent(&nil.to_any().unwrap(), wires()[0]), [0; 8], "a boolean, and a null value (Part 2, 9.3.7)");
+    assert!(nil.reference().unwrap().is_nil() && nil.as_value().is_err());
+    let value = r#"{_type: "IDL:Leaf:1.0", id: 1, inner: null}"#;
+    let mut value = there_and_back(&either(), value);
+    assert_eq!(value.as_value().unwrap().value_type(), leaf());
+    nil.assign(&value).unwrap();
+    assert_eq!(nil, value);
+    there_and_back(&either(), r#"{_type: "IDL:Box:1.0", _value: "held"}"#);
+    // A reference without profiles is shown as nil, but is one.
+    let object = read_text(&either(), "IDL:Some:1.0");
+    assert_eq!(object.reference().unwrap().type_id, "IDL:Some:1.0");
+    for wire in wires() {
+        let octets = sent(&object.to_any().unwrap(), wire);
+        assert_eq!(octets[0], 1);
+        assert_eq!(DynAny::new(&received(&either(), &octets, wire, &known()).unwrap()).unwrap(), object);
+    }
+    value.assign(&object).unwrap();
+    assert_eq!(value, object);
+    assert!(value.assign(&DynAny::new(&Any::new(&1_i32).unwrap()).unwrap()).is_err());
+    // Where several stand, values are shared.
+    let several = r#"[{_id: 1, _type: "IDL:Base:1.0", id: 1}, null, {_type: "IDL:Leaf:1.0", id: 2, inner: {_ref: 1}}]"#;
+    there_and_back(&many(&either(), 0), several);
+    there_and_back(&many(&TypeCode::value_base(), 0), several);
+}
+
+#[test]
+fn boxes_are_values_too() {
+    let text = r#"["a", {_id: 1, _value: "b"}, {_ref: 1}, null]"#;
+    there_and_back(&many(&boxed(), 0), text);
+    there_and_back(&many(&TypeCode::value_base(), 0), r#"[{_id: 1, _type: "IDL:Box:1.0", _value: "b"}, {_ref: 1}]"#);
+}
+
+/// A list is as deep as it is long.
+#[test]
+fn a_list_of_values_is_as_long_as_the_wire_allows() {
+    let list = |len: usize| format!("{}null{}", r#"{name: "n", next: "#.repeat(len), ", others: []}".repeat(len));
+    there_and_back(&node(), &list(256));
+    let resolve = |_: &str| Err(String::new());
+    let longer = DynAny::from_text_with(&node(), &list(257), &known(), &resolve).unwrap_err();
+    assert!(longer.to_string().contains("nests too deep"), "{longer}");
+    // By way of sequences, to which the wire sets another limit.
+    let tree = format!("{}{}", r#"{name: "n", next: null, others: ["#.repeat(60), "]}".repeat(60));
+    there_and_back(&node(), &tree);
+}
+
+/// A value stands in what a derived type adds, which is passed over, and is met again behind it.
+#[test]
+fn a_value_that_was_cut_off_is_still_there() {
+    let members = [("more", node(), spandrel_cdr::Visibility::Public)];
+    let modifier = spandrel_cdr::ValueModifier::Truncatable;
+    let longer = TypeCode::value("IDL:Longer:1.0", "Longer", modifier, Some(&base()), &members).unwrap();
+    let pair = TypeCode::structure("IDL:Pair:1.0", "Pair", &[("first", base()), ("second", node())]).unwrap();
+    let text = r#"{first: {_type: "IDL:Longer:1.0", id: 1, more: {_id: 1, name: "kept", next: {_ref: 1}, others: []}}, second: {_ref: 1}}"#;
+    let all = ValueTypes::from_iter([&longer]);
+    let value = DynAny::from_text_with(&pair, text, &all, &|_| Err(String::new())).unwrap();
+    let octets = sent(&value.to_any().unwrap(), wires()[1]);
+    let cut = received(&pair, &octets, wires()[1], &ValueTypes::new()).unwrap();
+    let expected = r#"{first: {id: 1}, second: {_id: 1, name: "kept", next: {_ref: 1}, others: []}}"#;
+    assert_eq!(DynAny::new(&cut).unwrap().to_string(), expected);
+    assert_eq!(DynAny::new(&received(&pair, &octets, wires()[1], &all).unwrap()).unwrap().to_string(), text);
+}
 
 #[test]
 fn a_shared_value_is_read_and_written_as_two() {
@@ -63,5 +271,26 @@ fn a_shared_id_is_written_with_each_value() {
         let mut input = Decoder::new(&octets, to);
         let read = [(); 2].map(|()| DynAny::new(&Any::read(base(), &mut input).unwrap()).unwrap().long());
         assert_eq!(read, [Ok(8), Ok(7)]);
+    }
+}
+
+/// A value in an `any` in the state of a chunked value is itself outside of chunks (Part 2, 9.3.4.6), wherever its octets would lie.
+#[test]
+fn a_value_in_an_any_in_a_chunked_value_stays_one() {
+    let public = spandrel_cdr::Visibility::Public;
+    let members = [("pad", TypeCode::STRING, public), ("more", TypeCode::ANY, public)];
+    let modifier = spandrel_cdr::ValueModifier::Truncatable;
+    let longer = TypeCode::value("IDL:Longer:1.0", "Longer", modifier, Some(&base()), &members).unwrap();
+    let inner = read_text(&many(&base(), 0), r#"[{_type: "IDL:Leaf:1.0", id: 1, inner: null}]"#);
+    let mut value = DynAny::of_type(&longer).unwrap();
+    value.as_value().unwrap().set_to_value().unwrap();
+    for (wire, pad) in wires().into_iter().flat_map(|wire| (0..8).map(move |pad| (wire, pad))) {
+        value.seek(1);
+        value.insert_string(&"p".repeat(pad)).unwrap();
+        value.seek(2);
+        value.insert_dyn_any(&inner).unwrap();
+        let any = value.to_any().unwrap();
+        let back = DynAny::new(&received(&longer, &sent(&any, wire), wire, &known()).unwrap()).unwrap();
+        assert_eq!(back.components()[2].dyn_any().unwrap(), inner, "{wire:?} {pad}");
     }
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use spandrel_cdr::{Ior, TypeCode};
-use spandrel_dynamic::DynAny;
+use spandrel_dynamic::{DynAny, ValueTypes};
 use support::{boxed, choice, colour, derived, empty, full, many, point};
 
 /// Reads a text, and writes it again.
@@ -130,7 +130,7 @@ fn references_are_resolved_by_whoever_can() {
         assert_eq!(url, "corbaloc:rir:/Name");
         Ok(Ior { type_id: "IDL:X:1.0".into(), ..Ior::default() })
     };
-    let value = DynAny::from_text_with(&TypeCode::object(), "corbaloc:rir:/Name", &known).unwrap();
+    let value = DynAny::from_text_with(&TypeCode::object(), "corbaloc:rir:/Name", &ValueTypes::new(), &known).unwrap();
     assert_eq!(value.reference().unwrap().type_id, "IDL:X:1.0");
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use spandrel_cdr::TypeCode;
 use spandrel_dynamic::{
     ArgMode, AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
+    ValueTypes,
 };
 use spandrel_idl::{
     FrontEndOptions, MemoryFiles, Model,
@@ -71,8 +72,8 @@ impl Descriptions {
     /// The interface with this full name or repository id.
     ///
     /// # Errors
-    /// [`DescribeError::Unknown`]; [`DescribeError::Unsupported`] for what is only declared forward, is local, or mentions types
-    /// without values.
+    /// [`DescribeError::Unknown`]; [`DescribeError::Unsupported`] for what is only declared forward or is local. An operation or
+    /// attribute of a type without values is left out: [`InterfaceDescription::undescribed`] says which and why.
     pub fn interface(&self, name: &str) -> Result<InterfaceDescription, DescribeError> {
         let definition = self.find(name).filter(|it| it.as_interface().is_some());
         let definition =
@@ -90,6 +91,12 @@ impl Descriptions {
         self.types.lock().of_definition(&self.model, definition.id)
     }
 
+    /// All value types that have state, and boxes: what values may be where a base of theirs, `ValueBase` or an abstract interface is
+    /// declared. The descriptions of interfaces have them too.
+    pub fn value_types(&self) -> ValueTypes {
+        self.types.lock().values(&self.model)
+    }
+
     fn find(&self, name: &str) -> Option<&Definition> {
         let by_id = || self.model.definitions().find(|it| it.repository_id == name);
         self.model.lookup(name).or_else(by_id)
@@ -105,21 +112,21 @@ impl Descriptions {
         if body.forward_only {
             return Err(unsupported("it is only declared forward"));
         }
-        let mut made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
+        let made = InterfaceDescription::new(&*definition.repository_id, &*definition.name);
+        let mut made = made.with_value_types(&self.value_types());
         for base in &body.bases {
             made = made.inherit(&self.describe(*base)?).map_err(|error| unsupported(&error.to_string()))?;
         }
-        let impossible = |error: DescriptionError| unsupported(&error.to_string());
         for content in &body.contents {
             let content = &self.model[*content];
-            made = match &content.kind {
-                DefinitionKind::Operation(body) => {
-                    made.operation(self.operation(content, body)?).map_err(impossible)?
-                }
-                DefinitionKind::Attribute(body) => {
-                    made.attribute(self.attribute(content, body)?).map_err(impossible)?
-                }
-                _ => made,
+            let described = match &content.kind {
+                DefinitionKind::Operation(body) => self.operation(content, body).map(Described::Operation),
+                DefinitionKind::Attribute(body) => self.attribute(content, body).map(Described::Attribute),
+                _ => continue,
+            };
+            made = match described {
+                Ok(described) => described.add_to(made).map_err(|error| unsupported(&error.to_string()))?,
+                Err(error) => made.without(&*content.name, error.to_string()),
             };
         }
         Ok(made)
@@ -139,29 +146,46 @@ impl Descriptions {
         let parameters = parameters.collect::<Result<_, DescribeError>>()?;
         let result = body.result.as_ref().map(&mut of).transpose()?.unwrap_or(TypeCode::VOID);
         drop(types);
-        Ok(OperationDescription {
+        let made = OperationDescription {
             name: definition.name.clone(),
             result,
             parameters,
             exceptions: self.exceptions(&body.raises)?,
             contexts: body.context.clone(),
             is_oneway: body.oneway,
-        })
+        };
+        made.check().map(|()| made).map_err(|error| unsupported(definition, &error.to_string()))
     }
 
     fn attribute(&self, definition: &Definition, body: &Attribute) -> Result<AttributeDescription, DescribeError> {
         let type_code = self.types.lock().of(&self.model, &body.ty)?;
-        Ok(AttributeDescription {
+        let made = AttributeDescription {
             name: definition.name.clone(),
             type_code,
             is_readonly: body.readonly,
             get_exceptions: self.exceptions(&body.get_raises)?,
             set_exceptions: self.exceptions(&body.set_raises)?,
-        })
+        };
+        made.check().map(|()| made).map_err(|error| unsupported(definition, &error.to_string()))
     }
 
     fn exceptions(&self, raised: &[DefId]) -> Result<Vec<TypeCode>, DescribeError> {
         let mut types = self.types.lock();
         raised.iter().map(|id| types.of_definition(&self.model, *id)).collect()
+    }
+}
+
+/// A part of an interface.
+enum Described {
+    Operation(OperationDescription),
+    Attribute(AttributeDescription),
+}
+
+impl Described {
+    fn add_to(self, interface: InterfaceDescription) -> Result<InterfaceDescription, DescriptionError> {
+        match self {
+            Self::Operation(operation) => interface.operation(operation),
+            Self::Attribute(attribute) => interface.attribute(attribute),
+        }
     }
 }

@@ -8,6 +8,8 @@ use spandrel_idl::{
     model::{self, ConstValue, DefId, Definition, DefinitionKind, Member, Primitive, Type, Union, ValueType},
 };
 
+use spandrel_dynamic::ValueTypes;
+
 use super::error::{DescribeError, impossible, unsupported};
 
 /// Type codes by what they are of.
@@ -19,9 +21,26 @@ pub(super) struct Types {
     making: Vec<DefId>,
     /// Those that were made within these, and mention one of them: they are part of it.
     open: HashSet<DefId>,
+    /// All value types with state, and boxes, once they are needed.
+    values: Option<ValueTypes>,
 }
 
 impl Types {
+    /// All value types with state, and boxes. One of a type without values is left out.
+    pub(super) fn values(&mut self, model: &Model) -> ValueTypes {
+        if self.values.is_none() {
+            let has_state = |it: &&Definition| match &it.kind {
+                DefinitionKind::ValueBox(_) => true,
+                DefinitionKind::ValueType(body) => !body.is_abstract && !body.forward_only,
+                _ => false,
+            };
+            let found: Vec<_> = model.definitions().filter(has_state).collect();
+            let types: Vec<_> = found.iter().filter_map(|it| self.of_definition(model, it.id).ok()).collect();
+            self.values = Some(types.iter().filter(|of| !of.is_open()).collect());
+        }
+        self.values.clone().unwrap_or_default()
+    }
+
     /// The type code of a type.
     pub(super) fn of(&mut self, model: &Model, ty: &Type) -> Result<TypeCode, DescribeError> {
         let plain = |made: Result<TypeCode, TypeCodeError>| made.map_err(|error| impossible("a type", &error));
@@ -58,6 +77,15 @@ impl Types {
         if self.making.contains(&id) || self.open.contains(&id) {
             return TypeCode::recursive(definition.repository_id.clone())
                 .map_err(|error| impossible(&definition.scoped_name, &error));
+        }
+        if let DefinitionKind::Typedef(_) = definition.kind {
+            // Recursion ends at a struct, union, exception or value type, never at a typedef: a type code that stands for another by
+            // its id means one of these (CORBA 3.3 Part 1, 8.11.3). So a typedef that is met within itself is made once more.
+            let made = self.make(model, definition)?;
+            if !made.is_open() {
+                self.made.insert(id, made.clone());
+            }
+            return Ok(made);
         }
         let outside = self.open.clone();
         self.making.push(id);

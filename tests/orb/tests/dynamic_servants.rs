@@ -7,7 +7,7 @@ use spandrel::{
     dynamic::{
         ArgMode, CreateRequest, DeferredRequest, DescribedCall, DescribedServant, DynAny, DynamicImplementation,
         DynamicObject, DynamicServant, InterfaceDescription, NamedValue, NvList, RequestError, ServerRequest,
-        UnknownUserException, describe,
+        UnknownUserException, ValueTypes, describe,
     },
     minor,
 };
@@ -400,4 +400,189 @@ fn idl_that_is_none_and_names_that_are_not_there_are_said() {
     assert_eq!(shapes.interface("IDL:Shapes/Named:1.0").unwrap().name(), "Named");
     let local = describe("local interface Here { }; interface Fore;").unwrap();
     assert!(local.interface("Here").is_err() && local.interface("Fore").is_err());
+}
+
+/// A type may contain itself by way of a typedef, which may be met first (CORBA 3.3 Part 1, 7.11.1.3.1).
+#[test]
+fn a_recursive_type_is_described_from_its_typedef_on() {
+    const IDL: &str = "
+        struct Elt; typedef sequence<Elt> Elts; struct Elt { string name; Elts inner; };
+        interface J { Elts b(); Elt c(in Elts e); };
+    ";
+    let idl = describe(IDL).unwrap();
+    let (elts, elt) = (idl.type_code("Elts").unwrap(), idl.type_code("Elt").unwrap());
+    assert!(!elts.is_open() && elts.without_aliases().content_type().unwrap().equal(&elt));
+    assert!(elt.member_type(1).unwrap().equal(&elts));
+    let described = describe(IDL).unwrap().interface("J").unwrap();
+    assert!(described.find("b").unwrap().result.equal(&elts));
+    let text = r#"[{name: "a", inner: [{name: "b", inner: []}]}]"#;
+    assert_eq!(DynAny::from_text(&elts, text).unwrap().to_string(), text);
+}
+
+#[test]
+fn an_operation_that_cannot_be_described_leaves_the_others() {
+    let idl = describe(
+        "native Handle;
+         interface Base { void give(in Handle h); readonly attribute Handle grip; };
+         interface K : Base { long fine(in long x); };",
+    );
+    let described = idl.unwrap().interface("K").unwrap();
+    assert_eq!(described.find("fine").unwrap().to_string(), "long fine(in long x)");
+    assert!(described.find("give").is_none() && described.find("_get_grip").is_none());
+    let left_out: Vec<&str> = described.undescribed().iter().map(|it| &*it.name).collect();
+    assert_eq!(left_out, ["give", "grip"]);
+    assert!(described.undescribed()[0].reason.contains("Handle"), "{}", described.undescribed()[0].reason);
+    let nowhere = "corbaloc::127.0.0.1:1/x";
+    let object = DynamicObject::new(Orb::builder().build().string_to_object(nowhere).unwrap(), described);
+    let refused = object.call("give", &[]).unwrap_err().to_string();
+    assert!(refused.contains("BAD_OPERATION") && refused.contains("Handle"), "{refused}");
+}
+
+/// Values of every sort where another type is declared.
+const GARDEN: &str = r#"
+    module Garden {
+        valuetype Plant { public string name; public Plant next; public sequence<Plant> others; };
+        valuetype Rose : Plant { public long thorns; };
+        valuetype Label string;
+        abstract interface Named {};
+        interface Gardener : Named {};
+        exception Withered { Plant what; };
+        interface Plot : Named {
+            attribute Plant best;
+            Plant swap(in Plant one, inout Plant two, out sequence<Plant> both) raises (Withered);
+            Named pass(in Named what);
+            ValueBase keep(in ValueBase what);
+        };
+    };
+"#;
+
+fn plot() -> (Arc<InterfaceDescription>, ValueTypes) {
+    let garden = describe(GARDEN).unwrap();
+    (Arc::new(garden.interface("Garden::Plot").unwrap()), garden.value_types())
+}
+
+/// Gives back what it was given; raises for a plant without a name.
+fn tend(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestError> {
+    let value = |list: &NvList, index: usize| list.get(index).and_then(|item| item.value.clone()).unwrap();
+    match &*call.operation.name {
+        "swap" => {
+            let (one, two) = (value(list, 0), value(list, 1));
+            if DynAny::new(&one).unwrap().components()[0].string() == Ok("") {
+                let mut withered = DynAny::of_type(&call.operation.exceptions[0]).unwrap();
+                withered.current_component_mut().unwrap().unwrap().from_any(&two).unwrap();
+                return Err(UnknownUserException { exception: withered.to_any().unwrap() }.into());
+            }
+            let mut both = DynAny::of_type(&list.get(2).unwrap().type_code).unwrap();
+            both.as_sequence().unwrap().set_elements(&[one.clone(), two.clone()]).unwrap();
+            list.set_any(1, &one)?;
+            list.set_any(2, &both.to_any().unwrap())?;
+            Ok(two)
+        }
+        _ => Ok(list.get(0).map_or_else(Any::default, |item| item.value.clone().unwrap())),
+    }
+}
+
+fn planted(of: &TypeCode, types: &ValueTypes, text: &str) -> Any {
+    let resolve =
+        |url: &str| Orb::builder().build().string_to_object(url).map(|it| it.ior().clone()).map_err(|_| String::new());
+    DynAny::from_text_with(of, text, types, &resolve).unwrap().to_any().unwrap()
+}
+
+fn shown(value: &Any) -> String {
+    DynAny::new(value).unwrap().to_string()
+}
+
+#[test]
+fn values_go_both_ways_as_what_they_are() {
+    let serving = Serving::new();
+    let (interface, types) = plot();
+    let servant = serving.1.activate(DescribedServant::described(interface.clone(), tend)).unwrap();
+    let seen = serving.seen(&servant);
+    // Through a bridge too, which knows no more than the description.
+    let bridge = DescribedServant::described(interface.clone(), DynamicObject::new(seen.clone(), interface.clone()));
+    let bridged = serving.seen(&serving.1.activate(bridge).unwrap());
+    let of = |name: &str| describe(GARDEN).unwrap().type_code(name).unwrap();
+    let plant = of("Garden::Plant");
+    let circle = r#"{_id: 1, name: "a", next: {_id: 2, name: "b", next: {_ref: 1}, others: []}, others: [{_ref: 2}]}"#;
+    let rose = r#"{_type: "IDL:Garden/Rose:1.0", name: "r", next: null, others: [], thorns: 9}"#;
+    for object in [&seen, &bridged] {
+        let plot = DynamicObject::new(object.clone(), interface.clone());
+        let outcome = plot.call("swap", &[planted(&plant, &types, circle), planted(&plant, &types, rose)]).unwrap();
+        assert_eq!(shown(&outcome.result), rose);
+        let outs: Vec<_> = outcome.outs.iter().map(|out| shown(out.value.as_ref().unwrap())).collect();
+        assert_eq!(outs, [circle.to_owned(), format!("[{circle}, {rose}]")]);
+        // A value whose type code is that of the derived type.
+        let own = planted(&of("Garden::Rose"), &types, &rose.replace(r#"_type: "IDL:Garden/Rose:1.0", "#, ""));
+        let outcome = plot.call("swap", &[own.clone(), own.clone()]).unwrap();
+        assert_eq!(shown(&outcome.result), rose);
+        plot.set("best", &own).unwrap();
+        // What is raised.
+        let nameless = planted(&plant, &types, r#"{name: "", next: null, others: []}"#);
+        let Err(RequestError::Raised(raised)) = plot.call("swap", &[nameless, own.clone()]) else { panic!() };
+        assert_eq!(shown(&raised.exception), format!("{{what: {rose}}}"));
+
+        let named = of("Garden::Named");
+        let url = object.to_string();
+        let label = r#"{_type: "IDL:Garden/Label:1.0", _value: "l"}"#;
+        for text in ["null", rose, &url, label] {
+            let outcome = plot.call("pass", &[planted(&named, &types, text)]).unwrap();
+            assert_eq!(shown(&outcome.result), text);
+        }
+        let reference = outcome_of(&plot, "pass", &planted(&TypeCode::object(), &types, &url));
+        assert_eq!(reference.to_object::<ObjectRef>().unwrap().unwrap().ior(), object.ior());
+        assert_eq!(shown(&outcome_of(&plot, "pass", &own)), rose);
+        for text in ["null", rose, label] {
+            let value = planted(&TypeCode::value_base(), &types, text);
+            assert_eq!(shown(&outcome_of(&plot, "keep", &value)), text);
+        }
+    }
+}
+
+fn outcome_of(object: &DynamicObject, operation: &str, argument: &Any) -> Any {
+    object.call(operation, std::slice::from_ref(argument)).unwrap().result
+}
+
+/// Requests and skeletons by hand are told which types there are.
+#[test]
+fn requests_by_hand_know_the_types_that_they_are_told() {
+    struct Keeper(ValueTypes);
+    impl DynamicImplementation for Keeper {
+        fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+            request.set_value_types(&self.0);
+            let list = request.arguments(parameters(&[("what", ArgMode::In, TypeCode::value_base())]))?;
+            let kept = list.get(0).unwrap().value.clone().unwrap();
+            request.set_result_any(kept)
+        }
+
+        fn primary_interface(&self, _: &[u8]) -> String {
+            "IDL:Garden/Plot:1.0".to_owned()
+        }
+    }
+    let serving = Serving::new();
+    let (_, types) = plot();
+    let rose = r#"{_type: "IDL:Garden/Rose:1.0", name: "r", next: null, others: [], thorns: 9}"#;
+    let value = planted(&TypeCode::value_base(), &types, rose);
+    let ask = |object: &ObjectRef, types: Option<&ValueTypes>| {
+        let mut request = object.request("keep");
+        request.add_arg(&NamedValue::new("what", ArgMode::In, value.clone()))?;
+        request.set_return_type(TypeCode::value_base());
+        if let Some(types) = types {
+            request.set_value_types(types);
+        }
+        request.invoke()?;
+        // Sent is what was given, and the other way round.
+        assert_eq!(shown(&request.argument_any(0)?), rose);
+        request.set_argument_any(0, &value)?;
+        Ok::<_, RequestError>(request.return_any()?)
+    };
+    let knowing = serving.serve(Keeper(types.clone()));
+    assert_eq!(shown(&ask(&knowing, Some(&types)).unwrap()), rose);
+    let refused = ask(&knowing, None).unwrap_err().to_string();
+    assert!(refused.contains("MARSHAL"), "{refused}");
+    let refused = ask(&serving.serve(Keeper(ValueTypes::new())), Some(&types)).unwrap_err().to_string();
+    assert!(refused.contains("MARSHAL"), "{refused}");
+    // A value that is no `Plant` is no argument that is declared as one.
+    let plant = describe(GARDEN).unwrap().type_code("Garden::Plant").unwrap();
+    let other = NamedValue { type_code: plant, ..NamedValue::new("what", ArgMode::In, Any::new(&1_i32).unwrap()) };
+    assert_eq!(knowing.request("keep").add_arg(&other).unwrap_err().kind(), SystemExceptionKind::BadParam);
 }

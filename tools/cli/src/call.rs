@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::dynamic::{
     Descriptions, DynAny, DynamicObject, InterfaceDescription, OperationDescription, Outcome, RequestError,
-    describe_file,
+    Undescribed, ValueTypes, describe_file,
 };
 use spandrel::{Any, ObjectRef, Orb};
 
@@ -21,6 +21,8 @@ Examples:
 
 Arguments are those of `in` and `inout` parameters, much as in JSON: true, 0xff, 1.5e3, \"text\" (without quotes if nothing else is
 in the argument), ENUMERATOR, {member: value, ...}, [value, ...], for unions {member: value}, for references a URL or null.
+Values of value types are {member: value, ...} or null. {_type: \"IDL:Derived:1.0\", ...} is one of a derived type, and says of which type the
+value in an abstract interface is; {_id: 1, ...} numbers a value, and {_ref: 1} is the same value once more.
 An attribute is got by its name, and set by its name and a value. Without an operation, those that there are are listed.
 
 Prints the result, then a line for each `inout` and `out` parameter with its name.
@@ -65,7 +67,7 @@ impl Args {
         let interface = self.interface(&idl, &object)?;
         let Some(name) = &self.operation else { return list(&interface) };
         let operation = find(&interface, name, self.arguments.len())?;
-        let arguments = read(&orb, operation, &self.arguments)?;
+        let arguments = read(&orb, operation, interface.value_types(), &self.arguments)?;
         let outcome = DynamicObject::new(object, interface.clone()).call(&operation.name, &arguments);
         common::print(&show(operation, &outcome.map_err(explain)?)?)
     }
@@ -94,15 +96,25 @@ fn find<'i>(
 ) -> anyhow::Result<&'i OperationDescription> {
     let accessor = if arguments == 0 { "_get_" } else { "_set_" };
     let found = interface.find(name).or_else(|| interface.find(&format!("{accessor}{name}")));
+    if let Some(Undescribed { reason, .. }) = interface.undescribed().iter().find(|it| it.name == name) {
+        bail!("`{name}` of `{}` cannot be called: {reason}", interface.id());
+    }
     found.ok_or_else(|| anyhow!("`{}` has no operation or attribute `{name}` for so many arguments", interface.id()))
 }
 
 fn list(interface: &InterfaceDescription) -> anyhow::Result<()> {
     let lines = interface.operations().iter().map(|operation| format!("{operation}\n"));
-    common::print(&lines.collect::<String>())
+    let left_out = interface.undescribed().iter();
+    let left_out = left_out.map(|Undescribed { name, reason }| format!("// {name} cannot be called: {reason}\n"));
+    common::print(&lines.chain(left_out).collect::<String>())
 }
 
-fn read(orb: &Orb, operation: &OperationDescription, texts: &[String]) -> anyhow::Result<Vec<Any>> {
+fn read(
+    orb: &Orb,
+    operation: &OperationDescription,
+    value_types: &ValueTypes,
+    texts: &[String],
+) -> anyhow::Result<Vec<Any>> {
     let sent: Vec<_> = operation.parameters.iter().filter(|parameter| parameter.mode.is_sent()).collect();
     if sent.len() != texts.len() {
         bail!("`{operation}` takes {} arguments, not {}", sent.len(), texts.len());
@@ -112,7 +124,7 @@ fn read(orb: &Orb, operation: &OperationDescription, texts: &[String]) -> anyhow
         object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
     };
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
-        let value = DynAny::from_text_with(&parameter.type_code, text, &resolve);
+        let value = DynAny::from_text_with(&parameter.type_code, text, value_types, &resolve);
         let type_spec = parameter.type_code.type_spec();
         let value = value.with_context(|| format!("`{text}` is no `{type_spec}` for `{}`", parameter.name));
         Ok(value?.to_any()?)

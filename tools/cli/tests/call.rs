@@ -38,6 +38,30 @@ fn operations_are_called_with_values_as_text() {
     bank.says(&["echo", "-2.5"], "-2.5\n");
 }
 
+/// A derived value where its base is declared, circles, and abstract interfaces.
+#[test]
+fn values_are_typed_and_shown_as_what_they_are() {
+    let bank = Bank::open();
+    let again = |operation: &str, value: &str| bank.says(&[operation, value], &format!("{value}\n"));
+    again("keep", "null");
+    again("keep", r#"{_type: "IDL:Bank/Urgent:1.0", text: "now", next: {text: "then", next: null}, days: 1}"#);
+    again("keep", r#"{_id: 1, text: "turn", next: {text: "and", next: {_ref: 1}}}"#);
+    again("pass", "null");
+    again("pass", &bank.reference);
+    again("pass", r#"{_type: "IDL:Bank/Note:1.0", text: "either", next: null}"#);
+    bank.fails(&["pass", r#"{text: "either", next: null}"#], "`_type` has to say of which type");
+    bank.fails(&["keep", "{_ref: 1}"], "no value before this one has `_id: 1`");
+}
+
+#[test]
+fn what_cannot_be_called_is_said_with_its_reason() {
+    let bank = Bank::open();
+    let output = bank.call(&[]);
+    check_code(&output, 0);
+    assert!(stdout(&output).contains("// open_with cannot be called: "), "{}", stdout(&output));
+    bank.fails(&["open_with", "x"], "`open_with` of `IDL:Bank/Account:1.0` cannot be called: ");
+}
+
 #[test]
 fn what_there_is_to_call_is_listed() {
     let bank = Bank::open();

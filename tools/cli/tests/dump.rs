@@ -11,7 +11,10 @@ use std::{
 
 use etherparse::PacketBuilder;
 use spandrel::{ByteOrder, GiopVersion, IiopProfile, Orb, SystemException, minor};
-use spandrel::{CompletionStatus, dynamic::DynamicObject};
+use spandrel::{
+    CompletionStatus,
+    dynamic::{DynAny, DynamicObject},
+};
 use spandrel_cdr::{Encode, Encoder, Wire};
 use spandrel_giop::{
     Body, Fragments, MessageType, ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, Target, bare_message,
@@ -247,6 +250,37 @@ fn an_exchange_is_shown_with_its_types_whatever_the_capture_is_of() {
         assert_eq!(Case::new(&capture.pcap()).dump(&[]), expected, "{front:?}");
         if matches!(front, Front::Ethernet) {
             assert_eq!(Case::new(&capture.pcapng()).dump(&[]), expected, "pcapng");
+        }
+    }
+}
+
+/// Values of derived types, in circles, and in abstract interfaces.
+#[test]
+fn values_are_shown_as_what_they_are() {
+    let idl = spandrel::dynamic::describe(IDL).unwrap();
+    let octets = |of: &str, text: &str| {
+        let of = idl.type_code(of).unwrap();
+        let none = |_: &str| Err(String::new());
+        DynAny::from_text_with(&of, text, &idl.value_types(), &none).unwrap().to_any().unwrap()
+    };
+    let circle = r#"{_id: 1, _type: "IDL:Bank/Urgent:1.0", text: "a", next: {text: "b", next: {_ref: 1}}, days: 3}"#;
+    for by in [LITTLE, Writer(ByteOrder::Big, GiopVersion::V1_2)] {
+        for (operation, of, text) in [
+            ("keep", "Bank::Note", circle),
+            ("keep", "Bank::Note", "null"),
+            ("pass", "Bank::Holder", circle),
+            ("pass", "Bank::Holder", "null"),
+        ] {
+            let value = octets(of, text);
+            let mut out = Encoder::new(by.wire());
+            value.write_value(&mut out).unwrap();
+            let octets = out.to_vec();
+            let mut capture = Capture::new(Front::Ethernet);
+            capture.send(0, &by.request(7, operation, &[], |out| out.octets(&octets)));
+            capture.send(1, &by.reply(7, ReplyStatus::NoException, |out| out.octets(&octets)));
+            let shown = Case::new(&capture.pcap()).dump(&[]);
+            assert!(shown.contains(&format!("    what: {text}\n")), "{shown}");
+            assert!(shown.contains(&format!("    return: {text}\n")), "{shown}");
         }
     }
 }

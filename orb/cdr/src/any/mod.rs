@@ -13,7 +13,8 @@ mod survey;
 use std::{fmt, sync::Arc};
 
 use crate::{
-    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, GiopVersion, TcKind, TypeCode, Typed, Wire, walk,
+    Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, FromBound, GiopVersion, MetValue, TcKind, TypeCode,
+    Typed, ValueRef, ValueType, Wire, walk,
 };
 use survey::Survey;
 
@@ -131,7 +132,9 @@ impl Any {
     /// # Errors
     /// A value that the encoder's version or code sets cannot say.
     pub fn write_value<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        if self.agrees(out) {
+        // A value stands outside of the chunks of the value around it (CORBA 3.3 Part 2, 9.3.4.6).
+        let is_cut = out.is_in_chunks() && Survey::of(&self.type_code).binds;
+        if !is_cut && self.agrees(out) {
             // There may be text in it.
             out.note_code_sets();
             out.lend(&self.octets);
@@ -207,6 +210,76 @@ impl Any {
             return Err(ExtractError::OtherType { expected, found: self.type_code.clone() });
         }
         Ok(T::decode(&mut self.members())?)
+    }
+
+    /// The object reference in it, of any interface, or nil. `R` is the type of references to any object (`ObjectRef`), or that of the
+    /// `Any`'s interface. What an abstract interface has is a reference too, unless it is a value.
+    ///
+    /// ```no_run
+    /// # use spandrel_cdr::{Any, ExtractError, FromBound, Typed};
+    /// # fn example<ObjectRef: FromBound + Typed>(any: &Any) -> Result<(), ExtractError> {
+    /// let object: Option<ObjectRef> = any.to_object()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ExtractError::OtherType`] if there is no reference in it, or `R` is another interface; a reference that the ORB which received
+    /// it cannot use.
+    pub fn to_object<R: FromBound + Typed>(&self) -> Result<Option<R>, ExtractError> {
+        let (expected, mut input) = (R::type_code(), self.value());
+        if expected.equivalent(&TypeCode::object()) || expected.equivalent(&self.type_code) {
+            match self.type_code.view().resolved().kind() {
+                TcKind::ObjRef | TcKind::Component | TcKind::Home => return Ok(Option::<R>::decode(&mut input)?),
+                // A boolean says what follows; nil is a null value (CORBA 3.3 Part 2, 9.3.7).
+                TcKind::AbstractInterface if input.bool()? => return Ok(Option::<R>::decode(&mut input)?),
+                TcKind::AbstractInterface if input.u32()? == 0 => return Ok(None),
+                _ => {}
+            }
+        }
+        Err(ExtractError::OtherType { expected, found: self.type_code.clone() })
+    }
+
+    /// The value in it as a `T`, which may be its type, one of the bases of that, or `dyn ValueBase`; or null. It is also what an
+    /// abstract interface has, unless that is an object reference.
+    ///
+    /// The value is made by the factory of its own type, as one that is received where a `T` is declared.
+    ///
+    /// # Errors
+    /// [`ExtractError::OtherType`] if there is no value in it, or one of a type that does not derive from `T`; what reading a value may
+    /// end in.
+    pub fn to_value<T: ValueType + Typed + ?Sized>(&self) -> Result<Option<ValueRef<T>>, ExtractError> {
+        let (expected, of) = (T::type_code(), self.type_code.view().resolved());
+        let other = || ExtractError::OtherType { expected: expected.clone(), found: self.type_code.clone() };
+        let mut input = self.value();
+        if of.kind() == TcKind::AbstractInterface {
+            // A boolean says what follows (CORBA 3.3 Part 2, 9.3.7).
+            if input.bool()? {
+                return Err(other());
+            }
+        } else if !self.type_code.derives_from(&expected) {
+            // The value may be of a type that derives from what the type code says.
+            let says_more = |id: &Arc<str>| of.id() != Some(&**id);
+            let is_more = || match self.value().meet_value() {
+                Ok(MetValue::New(coming)) => coming.ids().first().is_some_and(says_more),
+                _ => false,
+            };
+            if !(expected.derives_from(&self.type_code) && is_more()) {
+                return Err(other());
+            }
+        }
+        let named;
+        if let Some(octets) = walk::named_value(&self.type_code, &self.value())? {
+            named = octets;
+            input = Decoder::new(&named, self.wire);
+            if let Some(binder) = &self.binder {
+                input = input.with_binder(&**binder);
+            }
+        }
+        match Option::<ValueRef<T>>::decode(&mut input) {
+            Err(CdrError::WrongValue { .. }) => Err(other()),
+            value => Ok(value?),
+        }
     }
 
     /// Reads the value's octets, an exception's from its members on.

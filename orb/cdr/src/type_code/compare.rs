@@ -32,6 +32,35 @@ impl TypeCode {
     }
 }
 
+impl TypeCode {
+    /// Whether values of this type may stand where values of type `base` are declared: it is a value type, and `base` is equivalent to
+    /// it or to one of the types that it inherits state from. Type codes do not say which abstract value types and interfaces a value
+    /// type supports (CORBA 3.3 Part 1, 8.11.1), so that each may support any, and each is a `ValueBase`.
+    #[must_use]
+    pub fn derives_from(&self, base: &Self) -> bool {
+        self.view().resolved().derives_from(base.view().resolved())
+    }
+}
+
+/// How many value types a value type may inherit from, one after the other.
+const MAX_BASES: usize = 256;
+
+impl View<'_> {
+    /// [`TypeCode::derives_from`], without aliases.
+    pub(crate) fn derives_from(self, base: Self) -> bool {
+        if !(self.kind().is_value() || self.kind() == TcKind::ValueBox) {
+            return false;
+        }
+        let is_unspecific = base.kind() == TcKind::AbstractInterface
+            || base.modifier() == Some(super::ValueModifier::Abstract)
+            || (base.kind().is_value() && base.id() == Some("IDL:omg.org/CORBA/ValueBase:1.0"));
+        let inherited = |of: &Self| if of.kind().is_value() { of.content().map(Self::resolved) } else { None };
+        // Only a hostile type code says that a type inherits from itself.
+        let mut line = std::iter::successors(Some(self), inherited).take(MAX_BASES);
+        is_unspecific || line.any(|of| same(of, base, Closeness::Equivalent))
+    }
+}
+
 /// [`TypeCode::equal`].
 impl PartialEq for TypeCode {
     fn eq(&self, other: &Self) -> bool {

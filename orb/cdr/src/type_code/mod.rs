@@ -16,7 +16,7 @@ mod sound;
 mod typed;
 mod write;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 pub use define::Defining;
 pub use kind::TcKind;
@@ -332,6 +332,21 @@ impl TypeCode {
     pub fn concrete_base_type(&self) -> Result<Option<Self>, TypeCodeError> {
         let node = self.node_if(TcKind::is_value)?;
         Ok(node.content.as_ref().map(|base| self.view().child(base).to_type_code()))
+    }
+
+    /// The value types and boxes that this type mentions, at any depth, itself included.
+    #[must_use]
+    pub fn value_types(&self) -> Vec<Self> {
+        let (mut found, mut seen, mut todo) = (Vec::new(), HashSet::new(), vec![self.view()]);
+        while let Some(view) = todo.pop() {
+            if view.identity().is_some_and(|identity| seen.insert(identity)) {
+                if view.kind().is_value() || view.kind() == TcKind::ValueBox {
+                    found.push(view.to_type_code());
+                }
+                todo.extend(view.children());
+            }
+        }
+        found
     }
 
     /// The type that all aliases around it stand for; the type itself if there are none.

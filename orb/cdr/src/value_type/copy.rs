@@ -29,6 +29,12 @@ pub struct Coming {
 }
 
 impl Coming {
+    /// Where its tag is: [`Met::Again`] says this for the same value.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     /// Its repository ids, most derived first; none if it is of the type that its position has.
     #[must_use]
     pub fn ids(&self) -> &[Arc<str>] {
@@ -84,6 +90,20 @@ impl Decoder<'_> {
         self.values.as_deref_mut()?.values_mut().reach.take()
     }
 
+    /// Reads with `read` the value at this position, which was passed over with the state around it, and comes back here.
+    ///
+    /// # Errors
+    /// Those of `read`; a position where no value was passed over.
+    pub fn read_passed_value<T>(
+        &mut self,
+        at: usize,
+        read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
+    ) -> Result<T, CdrError> {
+        let level = self.read_values().passed.get(&at).copied();
+        let level = level.ok_or(CdrError::Malformed("an indirection to where no value begins"))?;
+        self.return_to(at, level, read)
+    }
+
     /// Reads what follows a value's state; what is left of that is passed over.
     ///
     /// # Errors
@@ -94,9 +114,13 @@ impl Decoder<'_> {
 }
 
 impl Encoder<'_> {
-    /// Writes up to the state of a value, and returns where its tag is. Ids are written in full each time, since what is
+    /// Writes up to the state of a value, for those who know its type from elsewhere, and returns where its tag is;
+    /// [`Encoder::end_copy`] ends it. A value in a chunked one is chunked. Ids are written in full each time, since what is
     /// known of earlier ones belongs to values with Rust types.
-    pub(crate) fn copy_header(&mut self, ids: &[Arc<str>], is_chunked: bool) -> Result<usize, CdrError> {
+    ///
+    /// # Errors
+    /// An id that the wire cannot say.
+    pub fn copy_header(&mut self, ids: &[Arc<str>], is_chunked: bool) -> Result<usize, CdrError> {
         let is_chunked = self.begin_copy(is_chunked)?;
         let at = self.position();
         let chunked = if is_chunked { IS_CHUNKED } else { 0 };

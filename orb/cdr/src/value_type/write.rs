@@ -117,13 +117,21 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// Whether there are values in chunks around what is written.
+    pub(crate) fn is_in_chunks(&self) -> bool {
+        self.values.as_ref().is_some_and(|values| values.level > 0)
+    }
+
     /// Writes nil, for a walk.
     pub(crate) fn copy_nil(&mut self) {
         self.u32(0);
     }
 
-    /// Writes that a value stands at this position, for a walk.
-    pub(crate) fn copy_again(&mut self, at: usize) -> Result<(), CdrError> {
+    /// Writes that a value stands at this position, which [`Encoder::copy_header`] has said.
+    ///
+    /// # Errors
+    /// A position that is too far away.
+    pub fn copy_again(&mut self, at: usize) -> Result<(), CdrError> {
         self.indirection(at)
     }
 
@@ -147,8 +155,11 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Ends a value that a walk writes.
-    pub(crate) fn end_copy(&mut self) -> Result<(), CdrError> {
+    /// Ends a value that [`Encoder::copy_header`] has begun.
+    ///
+    /// # Errors
+    /// A chunk that is too long.
+    pub fn end_copy(&mut self) -> Result<(), CdrError> {
         // Values in chunked ones are chunked, so that the level says whether this one is.
         if self.written().level > 0 { self.end_tag() } else { Ok(()) }
     }

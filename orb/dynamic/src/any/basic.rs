@@ -15,11 +15,11 @@ use super::{
 impl DynAny {
     /// What inserting and getting acts on.
     fn slot(&self) -> Result<&Self, DynAnyError> {
-        if !has_components(self.kind()) {
+        if !self.is_constructed() {
             return Ok(self);
         }
         let at = self.at.ok_or(NO_CURRENT)?;
-        self.components().get(at).filter(|component| !has_components(component.kind())).ok_or(DynAnyError::TypeMismatch)
+        self.components().get(at).filter(|component| !component.is_constructed()).ok_or(DynAnyError::TypeMismatch)
     }
 
     fn leaf(&self) -> Result<&Leaf, DynAnyError> {
@@ -45,7 +45,7 @@ impl DynAny {
             self.at = Some(0);
             return Ok(());
         }
-        match self.at.filter(|_| has_components(self.kind())) {
+        match self.at.filter(|_| self.is_constructed()) {
             Some(at) => self.components_mut()[at].value = Value::Leaf(leaf),
             None => self.value = Value::Leaf(leaf),
         }
@@ -206,7 +206,7 @@ impl DynAny {
         {
             return Ok(own);
         }
-        if !has_components(self.kind()) {
+        if !self.is_constructed() {
             return Err(DynAnyError::TypeMismatch);
         }
         let at = self.at.ok_or(NO_CURRENT)?;

@@ -1,29 +1,46 @@
 //! What a value is made of, and what values of all types can do (16.2.3): comparing, copying, iterating over components.
 
-use spandrel_cdr::{TcKind, TypeCode};
+use spandrel_cdr::{Ior, TcKind, TypeCode};
 
-use super::{DynAnyError, leaf::Leaf};
+use super::{
+    DynAnyError,
+    graph::{Copier, Link, Pairs, State, ValueId},
+    leaf::Leaf,
+};
 
 /// A value of any IDL type, taken apart: IDL `DynamicAny::DynAny`.
 ///
-/// Cloning it copies the value (`copy`). Two are equal (`equal`) if their types are equivalent and all their components are
-/// equal, floating-point numbers by their bits; current positions do not matter.
-#[derive(Clone, Debug)]
+/// Cloning it copies the value (`copy`). Two are equal (`equal`) if their types are equivalent, all their components are
+/// equal, floating-point numbers by their bits, and the same of them are one value; current positions do not matter.
+///
+/// A value of a value type may be met several times, and within itself. It has its components where it is met first. Elsewhere it has
+/// none and is [repeated](super::DynValue::is_repeated); [`DynAny::original_of`] finds the components.
+#[derive(Debug)]
 pub struct DynAny {
-    type_code: TypeCode,
+    pub(super) type_code: TypeCode,
     pub(crate) value: Value,
     /// The current position; `None` is the standard's -1.
     pub(crate) at: Option<usize>,
 }
 
 /// What a value is made of.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Value {
     /// Of `null` and `void`; and value types' null.
     Nothing,
     Leaf(Leaf),
-    /// Members, elements; of a union the discriminator and then the member, if there is one; of a value its state.
+    /// Members, elements; of a union the discriminator and then the member, if there is one.
     Parts(Vec<DynAny>),
+    /// A value of a value type.
+    State(State),
+    /// One whose state stands elsewhere.
+    Link(Link),
+}
+
+impl Clone for DynAny {
+    fn clone(&self) -> Self {
+        Copier::of([self]).copy(self)
+    }
 }
 
 impl DynAny {
@@ -32,6 +49,13 @@ impl DynAny {
     pub const COMPONENTS: usize = 1 << 20;
 
     pub(crate) fn made_of(type_code: &TypeCode, value: Value) -> Self {
+        let value = match value {
+            // An abstract interface has one nil, whether it was a value or a reference.
+            Value::Nothing if type_code.without_aliases().kind() == TcKind::AbstractInterface => {
+                Value::Leaf(Leaf::Reference(Ior::default()))
+            }
+            value => value,
+        };
         let mut new = Self { type_code: type_code.clone(), value, at: None };
         new.rewind();
         new
@@ -52,33 +76,50 @@ impl DynAny {
         self.resolved().kind()
     }
 
-    /// Takes over the value of another (16.2.3.2); the current position begins anew.
+    /// The type of the value that there is: for values of derived types and in abstract interfaces another than the declared one.
+    pub(crate) fn actual(&self) -> TypeCode {
+        match &self.value {
+            Value::State(State { of, .. }) | Value::Link(Link { of, .. }) => of.clone(),
+            _ => self.resolved(),
+        }
+    }
+
+    /// Takes over the value of another (16.2.3.2); the current position begins anew. Its type is equivalent or, beyond the standard,
+    /// derives from this one, or may be what an abstract interface has.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if its type is not equivalent.
+    /// [`DynAnyError::TypeMismatch`] if its type is another.
     pub fn assign(&mut self, other: &Self) -> Result<(), DynAnyError> {
-        self.check_type(other.type_code())?;
-        self.value = other.value.clone();
-        self.rewind();
+        let mut copier = Copier::of([other]);
+        if let (Value::State(mine), Value::State(its)) = (&self.value, &other.value) {
+            // What repeats this value goes on doing so.
+            copier.rename(its.id, mine.id);
+        }
+        *self = copier.copy_as(other, &self.type_code)?;
         Ok(())
     }
 
-    pub(crate) fn check_type(&self, other: &TypeCode) -> Result<(), DynAnyError> {
-        if self.type_code.equivalent(other) { Ok(()) } else { Err(DynAnyError::TypeMismatch) }
+    /// The component at any depth, or this value itself, that is the same value as `repeated`, and has its state.
+    #[must_use]
+    pub fn original_of(&self, repeated: &Self) -> Option<&Self> {
+        match &repeated.value {
+            Value::State(State { id, .. }) | Value::Link(Link { id, .. }) => self.states().remove(id),
+            _ => None,
+        }
     }
 
     /// The components in order; none for values that have none.
     #[must_use]
     pub fn components(&self) -> &[Self] {
         match &self.value {
-            Value::Parts(parts) => parts,
+            Value::Parts(parts) | Value::State(State { parts, .. }) => parts,
             _ => &[],
         }
     }
 
     pub(crate) fn components_mut(&mut self) -> &mut [Self] {
         match &mut self.value {
-            Value::Parts(parts) => parts,
+            Value::Parts(parts) | Value::State(State { parts, .. }) => parts,
             _ => &mut [],
         }
     }
@@ -140,51 +181,42 @@ impl DynAny {
     }
 
     fn check_constructed(&self) -> Result<(), DynAnyError> {
-        if has_components(self.kind()) { Ok(()) } else { Err(DynAnyError::TypeMismatch) }
+        if self.is_constructed() { Ok(()) } else { Err(DynAnyError::TypeMismatch) }
+    }
+
+    /// Whether it may have components.
+    pub(crate) fn is_constructed(&self) -> bool {
+        has_components(self.actual().kind())
     }
 
     /// A copy that says it is of this type.
     pub(crate) fn retyped(&self, of: &TypeCode) -> Result<Self, DynAnyError> {
-        if !self.type_code().equivalent(of) {
-            return Err(DynAnyError::TypeMismatch);
-        }
-        Ok(Self::made_of(of, self.value.clone()))
+        Copier::of([self]).copy_as(self, of)
     }
 
-    /// Replaces all components; the first becomes the current one.
+    /// Replaces all components; the first becomes the current one. Null becomes a value.
     pub(crate) fn set_parts(&mut self, parts: Vec<Self>) {
-        self.value = Value::Parts(parts);
+        let of = self.actual();
+        self.value = match &self.value {
+            Value::State(State { id, .. }) => Value::State(State { id: *id, of, parts }),
+            _ if is_value_kind(of.kind()) => Value::State(State { id: ValueId::new(), of, parts }),
+            _ => Value::Parts(parts),
+        };
         self.rewind();
     }
 }
 
+pub(crate) fn is_value_kind(kind: TcKind) -> bool {
+    matches!(kind, TcKind::Value | TcKind::Event | TcKind::ValueBox)
+}
+
 pub(crate) fn has_components(kind: TcKind) -> bool {
-    matches!(
-        kind,
-        TcKind::Struct
-            | TcKind::Except
-            | TcKind::Union
-            | TcKind::Sequence
-            | TcKind::Array
-            | TcKind::Value
-            | TcKind::ValueBox
-            | TcKind::Event
-    )
+    is_value_kind(kind)
+        || matches!(kind, TcKind::Struct | TcKind::Except | TcKind::Union | TcKind::Sequence | TcKind::Array)
 }
 
 impl PartialEq for DynAny {
     fn eq(&self, other: &Self) -> bool {
-        self.type_code.equivalent(&other.type_code) && self.value == other.value
-    }
-}
-
-impl PartialEq for Value {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Nothing, Self::Nothing) => true,
-            (Self::Leaf(mine), Self::Leaf(its)) => mine == its,
-            (Self::Parts(mine), Self::Parts(its)) => mine == its,
-            _ => false,
-        }
+        Pairs::default().are_equal(self, other)
     }
 }

@@ -52,7 +52,9 @@ impl Leaf {
             TcKind::WString => Self::WString(WString::new()),
             TcKind::Any => Self::Any(Any::default()),
             TcKind::TypeCode => Self::TypeCode(TypeCode::NULL),
-            TcKind::ObjRef | TcKind::Component | TcKind::Home => Self::Reference(Ior::default()),
+            TcKind::ObjRef | TcKind::Component | TcKind::Home | TcKind::AbstractInterface => {
+                Self::Reference(Ior::default())
+            }
             TcKind::Enum => Self::Enum(0),
             TcKind::Fixed => Self::Fixed(Decimal::ZERO),
             _ => return None,

@@ -6,6 +6,17 @@ use super::DynAnyError;
 
 /// The members of a struct, exception or value type: inherited ones first.
 pub(crate) fn members_of(of: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAnyError> {
+    let mut members = Vec::new();
+    for of in bases_of(of)?.iter().rev() {
+        for index in 0..of.member_count()? {
+            members.push((of.member_name(index)?.to_owned(), of.member_type(index)?));
+        }
+    }
+    Ok(members)
+}
+
+/// The type itself, and the value types that it inherits state from, nearest first.
+pub(crate) fn bases_of(of: &TypeCode) -> Result<Vec<TypeCode>, DynAnyError> {
     let mut line = vec![of.clone()];
     while let Ok(Some(base)) = line[line.len() - 1].concrete_base_type() {
         // Only a hostile type code says that a type inherits from itself.
@@ -14,13 +25,7 @@ pub(crate) fn members_of(of: &TypeCode) -> Result<Vec<(String, TypeCode)>, DynAn
         }
         line.push(base.without_aliases());
     }
-    let mut members = Vec::new();
-    for of in line.iter().rev() {
-        for index in 0..of.member_count()? {
-            members.push((of.member_name(index)?.to_owned(), of.member_type(index)?));
-        }
-    }
-    Ok(members)
+    Ok(line)
 }
 
 /// How many value types a value type may inherit from, one after the other.

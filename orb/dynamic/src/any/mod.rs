@@ -20,6 +20,7 @@ mod defaults;
 mod discriminator;
 mod dyn_any;
 mod error;
+mod graph;
 mod leaf;
 mod members;
 mod meter;

@@ -2,14 +2,29 @@
 //!
 //! An `Any` has checked its octets when it came into being. What is bounded here is what they grow into.
 //!
-//! A value of a value type that is taken apart is a tree: one that is reached twice in a graph becomes two, and one that
-//! contains itself is refused.
+//! A value of a value type is read by the type code of its own type, where that is known: the declared one, one that the `Any` has got
+//! from the request that it came with, or one that the `DynAny` has. Sharing and circles become links, and links become
+//! indirections; what [`ValueTypes`] have to do with it goes along with the `Any`.
 
-use spandrel_cdr::{Any, CdrError, Decoder, Encoder, MetValue, TcKind, TypeCode};
+use std::{
+    cell::{Cell, OnceCell, RefCell},
+    collections::HashMap,
+};
+
+use spandrel_cdr::{
+    Any, CdrError, CharSet, ComingValue, Decode, Decoder, Encoder, Ior, MetValue, TcKind, TypeCode, ValueModifier, Wire,
+};
 
 use super::{
-    DynAny, DynAnyError, discriminator::label_of, dyn_any::Value, leaf::Leaf, members::members_of, meter::Meter,
+    DynAny, DynAnyError,
+    discriminator::label_of,
+    dyn_any::Value,
+    graph::{Link, State, ValueId},
+    leaf::Leaf,
+    members::{bases_of, members_of},
+    meter::Meter,
 };
+use crate::ValueTypes;
 
 impl DynAny {
     /// Takes a value apart (16.2.2, `create_dyn_any`).
@@ -26,7 +41,7 @@ impl DynAny {
     /// # Errors
     /// As [`DynAny::new`]; [`DynAnyError::MustTruncate`].
     pub fn without_truncation(any: &Any) -> Result<Self, DynAnyError> {
-        Self::read(any.type_code(), &mut any.value(), &mut Meter::without_truncation(Self::COMPONENTS))
+        Reader::new(Meter::without_truncation(Self::COMPONENTS)).read(any.type_code(), &mut any.value())
     }
 
     /// Takes apart a value of at most so many components.
@@ -34,151 +49,314 @@ impl DynAny {
     /// # Errors
     /// As [`DynAny::new`].
     pub fn with_limit(any: &Any, components: usize) -> Result<Self, DynAnyError> {
-        Self::read(any.type_code(), &mut any.value(), &mut Meter::new(components))
+        Reader::new(Meter::new(components)).read(any.type_code(), &mut any.value())
     }
 
     /// Takes over the value of an `Any` (16.2.3.3); the current position begins anew.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] if its type is not equivalent; [`DynAnyError::TooLarge`].
+    /// As [`DynAny::assign`]; [`DynAnyError::TooLarge`].
     pub fn from_any(&mut self, any: &Any) -> Result<(), DynAnyError> {
-        self.check_type(any.type_code())?;
         self.assign(&Self::new(any)?)
     }
 
-    /// Puts the value together (16.2.3.4).
+    /// Puts the value together (16.2.3.4). The `Any` knows the types of all values in it.
     ///
     /// # Errors
-    /// A value that has no CDR form, such as a string with NUL inside.
+    /// A value that has no CDR form, such as a string with NUL inside; a repeated value whose state is not within.
     pub fn to_any(&self) -> Result<Any, DynAnyError> {
-        Ok(Any::write(self.type_code().clone(), |out| self.write(out))?)
+        self.to_any_within(self)
+    }
+
+    /// As [`DynAny::to_any`], of a component: the states of repeated values may stand anywhere in `whole`.
+    pub(crate) fn to_any_within(&self, whole: &Self) -> Result<Any, DynAnyError> {
+        let writer = Writer::new(whole);
+        let mut out = Encoder::new(own_wire());
+        writer.write(self, &mut out)?;
+        let types = writer.types.into_inner();
+        let (octets, wire) = (out.to_vec(), out.wire());
+        Ok(Any::read(self.type_code().clone(), &mut Decoder::new(&octets, wire).with_binder(&types))?)
+    }
+
+    /// Adds the types of the values in an `any` that is a component: that `any` knows them.
+    fn add_types(any: &Any, types: &mut ValueTypes) {
+        if any.value().binder().is_none() {
+            return;
+        }
+        // What is too large to be taken apart can be sent on where its octets mean the same.
+        let Ok(apart) = Self::new(any) else { return };
+        let mut todo = vec![&apart];
+        while let Some(value) = todo.pop() {
+            match &value.value {
+                Value::State(State { of, .. }) => {
+                    types.add(of);
+                }
+                Value::Leaf(Leaf::Any(any)) => Self::add_types(any, types),
+                _ => {}
+            }
+            todo.extend(value.components());
+        }
+    }
+}
+
+/// An agreement in which everything can be said.
+fn own_wire() -> Wire {
+    let mut wire = Wire { char_set: CharSet::Utf8, ..Wire::default() };
+    wire.limits.values = u32::MAX;
+    wire
+}
+
+/// Takes octets apart.
+struct Reader {
+    meter: Meter,
+    /// Where values were met.
+    met: HashMap<usize, Link>,
+}
+
+impl Reader {
+    fn new(meter: Meter) -> Self {
+        Self { meter, met: HashMap::new() }
     }
 
     /// Reads a value of this type.
-    fn read(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Self, DynAnyError> {
-        meter.nested(|meter| {
-            let resolved = of.without_aliases();
-            let value = match resolved.kind() {
-                TcKind::Null | TcKind::Void => Value::Nothing,
-                TcKind::Struct => Value::Parts(read_members(&resolved, input, meter)?),
-                TcKind::Except => {
-                    // Its id should stand here (CORBA 3.3 Part 2, 9.3.5.5), but omniORB writes none within an `any`.
-                    let ahead = input.clone().str();
-                    if ahead.is_ok_and(|id| !id.is_empty() && resolved.id() == Ok(&*id)) {
-                        input.str()?;
-                    }
-                    Value::Parts(read_members(&resolved, input, meter)?)
-                }
-                TcKind::Sequence => {
-                    let len = input.sequence_len(1)?;
-                    Value::Parts(read_elements(&resolved, len, input, meter)?)
-                }
-                TcKind::Array => Value::Parts(read_elements(&resolved, resolved.length()? as usize, input, meter)?),
-                TcKind::Union => {
-                    let discriminator = Self::read(&resolved.discriminator_type()?, input, meter)?;
-                    let label = label_of(&discriminator)?;
-                    let mut parts = vec![discriminator];
-                    if let Some(index) = resolved.selected_member(label)? {
-                        parts.push(Self::read(&resolved.member_type(index)?, input, meter)?);
-                    }
-                    Value::Parts(parts)
-                }
-                TcKind::Value | TcKind::Event => read_value(&resolved, input, meter)?,
-                TcKind::ValueBox => read_box(&resolved, input, meter)?,
-                _ => Value::Leaf(Leaf::read(&resolved, input)?),
-            };
-            Ok(Self::made_of(of, value))
-        })
+    fn read(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<DynAny, DynAnyError> {
+        self.meter.enter()?;
+        let value = self.value(of, input);
+        self.meter.leave();
+        Ok(DynAny::made_of(of, value?))
+    }
+
+    // What calls itself has little in its own frame, and collects in loops: values nest to a depth of hundreds.
+    fn value(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let of = of.without_aliases();
+        match of.kind() {
+            TcKind::Struct => self.members(&of, input).map(Value::Parts),
+            TcKind::Except => self.exception(&of, input),
+            TcKind::Sequence => self.sequence(&of, input),
+            TcKind::Array => self.elements(&of, of.length()? as usize, input),
+            TcKind::Union => self.union(&of, input),
+            // A boolean says whether a reference follows or a value (9.3.7).
+            TcKind::AbstractInterface if !input.bool()? => self.value_type(&of, input),
+            TcKind::Value | TcKind::Event | TcKind::ValueBox => self.value_type(&of, input),
+            _ => read_leaf(&of, input),
+        }
+    }
+
+    fn exception(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        // Its id should stand here (CORBA 3.3 Part 2, 9.3.5.5), but omniORB writes none within an `any`.
+        let ahead = input.clone().str();
+        if ahead.is_ok_and(|id| !id.is_empty() && of.id() == Ok(&*id)) {
+            input.str()?;
+        }
+        self.members(of, input).map(Value::Parts)
+    }
+
+    /// The members of a struct, exception or value type.
+    fn members(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Vec<DynAny>, DynAnyError> {
+        let mut members = Vec::new();
+        for (_, member) in members_of(of)? {
+            members.push(self.read(&member, input)?);
+        }
+        Ok(members)
+    }
+
+    fn sequence(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let len = input.sequence_len(1)?;
+        self.elements(of, len, input)
+    }
+
+    fn elements(&mut self, of: &TypeCode, len: usize, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let element = of.content_type()?;
+        // Collected without a hint of the length, which nobody has vouched for yet.
+        let mut elements = Vec::new();
+        for _ in 0..len {
+            elements.push(self.read(&element, input)?);
+        }
+        Ok(Value::Parts(elements))
+    }
+
+    fn union(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let discriminator = self.read(&of.discriminator_type()?, input)?;
+        let label = label_of(&discriminator)?;
+        let mut parts = vec![discriminator];
+        if let Some(index) = of.selected_member(label)? {
+            parts.push(self.read(&of.member_type(index)?, input)?);
+        }
+        Ok(Value::Parts(parts))
+    }
+
+    /// A value of a value type, or null.
+    fn value_type(&mut self, declared: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        let coming = match input.meet_value()? {
+            MetValue::Nil => return Ok(Value::Nothing),
+            MetValue::Again(at) => return self.again(at, declared, input),
+            MetValue::New(coming) => coming,
+        };
+        let Link { id, of } = self.begin_value(&coming, declared, input)?;
+        self.meter.enter_value()?;
+        let parts = self.state(&of, input);
+        self.meter.leave_value();
+        let parts = parts?;
+        input.leave_value(&coming)?;
+        Ok(Value::State(State { id, of, parts }))
+    }
+
+    /// What value comes, and of which type.
+    fn begin_value(
+        &mut self,
+        coming: &ComingValue,
+        declared: &TypeCode,
+        input: &Decoder<'_>,
+    ) -> Result<Link, DynAnyError> {
+        // A derived value is cut to a type that is known, which only chunks allow (9.3.4.3).
+        let Some((nth, of)) = coming.state_type(declared, input) else {
+            let id = coming.ids().first().map(|id| &**id).or(declared.id().ok()).unwrap_or_default();
+            return Err(CdrError::UnknownValue { repository_id: id.into() }.into());
+        };
+        if nth > 0 && !self.meter.truncates {
+            return Err(DynAnyError::MustTruncate);
+        }
+        if bases_of(&of)?.iter().any(|of| of.type_modifier() == Ok(ValueModifier::Custom)) {
+            return Err(CdrError::Malformed("the state of a custom value type is known to its own code only").into());
+        }
+        let link = Link { id: ValueId::new(), of };
+        self.met.insert(coming.position(), link.clone());
+        Ok(link)
+    }
+
+    fn state(&mut self, of: &TypeCode, input: &mut Decoder<'_>) -> Result<Vec<DynAny>, DynAnyError> {
+        if of.kind() == TcKind::ValueBox {
+            return Ok(vec![self.read(&of.content_type()?, input)?]);
+        }
+        self.members(of, input)
+    }
+
+    /// A value that was met before.
+    fn again(&mut self, at: usize, declared: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+        match self.met.get(&at) {
+            Some(link) if link.of.derives_from(declared) => Ok(Value::Link(link.clone())),
+            Some(_) => Err(CdrError::Malformed("a value is not of the type that its position declares").into()),
+            // It was passed over with what a derived type adds to its base.
+            None => input.read_passed_value(at, |there| Ok(self.value_type(declared, there)))?,
+        }
+    }
+}
+
+fn read_leaf(of: &TypeCode, input: &mut Decoder<'_>) -> Result<Value, DynAnyError> {
+    Ok(match of.kind() {
+        TcKind::Null | TcKind::Void => Value::Nothing,
+        TcKind::AbstractInterface => Value::Leaf(Leaf::Reference(Ior::decode(input)?)),
+        _ => Value::Leaf(Leaf::read(of, input)?),
+    })
+}
+
+/// Puts values together.
+struct Writer<'d> {
+    whole: &'d DynAny,
+    /// All values with their states, once one is looked for.
+    states: OnceCell<HashMap<ValueId, &'d DynAny>>,
+    /// Where values are in what is written.
+    places: RefCell<HashMap<ValueId, usize>>,
+    /// How many values are around what is written: the state of a repeated value may stand within another that repeats it.
+    depth: Cell<u16>,
+    /// The types of values that are of another type than the declared one.
+    types: RefCell<ValueTypes>,
+}
+
+impl<'d> Writer<'d> {
+    fn new(whole: &'d DynAny) -> Self {
+        Self {
+            whole,
+            states: OnceCell::new(),
+            places: RefCell::default(),
+            depth: Cell::new(0),
+            types: RefCell::default(),
+        }
     }
 
     /// Writes the value without its type code; that of an exception begins with its id.
-    fn write<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        let resolved = self.resolved();
-        match (&self.value, resolved.kind()) {
-            (Value::Leaf(leaf), _) => leaf.write(&resolved, out),
-            (value, TcKind::Value | TcKind::Event | TcKind::ValueBox) => write_value(value, &resolved, out),
-            (Value::Nothing, _) => Ok(()),
-            (Value::Parts(parts), kind) => {
-                match kind {
+    fn write(&self, value: &'d DynAny, out: &mut Encoder<'d>) -> Result<(), CdrError> {
+        let resolved = value.resolved();
+        let is_abstract = resolved.kind() == TcKind::AbstractInterface;
+        match &value.value {
+            Value::Leaf(Leaf::Reference(ior)) if is_abstract && ior.is_nil() => {
+                out.bool(false);
+                out.u32(0);
+                Ok(())
+            }
+            Value::Leaf(leaf) => {
+                if is_abstract {
+                    out.bool(true);
+                }
+                if let Leaf::Any(any) = leaf {
+                    DynAny::add_types(any, &mut self.types.borrow_mut());
+                }
+                leaf.write(&resolved, out)
+            }
+            Value::Nothing => {
+                if !matches!(resolved.kind(), TcKind::Null | TcKind::Void) {
+                    out.u32(0);
+                }
+                Ok(())
+            }
+            Value::Parts(parts) => {
+                match resolved.kind() {
                     TcKind::Sequence => out.len(parts.len())?,
                     TcKind::Except => out.short_str(resolved.id().unwrap_or_default())?,
                     _ => {}
                 }
-                parts.iter().try_for_each(|part| part.write(out))
+                parts.iter().try_for_each(|part| self.write(part, out))
+            }
+            Value::State(State { id, of, .. }) | Value::Link(Link { id, of }) => {
+                if is_abstract {
+                    out.bool(false);
+                }
+                if is_abstract || resolved.id() != of.id() {
+                    self.types.borrow_mut().add(of);
+                }
+                self.write_value(*id, value, out)
             }
         }
     }
-}
 
-fn read_members(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Vec<DynAny>, DynAnyError> {
-    (0..of.member_count()?).map(|index| DynAny::read(&of.member_type(index)?, input, meter)).collect()
-}
-
-fn read_elements(
-    of: &TypeCode,
-    len: usize,
-    input: &mut Decoder<'_>,
-    meter: &mut Meter,
-) -> Result<Vec<DynAny>, DynAnyError> {
-    let element = of.content_type()?;
-    // Collected without a hint of the length, which nobody has vouched for yet.
-    let mut elements = Vec::new();
-    for _ in 0..len {
-        elements.push(DynAny::read(&element, input, meter)?);
-    }
-    Ok(elements)
-}
-
-/// Reads up to the state of a value, which `read` reads; null has none.
-fn read_state(
-    of: &TypeCode,
-    input: &mut Decoder<'_>,
-    meter: &mut Meter,
-    read: impl FnOnce(&mut Decoder<'_>, &mut Meter) -> Result<Vec<DynAny>, DynAnyError>,
-) -> Result<Value, DynAnyError> {
-    let coming = match input.meet_value()? {
-        MetValue::Nil => return Ok(Value::Nothing),
-        MetValue::Again(_) => {
-            return Err(CdrError::Malformed("a value that is shared cannot be taken apart").into());
+    /// Writes a value of a value type, or where it is.
+    fn write_value(&self, id: ValueId, value: &'d DynAny, out: &mut Encoder<'d>) -> Result<(), CdrError> {
+        if let Some(&at) = self.places.borrow().get(&id) {
+            return out.copy_again(at);
         }
-        MetValue::New(coming) => coming,
-    };
-    let id = of.id()?;
-    if !coming.ids().is_empty() && !coming.ids().iter().any(|known| **known == *id) {
-        return Err(CdrError::Malformed("a value is not of the type that its type code says").into());
+        let original = match &value.value {
+            Value::State(state) => Some(state),
+            _ => self.states.get_or_init(|| self.whole.states()).get(&id).and_then(|value| match &value.value {
+                Value::State(state) => Some(state),
+                _ => None,
+            }),
+        };
+        let State { of, parts, .. } =
+            original.ok_or(CdrError::Malformed("a repeated value has its state outside of what is put together"))?;
+        let limit = out.wire().limits.value_nesting;
+        if self.depth.get() >= limit {
+            return Err(CdrError::TooDeep { limit });
+        }
+        let ids = truncatable_to(of)?;
+        // What is truncatable is in chunks, so that what a base does not know can be passed over (9.3.4.3).
+        let at = out.copy_header(&ids, ids.len() > 1)?;
+        self.places.borrow_mut().insert(id, at);
+        self.depth.set(self.depth.get() + 1);
+        parts.iter().try_for_each(|part| self.write(part, out))?;
+        self.depth.set(self.depth.get() - 1);
+        out.end_copy()
     }
-    // A derived value is cut to what the type knows, which only chunks allow (9.3.4.3).
-    let is_derived = coming.ids().first().is_some_and(|first| **first != *id);
-    if is_derived && !meter.truncates {
-        return Err(DynAnyError::MustTruncate);
+}
+
+/// The repository id of a value type, and those of the bases that its values may be truncated to, nearest first.
+fn truncatable_to(of: &TypeCode) -> Result<Vec<std::sync::Arc<str>>, CdrError> {
+    let bases = bases_of(of).map_err(|_| CdrError::Malformed("a value type has too many bases"))?;
+    let mut ids = Vec::new();
+    for of in bases {
+        ids.push(of.id().unwrap_or_default().into());
+        if of.type_modifier() != Ok(ValueModifier::Truncatable) {
+            break;
+        }
     }
-    if is_derived && !coming.is_chunked() {
-        return Err(CdrError::Malformed("a derived value cannot be cut to its base").into());
-    }
-    let state = read(input, meter)?;
-    input.leave_value(&coming)?;
-    Ok(Value::Parts(state))
+    Ok(ids)
 }
-
-fn read_value(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
-    read_state(of, input, meter, |input, meter| {
-        members_of(of)?.iter().map(|(_, member)| DynAny::read(member, input, meter)).collect()
-    })
-}
-
-fn read_box(of: &TypeCode, input: &mut Decoder<'_>, meter: &mut Meter) -> Result<Value, DynAnyError> {
-    read_state(of, input, meter, |input, meter| Ok(vec![DynAny::read(&of.content_type()?, input, meter)?]))
-}
-
-fn write_value<'a>(value: &'a Value, of: &TypeCode, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-    let Value::Parts(state) = value else {
-        out.u32(0);
-        return Ok(());
-    };
-    out.u32(SINGLE_ID_TAG);
-    out.short_str(of.id().unwrap_or_default())?;
-    state.iter().try_for_each(|part| part.write(out))
-}
-
-/// The tag of a value with one repository id and no chunks (CORBA 3.3 Part 2, 9.3.4.2).
-const SINGLE_ID_TAG: u32 = 0x7fff_ff02;

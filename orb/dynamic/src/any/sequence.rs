@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use super::{DynAny, DynAnyError, meter::Meter};
+use super::{DynAny, DynAnyError, dyn_any::Value, graph::Copier, meter::Meter};
 
 /// A sequence: IDL `DynSequence`.
 #[derive(Debug)]
@@ -60,7 +60,10 @@ impl DynSequence<'_> {
         let old = self.0.component_count();
         let mut meter = Meter::new(DynAny::COMPONENTS);
         let more = (old..len).map(|_| DynAny::default_of(&element, &mut meter)).collect::<Result<Vec<_>, _>>()?;
-        let mut parts = self.0.components().to_vec();
+        let mut parts = match &mut self.0.value {
+            Value::Parts(parts) => std::mem::take(parts),
+            _ => Vec::new(),
+        };
         parts.truncate(len);
         parts.extend(more);
         let at = self.0.at.or((len > old).then_some(old));
@@ -79,7 +82,7 @@ macro_rules! elements {
             /// # Errors
             /// As [`DynAny::to_any`].
             pub fn elements(&self) -> Result<Vec<Any>, DynAnyError> {
-                self.0.components().iter().map(DynAny::to_any).collect()
+                self.0.components().iter().map(|element| element.to_any_within(self.0)).collect()
             }
 
             /// Replaces all elements; the first becomes the current one.
@@ -106,7 +109,8 @@ macro_rules! elements {
                 let resolved = self.0.resolved();
                 check_len(&resolved, elements.len())?;
                 let of = resolved.content_type()?;
-                let parts = elements.iter().map(|element| element.retyped(&of));
+                let copier = Copier::of(elements);
+                let parts = elements.iter().map(|element| copier.copy_as(element, &of));
                 self.0.set_parts(parts.collect::<Result<_, _>>()?);
                 Ok(())
             }

@@ -2,7 +2,7 @@
 
 use spandrel_cdr::{Any, TcKind, TypeCode};
 
-use super::{DynAny, DynAnyError, error::NO_CURRENT, members::members_of};
+use super::{DynAny, DynAnyError, error::NO_CURRENT, graph::Copier, members::members_of};
 
 /// A struct or an exception: IDL `DynStruct`.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl DynAny {
 
 /// The member at the current position.
 pub(crate) fn current(of: &DynAny) -> Result<(String, TypeCode), DynAnyError> {
-    let members = members_of(&of.resolved())?;
+    let members = members_of(&of.actual())?;
     if members.is_empty() {
         return Err(DynAnyError::TypeMismatch);
     }
@@ -49,29 +49,32 @@ pub(crate) fn current(of: &DynAny) -> Result<(String, TypeCode), DynAnyError> {
 }
 
 pub(crate) fn pairs(of: &DynAny) -> Result<Vec<DynNamePair>, DynAnyError> {
-    let members = members_of(&of.resolved())?.into_iter().zip(of.components());
-    Ok(members.map(|((id, _), value)| DynNamePair { id, value: value.clone() }).collect())
+    let copier = Copier::of(of.components());
+    let members = members_of(&of.actual())?.into_iter().zip(of.components());
+    Ok(members.map(|((id, _), value)| DynNamePair { id, value: copier.copy(value) }).collect())
 }
 
 /// Replaces all members. Names must be those of the type, but either side may leave them out.
 pub(crate) fn set_pairs(of: &mut DynAny, given: &[DynNamePair]) -> Result<(), DynAnyError> {
-    let members = members_of(&of.resolved())?;
+    let members = members_of(&of.actual())?;
     if members.len() != given.len() {
         return Err(DynAnyError::InvalidValue("the type has another number of members"));
     }
+    let copier = Copier::of(given.iter().map(|pair| &pair.value));
     let parts = members.iter().zip(given).map(|((name, of), pair)| {
         if !name.is_empty() && !pair.id.is_empty() && *name != pair.id {
             return Err(DynAnyError::TypeMismatch);
         }
-        pair.value.retyped(of)
+        copier.copy_as(&pair.value, of)
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     of.set_parts(parts);
     Ok(())
 }
 
-pub(crate) fn to_any_pairs(pairs: Vec<DynNamePair>) -> Result<Vec<NameValuePair>, DynAnyError> {
-    pairs.into_iter().map(|pair| Ok(NameValuePair { id: pair.id, value: pair.value.to_any()? })).collect()
+pub(crate) fn any_pairs(of: &DynAny) -> Result<Vec<NameValuePair>, DynAnyError> {
+    let members = members_of(&of.actual())?.into_iter().zip(of.components());
+    members.map(|((id, _), value)| Ok(NameValuePair { id, value: value.to_any_within(of)? })).collect()
 }
 
 pub(crate) fn from_any_pairs(pairs: &[NameValuePair]) -> Result<Vec<DynNamePair>, DynAnyError> {
@@ -100,7 +103,7 @@ impl DynStruct<'_> {
     /// # Errors
     /// As [`DynAny::to_any`].
     pub fn members(&self) -> Result<Vec<NameValuePair>, DynAnyError> {
-        to_any_pairs(pairs(self.0)?)
+        any_pairs(self.0)
     }
 
     /// Replaces all members; the first becomes the current one. Names may be left out.

@@ -1,13 +1,14 @@
 //! What only values of value types can do (16.2.10 to 16.2.12): they may be null.
 
-use spandrel_cdr::{Any, TcKind};
+use spandrel_cdr::{Any, TcKind, TypeCode};
 
 use super::{
     DynAny, DynAnyError, DynNamePair, NameValuePair,
     dyn_any::Value,
+    graph::{Link, State},
     members::members_of,
     meter::Meter,
-    structure::{current, from_any_pairs, pairs, set_pairs, to_any_pairs},
+    structure::{any_pairs, current, from_any_pairs, pairs, set_pairs},
 };
 
 /// A value of a value type: IDL `DynValue`. Its components are its state, what is inherited first.
@@ -24,7 +25,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] if it is none.
     pub fn as_value(&mut self) -> Result<DynValue<'_>, DynAnyError> {
-        match self.kind() {
+        match self.actual().kind() {
             TcKind::Value | TcKind::Event => Ok(DynValue(self)),
             _ => Err(DynAnyError::TypeMismatch),
         }
@@ -35,7 +36,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] if it is none.
     pub fn as_value_box(&mut self) -> Result<DynValueBox<'_>, DynAnyError> {
-        if self.kind() == TcKind::ValueBox { Ok(DynValueBox(self)) } else { Err(DynAnyError::TypeMismatch) }
+        if self.actual().kind() == TcKind::ValueBox { Ok(DynValueBox(self)) } else { Err(DynAnyError::TypeMismatch) }
     }
 }
 
@@ -51,12 +52,41 @@ macro_rules! common {
 
             /// Makes the value null.
             pub fn set_to_null(&mut self) {
-                self.0.value = Value::Nothing;
-                self.0.at = None;
+                *self.0 = DynAny::made_of(self.0.type_code(), Value::Nothing);
+            }
+
+            /// The type of the value: the declared one, or one that derives from it.
+            #[must_use]
+            pub fn value_type(&self) -> TypeCode {
+                self.0.actual()
+            }
+
+            /// Whether it is a value that is met elsewhere, too, and has its components there; [`DynAny::original_of`] finds them.
+            #[must_use]
+            pub fn is_repeated(&self) -> bool {
+                matches!(self.0.value, Value::Link(_))
+            }
+
+            /// The same value once more, to be put elsewhere into what this value is a component of, or into itself.
+            ///
+            /// # Errors
+            /// [`DynAnyError::InvalidValue`] for null.
+            pub fn repeat(&self) -> Result<DynAny, DynAnyError> {
+                match &self.0.value {
+                    Value::State(State { id, of, .. }) | Value::Link(Link { id, of }) => {
+                        let link = Link { id: *id, of: of.clone() };
+                        Ok(DynAny::made_of(self.0.type_code(), Value::Link(link)))
+                    }
+                    _ => Err(DynAnyError::InvalidValue("the value is null")),
+                }
             }
 
             fn check_not_null(&self) -> Result<(), DynAnyError> {
-                if self.is_null() { Err(DynAnyError::InvalidValue("the value is null")) } else { Ok(()) }
+                if self.is_null() { Err(DynAnyError::InvalidValue("the value is null")) } else { self.check_not_repeated() }
+            }
+
+            fn check_not_repeated(&self) -> Result<(), DynAnyError> {
+                if self.is_repeated() { Err(DynAnyError::InvalidValue("the value has its state elsewhere")) } else { Ok(()) }
             }
         }
     )*};
@@ -72,7 +102,7 @@ impl DynValue<'_> {
     pub fn set_to_value(&mut self) -> Result<(), DynAnyError> {
         if self.is_null() {
             let mut meter = Meter::new(DynAny::COMPONENTS);
-            let members = members_of(&self.0.resolved())?;
+            let members = members_of(&self.0.actual())?;
             let state = members.iter().map(|(_, of)| DynAny::default_of(of, &mut meter));
             let state = state.collect::<Result<_, _>>()?;
             self.0.set_parts(state);
@@ -101,7 +131,8 @@ impl DynValue<'_> {
     /// # Errors
     /// [`DynAnyError::InvalidValue`] for null; those of [`DynAny::to_any`].
     pub fn members(&self) -> Result<Vec<NameValuePair>, DynAnyError> {
-        to_any_pairs(self.members_as_dyn_any()?)
+        self.check_not_null()?;
+        any_pairs(self.0)
     }
 
     /// Replaces all members; null becomes a value. The first member becomes the current one. Names may be left out.
@@ -109,6 +140,7 @@ impl DynValue<'_> {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another name or type; [`DynAnyError::InvalidValue`] for another number of members.
     pub fn set_members(&mut self, members: &[NameValuePair]) -> Result<(), DynAnyError> {
+        self.check_not_repeated()?;
         set_pairs(self.0, &from_any_pairs(members)?)
     }
 
@@ -126,6 +158,7 @@ impl DynValue<'_> {
     /// # Errors
     /// As [`DynValue::set_members`].
     pub fn set_members_as_dyn_any(&mut self, members: &[DynNamePair]) -> Result<(), DynAnyError> {
+        self.check_not_repeated()?;
         set_pairs(self.0, members)
     }
 }
@@ -137,7 +170,7 @@ impl DynValueBox<'_> {
     /// As [`DynValue::set_to_value`].
     pub fn set_to_value(&mut self) -> Result<(), DynAnyError> {
         if self.is_null() {
-            let content = DynAny::of_type(&self.0.resolved().content_type()?)?;
+            let content = DynAny::of_type(&self.0.actual().content_type()?)?;
             self.0.set_parts(vec![content]);
         }
         Ok(())
@@ -148,7 +181,7 @@ impl DynValueBox<'_> {
     /// # Errors
     /// [`DynAnyError::InvalidValue`] for null; those of [`DynAny::to_any`].
     pub fn boxed_value(&self) -> Result<Any, DynAnyError> {
-        self.boxed_value_as_dyn_any()?.to_any()
+        self.boxed_value_as_dyn_any()?.to_any_within(self.0)
     }
 
     /// Replaces what the box holds; null becomes a value.
@@ -173,7 +206,8 @@ impl DynValueBox<'_> {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
     pub fn set_boxed_value_as_dyn_any(&mut self, value: &DynAny) -> Result<(), DynAnyError> {
-        let content = value.retyped(&self.0.resolved().content_type()?)?;
+        self.check_not_repeated()?;
+        let content = value.retyped(&self.0.actual().content_type()?)?;
         self.0.set_parts(vec![content]);
         Ok(())
     }

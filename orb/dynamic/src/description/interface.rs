@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use spandrel_cdr::{TcKind, TypeCode};
 
-use crate::ArgMode;
+use crate::{ArgMode, ValueTypes};
 
 /// A parameter of an operation (`ParameterDescription`).
 #[derive(Clone, Debug, PartialEq)]
@@ -72,8 +72,19 @@ pub struct InterfaceDescription {
     bases: Vec<String>,
     operations: Vec<OperationDescription>,
     attributes: Vec<AttributeDescription>,
+    undescribed: Vec<Undescribed>,
+    value_types: ValueTypes,
     /// Where an operation stands.
     places: HashMap<String, usize>,
+}
+
+/// An operation or attribute of an interface that has no description.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Undescribed {
+    /// Its IDL name.
+    pub name: String,
+    /// Why it cannot be described.
+    pub reason: String,
 }
 
 /// Why an interface cannot be so.
@@ -160,7 +171,11 @@ impl OperationDescription {
         self
     }
 
-    fn check(&self) -> Result<(), DescriptionError> {
+    /// Checks that IDL would allow it.
+    ///
+    /// # Errors
+    /// [`DescriptionError`], except `Duplicate`.
+    pub fn check(&self) -> Result<(), DescriptionError> {
         let name = || self.name.clone();
         let gives_back = || self.parameters.iter().any(|parameter| parameter.mode.is_returned());
         if self.is_oneway && (self.result.kind() != TcKind::Void || !self.exceptions.is_empty() || gives_back()) {
@@ -215,6 +230,14 @@ impl AttributeDescription {
         self
     }
 
+    /// Checks that IDL would allow it.
+    ///
+    /// # Errors
+    /// [`DescriptionError`], except `Duplicate`.
+    pub fn check(&self) -> Result<(), DescriptionError> {
+        self.accessors().try_for_each(|accessor| accessor.check())
+    }
+
     /// The operations that it is on the wire (CORBA 3.3 Part 2, 9.4.2.1).
     fn accessors(&self) -> impl Iterator<Item = OperationDescription> {
         let of = &self.type_code;
@@ -254,6 +277,12 @@ impl InterfaceDescription {
                 self.attributes.push(attribute.clone());
             }
         }
+        for item in &base.undescribed {
+            if !self.undescribed.contains(item) {
+                self.undescribed.push(item.clone());
+            }
+        }
+        self.value_types.add_all(&base.value_types);
         for id in base.bases.iter().chain([&base.id]) {
             if !self.bases.contains(id) {
                 self.bases.push(id.clone());
@@ -281,6 +310,20 @@ impl InterfaceDescription {
         }
         self.attributes.push(attribute);
         Ok(self)
+    }
+
+    /// The same, with the types that values may be of where a base of theirs, `ValueBase` or an abstract interface is declared.
+    #[must_use]
+    pub fn with_value_types(mut self, types: &ValueTypes) -> Self {
+        self.value_types.add_all(types);
+        self
+    }
+
+    /// The same, with an operation or attribute that is left out for this reason. It cannot be called or served by the description.
+    #[must_use]
+    pub fn without(mut self, name: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.undescribed.push(Undescribed { name: name.into(), reason: reason.into() });
+        self
     }
 
     fn enter(&mut self, operation: OperationDescription) -> Result<(), DescriptionError> {
@@ -321,6 +364,28 @@ impl InterfaceDescription {
     #[must_use]
     pub fn attributes(&self) -> &[AttributeDescription] {
         &self.attributes
+    }
+
+    /// The operations and attributes that are left out, inherited ones included.
+    #[must_use]
+    pub fn undescribed(&self) -> &[Undescribed] {
+        &self.undescribed
+    }
+
+    /// The types that values may be of where a base of theirs is declared.
+    #[must_use]
+    pub fn value_types(&self) -> &ValueTypes {
+        &self.value_types
+    }
+
+    /// Why there is no operation with this name on the wire.
+    pub(crate) fn why_not(&self, operation: &str) -> String {
+        let attribute = operation.strip_prefix("_get_").or_else(|| operation.strip_prefix("_set_"));
+        let left_out = |it: &&Undescribed| it.name == operation || Some(&*it.name) == attribute;
+        match self.undescribed.iter().find(left_out) {
+            Some(Undescribed { reason, .. }) => format!("`{operation}` of `{}` has no description: {reason}", self.id),
+            None => format!("`{}` has no operation `{operation}`", self.id),
+        }
     }
 
     /// The operation with this name on the wire.

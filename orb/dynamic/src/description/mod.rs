@@ -4,7 +4,7 @@
 //! ([`InterfaceDescription::operation`]). A client calls by it ([`DynamicObject`]); a server checks and reads requests by it
 //! (`DescribedServant`).
 
-mod fit;
+pub(crate) mod fit;
 mod interface;
 mod object;
 #[cfg(feature = "server")]
@@ -12,6 +12,7 @@ mod servant;
 
 pub use interface::{
     AttributeDescription, DescriptionError, InterfaceDescription, OperationDescription, ParameterDescription,
+    Undescribed,
 };
 pub use object::{DynamicObject, Outcome};
 #[cfg(feature = "server")]

@@ -109,7 +109,7 @@ impl DynamicObject {
                 }
             };
         }
-        request.set_return_type(operation.result.clone());
+        request.set_return_type(operation.result.clone()).set_value_types(self.interface.value_types());
         if !operation.contexts.is_empty() {
             request.set_context(&self.context, operation.contexts.iter().cloned());
         }
@@ -140,7 +140,7 @@ impl DynamicObject {
     fn operation(&self, name: &str) -> Result<&OperationDescription, SystemException> {
         self.interface.find(name).ok_or_else(|| {
             SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
-                .with_detail(|| format!("`{}` has no operation `{name}`", self.interface.id()))
+                .with_detail(|| self.interface.why_not(name))
         })
     }
 }

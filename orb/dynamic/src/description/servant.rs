@@ -1,5 +1,7 @@
 //! Serving requests by descriptions of interfaces: a skeleton that nobody has generated.
 
+use std::borrow::Cow;
+
 use spandrel_cdr::{Any, TcKind};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::Context;
@@ -77,13 +79,13 @@ impl<S: DescribedOperations> DynamicImplementation for Described<S> {
     fn invoke(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         let operation = self.interface.find(request.operation()).ok_or_else(|| request.unknown_operation())?;
         let object_id = request.object_id();
+        request.set_value_types(self.interface.value_types());
         request.arguments(list_of(operation))?;
         let context = if operation.contexts.is_empty() { None } else { Some(request.context()?) };
         let list = request.list().expect("the arguments were read");
         match self.operations.call(&DescribedCall { operation, object_id, context }, list) {
             Ok(result) => {
-                let fits = list.iter().enumerate().find_map(|(index, item)| misfit(index, item));
-                fits.map_or(Ok(()), Err)?;
+                list.iter_mut().enumerate().try_for_each(|(index, item)| fit(index, item))?;
                 if operation.result.kind() != TcKind::Void {
                     request.set_result_any(fitting_result(operation, &result)?)?;
                 }
@@ -111,17 +113,20 @@ fn list_of(operation: &OperationDescription) -> NvList {
     parameters.map(|it| NamedValue::of_type(it.name.clone(), it.mode, it.type_code.clone())).collect()
 }
 
-/// What is wrong with a value that goes back: the list lets any be put into it.
-fn misfit(index: usize, item: &NamedValue) -> Option<SystemException> {
-    let value = item.value.as_ref().filter(|_| item.mode.is_returned())?;
-    let fits = item.type_code.equivalent(value.type_code());
-    (!fits).then(|| {
+/// Makes a value that goes back one of its parameter: the list lets any be put into it.
+fn fit(index: usize, item: &mut NamedValue) -> Result<(), SystemException> {
+    let Some(value) = item.value.as_ref().filter(|_| item.mode.is_returned()) else { return Ok(()) };
+    let fitting = fitted(value, &item.type_code).ok_or_else(|| {
         wrong(|| format!("{} is of type `{}`, not `{}`", item.label(index), item.type_code, value.type_code()))
-    })
+    })?;
+    if let Cow::Owned(fitting) = fitting {
+        item.value = Some(fitting);
+    }
+    Ok(())
 }
 
 fn fitting_result(operation: &OperationDescription, result: &Any) -> Result<Any, SystemException> {
-    fitted(result, &operation.result).map(std::borrow::Cow::into_owned).ok_or_else(|| {
+    fitted(result, &operation.result).map(Cow::into_owned).ok_or_else(|| {
         wrong(|| format!("`{}` returns `{}`, not `{}`", operation.name, operation.result, result.type_code()))
     })
 }

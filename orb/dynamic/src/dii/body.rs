@@ -2,12 +2,17 @@
 //! multiple of eight on. Sending them is copying them, or lending them if they are long; only another server, of another version,
 //! byte order or code set, makes them be written once more.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use spandrel_cdr::{Any, Binder, CdrError, CharSet, Decode, Decoder, Encode, Encoder, TypeCode, Typed, Wire, walk};
 use spandrel_giop::SystemException;
+use spandrel_sync::Arc;
 
-use crate::named::{ArgMode, bad_param, no_argument};
+use crate::{
+    description::fit::derived,
+    named::{ArgMode, bad_param, no_argument},
+    value_types::TypedBinder,
+};
 
 /// How a Rust type says its type code; as good as its name.
 pub(super) type Maker = fn() -> TypeCode;
@@ -22,6 +27,24 @@ pub(super) struct Argument {
     maker: Option<Maker>,
     /// Its octets in the block, those that align it included; none if it is not sent.
     octets: Range<usize>,
+    /// The types of values in it.
+    types: Types,
+}
+
+/// What the binder of an [`Any`] knows of the types of its values.
+#[derive(Clone, Default)]
+struct Types(Option<Arc<dyn Binder>>);
+
+impl fmt::Debug for Types {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Types(..)" } else { "Types(none)" })
+    }
+}
+
+impl Types {
+    fn of(value: &Any) -> Self {
+        Self(value.value().binder().map(Binder::share))
+    }
 }
 
 /// All arguments.
@@ -74,7 +97,7 @@ impl Body {
         value: &T,
     ) -> Result<(), CdrError> {
         let octets = self.append(|out| value.encode(out))?;
-        self.enter(name, mode, octets, Some(T::type_code), T::type_code);
+        self.enter(name, mode, octets, Some(T::type_code), T::type_code, Types::default());
         Ok(())
     }
 
@@ -87,13 +110,13 @@ impl Body {
         of: TypeCode,
     ) -> Result<(), CdrError> {
         let octets = self.append(|out| value.write_value(out))?;
-        self.enter(name, mode, octets, None, || of);
+        self.enter(name, mode, octets, None, || of, Types::of(value));
         Ok(())
     }
 
     /// Adds an argument that is only returned.
     pub(super) fn push_out(&mut self, name: Cow<'static, str>, of: TypeCode) {
-        self.enter(name, ArgMode::Out, self.len..self.len, None, || of);
+        self.enter(name, ArgMode::Out, self.len..self.len, None, || of, Types::default());
     }
 
     fn enter(
@@ -103,15 +126,16 @@ impl Body {
         octets: Range<usize>,
         maker: Option<Maker>,
         of: impl FnOnce() -> TypeCode,
+        types: Types,
     ) {
         match self.arguments.get_mut(self.count) {
             Some(old) => {
                 if !(old.maker.is_some() && is_same(old.maker, maker)) {
                     (old.of, old.maker) = (of(), maker);
                 }
-                (old.name, old.mode, old.octets) = (name, mode, octets);
+                (old.name, old.mode, old.octets, old.types) = (name, mode, octets, types);
             }
-            None => self.arguments.push(Argument { name, mode, of: of(), maker, octets }),
+            None => self.arguments.push(Argument { name, mode, of: of(), maker, octets, types }),
         }
         self.count += 1;
     }
@@ -141,13 +165,18 @@ impl Body {
             argument.must_be(index, &found)?;
             self.arguments[index].maker = Some(maker);
         }
-        self.replace(index, |out| value.encode(out))
+        self.replace(index, |out| value.encode(out))?;
+        self.arguments[index].types = Types::default();
+        Ok(())
     }
 
     /// As [`Body::set`], with a value in an [`Any`].
     pub(super) fn set_any(&mut self, index: usize, value: &Any) -> Result<(), SystemException> {
-        self.argument(index)?.must_be(index, value.type_code())?;
-        self.replace(index, |out| value.write_value(out))
+        let argument = self.argument(index)?;
+        let value = derived(value, &argument.of).ok_or_else(|| argument.refused(index, value.type_code()))?;
+        self.replace(index, |out| value.write_value(out))?;
+        self.arguments[index].types = Types::of(&value);
+        Ok(())
     }
 
     fn replace<'a>(
@@ -213,8 +242,8 @@ impl Body {
     fn find_ends(&mut self, from: usize) -> Result<(), CdrError> {
         let mut start = self.arguments[from - 1].octets.end;
         for index in from..self.count {
-            let mut input = Decoder::new(&self.block[..self.len], self.wire).at(start);
             let argument = &self.arguments[index];
+            let mut input = self.input(argument).at(start);
             if argument.mode.is_sent() {
                 walk::skip(&argument.of, &mut input)?;
             }
@@ -247,10 +276,19 @@ impl Body {
         its.order == mine.order && out.misalignment() == 0 && (!self.is_coded || same_texts)
     }
 
+    /// Reads the octets, by what is known of the types of this argument's values.
+    fn input<'b>(&'b self, argument: &'b Argument) -> Decoder<'b> {
+        let input = Decoder::new(&self.block[..self.len], self.wire);
+        match &argument.types.0 {
+            Some(types) => input.with_binder(&**types),
+            None => input,
+        }
+    }
+
     fn write_range(&self, range: Range<usize>, out: &mut Encoder<'_>) -> Result<(), CdrError> {
         let sent = self.arguments[range].iter().filter(|argument| argument.mode.is_sent());
         for argument in sent {
-            let mut input = Decoder::new(&self.block[..self.len], self.wire).at(argument.octets.start);
+            let mut input = self.input(argument).at(argument.octets.start);
             walk::copy(&argument.of, &mut input, out)?;
         }
         Ok(())
@@ -259,8 +297,15 @@ impl Body {
     /// The value that is sent for an argument.
     pub(super) fn sent(&self, index: usize, binder: &dyn Binder) -> Result<Any, CdrError> {
         let argument = &self.arguments[index];
-        let input = Decoder::new(&self.block[..self.len], self.wire).with_binder(binder);
-        Any::read(argument.of.clone(), &mut input.at(argument.octets.start))
+        let input = self.input(argument).at(argument.octets.start);
+        match &argument.types.0 {
+            // That of the `Any` which was given may know no ORB.
+            Some(types) => {
+                let both = TypedBinder::both(types, binder);
+                Any::read(argument.of.clone(), &mut input.with_binder(&both))
+            }
+            None => Any::read(argument.of.clone(), &mut input.with_binder(binder)),
+        }
     }
 
     /// As [`Body::sent`], as a Rust value of the argument's type.
@@ -279,10 +324,12 @@ fn is_same(a: Option<Maker>, b: Option<Maker>) -> bool {
 impl Argument {
     /// BAD_PARAM unless values of the type are values of this argument.
     pub(super) fn must_be(&self, index: usize, found: &TypeCode) -> Result<(), SystemException> {
-        if self.of.equivalent(found) {
-            return Ok(());
-        }
-        Err(bad_param().with_detail(|| format!("argument {index} is of type `{}`, not `{found}`", self.of)))
+        if self.of.equivalent(found) { Ok(()) } else { Err(self.refused(index, found)) }
+    }
+
+    #[cold]
+    fn refused(&self, index: usize, found: &TypeCode) -> SystemException {
+        bad_param().with_detail(|| format!("argument {index} is of type `{}`, not `{found}`", self.of))
     }
 }
 

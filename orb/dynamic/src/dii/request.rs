@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cell::Cell};
 
-use spandrel_cdr::{Any, CdrError, Encode, Encoder, TypeCode, Typed};
+use spandrel_cdr::{Any, CdrError, Decoder, Encode, Encoder, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 #[cfg(feature = "interceptors")]
 use spandrel_orb::interception::{DynamicRequest, Parameter, ParameterMode};
@@ -14,7 +14,9 @@ use super::{
     RequestError, UnknownUserException,
     body::{Body, Maker},
 };
-use crate::{ArgMode, NamedValue, NvList, named::bad_param};
+use crate::{
+    ArgMode, NamedValue, NvList, ValueTypes, description::fit::derived, named::bad_param, value_types::TypedBinder,
+};
 
 /// Makes requests for objects of any type: IDL `Object::create_request`.
 pub trait CreateRequest {
@@ -59,6 +61,8 @@ pub struct Request {
     pub(super) return_maker: Cell<Option<Maker>>,
     exceptions: Vec<TypeCode>,
     context: Option<(Context, Vec<String>)>,
+    /// What reads values of the types that were given by `set_value_types`.
+    binder: Option<TypedBinder>,
     pub(super) state: State,
     /// Its answer was, or will be, asked for later.
     #[cfg(feature = "asynchronous")]
@@ -88,6 +92,7 @@ impl Request {
             return_maker: Cell::new(None),
             exceptions: Vec::new(),
             context: None,
+            binder: None,
             state: State::Idle,
             #[cfg(feature = "asynchronous")]
             was_deferred: false,
@@ -198,14 +203,19 @@ impl Request {
     }
 
     /// Adds an argument of the type that its value has (`add_arg`). An argument of IDL type `any` is one whose value is an `Any`.
+    /// The value may be of a type that derives from the argument's, or any that an abstract interface takes.
     ///
     /// # Errors
-    /// BAD_PARAM for one that is sent and has no value; a value that the wire cannot say.
+    /// BAD_PARAM for one that is sent and has no value, or one of another type; a value that the wire cannot say.
     pub fn add_arg(&mut self, argument: &NamedValue) -> Result<&mut Self, SystemException> {
         let name = argument.name.clone();
         match &argument.value {
             Some(value) if argument.mode.is_sent() => {
-                self.body.push_any(name, argument.mode, value, argument.type_code.clone())?
+                let fitting = derived(value, &argument.type_code).ok_or_else(|| {
+                    let (label, of) = (argument.label(self.body.arguments().len()), &argument.type_code);
+                    bad_param().with_detail(|| format!("{label} is of type `{of}`, not `{}`", value.type_code()))
+                })?;
+                self.body.push_any(name, argument.mode, &fitting, argument.type_code.clone())?
             }
             None if argument.mode.is_sent() => {
                 let label = argument.label(self.body.arguments().len());
@@ -251,6 +261,22 @@ impl Request {
     pub fn set_argument_any(&mut self, index: usize, value: &Any) -> Result<&mut Self, SystemException> {
         self.body.set_any(index, value)?;
         Ok(self)
+    }
+
+    /// Says of which types values may be that come back where a base of theirs, `ValueBase` or an abstract interface is declared. Values
+    /// of other types are cut to a type that is known if they are truncatable, and else are MARSHAL.
+    pub fn set_value_types(&mut self, types: &ValueTypes) -> &mut Self {
+        self.binder =
+            Some(types).filter(|types| !types.is_empty()).map(|types| TypedBinder::new(types, Some(self.target.orb())));
+        self
+    }
+
+    /// What came back, with the types of values that are known.
+    pub(super) fn read<'r>(&'r self, answer: &'r Answer) -> Decoder<'r> {
+        match &self.binder {
+            Some(binder) => answer.body().with_binder(binder),
+            None => answer.body(),
+        }
     }
 
     /// Says of what type the return value is; `void` unless it is said.
@@ -372,7 +398,7 @@ impl Request {
         };
         match self.exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id)) {
             // Its id stands before its members, as within an `Any`.
-            Some(of) => match Any::read(of.clone(), &mut answer.body()) {
+            Some(of) => match Any::read(of.clone(), &mut self.read(answer)) {
                 Ok(exception) => UnknownUserException { exception }.into(),
                 Err(error) => unreadable(error),
             },

@@ -27,7 +27,7 @@ impl Request {
     /// # Errors
     /// BAD_INV_ORDER if nothing came back.
     pub fn results(&self) -> Result<Results<'_>, SystemException> {
-        let input = self.answer()?.body();
+        let input = self.read(self.answer()?);
         Ok(Results::new(input, &self.return_type, self.body.arguments(), &self.operation))
     }
 

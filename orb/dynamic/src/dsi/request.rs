@@ -4,7 +4,7 @@ use spandrel_cdr::{Any, CdrError, Decode, Decoder, Encode, Encoder, TcKind, Type
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{Context, DeferredCall, ObjectRef, Replied, ServerCall};
 
-use crate::NvList;
+use crate::{NvList, ValueTypes, value_types::TypedBinder};
 
 /// A request that a dynamic servant runs: IDL `CORBA::ServerRequest`.
 ///
@@ -31,6 +31,8 @@ pub struct DeferredRequest {
 /// What has been asked of it, and is to be answered.
 #[derive(Debug, Default)]
 struct Progress {
+    /// The types that values may be of where a base of theirs is declared.
+    value_types: ValueTypes,
     arguments: Option<NvList>,
     /// Where the arguments end: in octets from the request's start.
     end: Option<usize>,
@@ -75,10 +77,12 @@ fn bad_inv_order(minor: u32) -> SystemException {
 }
 
 impl Progress {
-    fn arguments(&mut self, mut input: Decoder<'_>, mut list: NvList) -> Result<&mut NvList, SystemException> {
+    fn arguments(&mut self, input: Decoder<'_>, mut list: NvList) -> Result<&mut NvList, SystemException> {
         if self.arguments.is_some() || self.outcome.is_some() {
             return Err(bad_inv_order(minor::ARGUMENTS_OUT_OF_ORDER));
         }
+        let binder = TypedBinder::new(&self.value_types, input.binder());
+        let mut input = if self.value_types.is_empty() { input } else { input.with_binder(&binder) };
         for (index, item) in list.iter_mut().enumerate().filter(|(_, item)| item.mode.is_sent()) {
             let read = Any::read(item.type_code.clone(), &mut input);
             item.value = Some(read.map_err(|error| unreadable(error, &item.label(index)))?);
@@ -158,6 +162,13 @@ fn unreadable(error: CdrError, what: &str) -> SystemException {
 macro_rules! operations {
     ($($request:ty)*) => {$(
         impl $request {
+            /// Says of which types values may be where a base of theirs, `ValueBase` or an abstract interface is declared. To be called before
+            /// [`arguments`](Self::arguments). Values of other types are cut to a type that is known if they are truncatable, and else are
+            /// MARSHAL.
+            pub fn set_value_types(&mut self, types: &ValueTypes) {
+                self.progress.value_types = types.clone();
+            }
+
             /// The arguments: of `in` and `inout` ones the values that came. Those that are returned are to be changed in the list that
             /// this returns, which stays with the request. To be called once, also where there are none.
             ///

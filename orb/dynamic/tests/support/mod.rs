@@ -51,6 +51,28 @@ pub(crate) fn derived() -> TypeCode {
     TypeCode::value("IDL:Derived:1.0", "Derived", ValueModifier::Truncatable, Some(&base()), &members).unwrap()
 }
 
+/// `valuetype Node { public string name; public Node next; public sequence<Node> others; };`
+pub(crate) fn node() -> TypeCode {
+    let link = TypeCode::recursive("IDL:Node:1.0").unwrap();
+    let members = [
+        ("name", TypeCode::string(0), Visibility::Public),
+        ("next", link.clone(), Visibility::Public),
+        ("others", TypeCode::sequence(&link, 0).unwrap(), Visibility::Public),
+    ];
+    TypeCode::value("IDL:Node:1.0", "Node", ValueModifier::None, None, &members).unwrap()
+}
+
+/// `valuetype Leaf : Base { public Base inner; };`, which is not truncatable.
+pub(crate) fn leaf() -> TypeCode {
+    let members = [("inner", base(), Visibility::Public)];
+    TypeCode::value("IDL:Leaf:1.0", "Leaf", ValueModifier::None, Some(&base()), &members).unwrap()
+}
+
+/// `abstract interface Either {};`
+pub(crate) fn either() -> TypeCode {
+    TypeCode::abstract_interface("IDL:Either:1.0", "Either").unwrap()
+}
+
 pub(crate) fn base() -> TypeCode {
     let members = [("id", TypeCode::LONG, Visibility::Public)];
     TypeCode::value("IDL:Base:1.0", "Base", ValueModifier::None, None, &members).unwrap()

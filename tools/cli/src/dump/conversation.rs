@@ -312,7 +312,7 @@ fn answer(
         (ReplyStatus::UserException, _) => {
             let start = body.clone();
             let id = body.str()?.into_owned();
-            let members = meant.and_then(|meant| types.exception(meant, &id, &mut start.clone()));
+            let members = meant.and_then(|meant| types.exception(meant, &id, &start));
             let members = match members {
                 Some(members) => members?,
                 None if body.remaining() == 0 => String::new(),

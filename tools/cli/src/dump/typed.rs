@@ -95,7 +95,8 @@ impl Types {
         for interface in first.into_iter().chain(others).chain([self.interfaces.len() - 1]) {
             let at = self.interfaces[interface].operations().iter().position(|known| known.name == operation);
             let Some(meant) = at.map(|at| Meant(interface, at)) else { continue };
-            match self.read_arguments(meant, &mut body.clone()) {
+            let types = self.interfaces[interface].value_types();
+            match self.read_arguments(meant, &mut body.clone().with_binder(types)) {
                 Ok(values) => return Some((meant, Ok(values))),
                 Err(error) => drop(failure.get_or_insert((meant, Err(error)))),
             }
@@ -114,8 +115,9 @@ impl Types {
     }
 
     /// The result, and what the parameters were set to.
-    pub(super) fn results(&self, meant: Meant, body: &mut Decoder<'_>) -> Result<Values, CdrError> {
+    pub(super) fn results(&self, meant: Meant, body: &Decoder<'_>) -> Result<Values, CdrError> {
         let operation = self.operation(meant);
+        let body = &mut body.clone().with_binder(self.interfaces[meant.0].value_types());
         let mut values = Vec::new();
         if operation.result.kind() != TcKind::Void {
             values.push(("return".to_owned(), value(&operation.result, body)?));
@@ -129,10 +131,10 @@ impl Types {
     }
 
     /// The members of an exception whose id comes first; nothing if the operation raises no such exception.
-    pub(super) fn exception(&self, meant: Meant, id: &str, body: &mut Decoder<'_>) -> Option<Result<String, CdrError>> {
+    pub(super) fn exception(&self, meant: Meant, id: &str, body: &Decoder<'_>) -> Option<Result<String, CdrError>> {
         let exceptions = &self.operation(meant).exceptions;
         let of = exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id))?;
-        Some(value(of, body))
+        Some(value(of, &mut body.clone().with_binder(self.interfaces[meant.0].value_types())))
     }
 }
 

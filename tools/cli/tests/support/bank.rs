@@ -14,6 +14,10 @@ module Bank {
   struct Entry { string what; long long amount; };
   typedef sequence<Entry> Entries;
   exception Broke { long long missing; };
+  valuetype Note { public string text; public Note next; };
+  valuetype Urgent : Note { public long days; };
+  abstract interface Holder {};
+  native Vault;
   interface Account {
     readonly attribute string owner;
     attribute Kind sort;
@@ -21,6 +25,9 @@ module Bank {
     void nothing();
     oneway void hint(in Kind how);
     any echo(in any what);
+    Note keep(in Note what);
+    Holder pass(in Holder what);
+    void open_with(in Vault key);
   };
 };
 ";
@@ -50,6 +57,7 @@ fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestErro
             list.set_any(2, &all.to_any().unwrap())?;
             Ok(Any::new(&(amount + 100)).unwrap())
         }
+        "keep" | "pass" => Ok(list.get(0).unwrap().value.clone().unwrap()),
         "echo" => Ok(Any::new(&list.extract::<Any>(0)?).unwrap()),
         _ => Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap()),
     }

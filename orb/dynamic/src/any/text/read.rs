@@ -1,20 +1,22 @@
 //! From text to values.
 
-use std::str::FromStr;
+use std::{collections::HashMap, str::FromStr};
 
-use spandrel_cdr::{Any, Char, Ior, Label, LongDouble, TcKind, TypeCode};
+use spandrel_cdr::{Any, Char, Ior, Label, LongDouble, TcKind, TypeCode, ValueModifier};
 
 use super::{
     super::{
         DynAny, DynAnyError,
         discriminator::{discriminator_with, label_of, unclaimed},
         dyn_any::Value,
+        graph::{Link, State, ValueId},
         leaf::Leaf,
         members::members_of,
         meter::Meter,
     },
     scan::Scanner,
 };
+use crate::ValueTypes;
 
 /// Why a text is no value of the type that was wanted.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -45,22 +47,42 @@ impl DynAny {
     /// ```
     ///
     /// # Errors
-    /// A text that is no value of the type; references other than `null`, which
+    /// A text that is no value of the type; references other than `null`, and values of derived types, which
     /// [`from_text_with`](Self::from_text_with) reads.
     pub fn from_text(of: &TypeCode, text: &str) -> Result<Self, TextError> {
-        Self::from_text_with(of, text, &|_| Err("there is nobody here to resolve references".to_owned()))
+        let unresolved = |_: &str| Err("there is nobody here to resolve references".to_owned());
+        Self::from_text_with(of, text, &ValueTypes::new(), &unresolved)
     }
 
-    /// As [`DynAny::from_text`]; `resolve` says what references in text form lead to.
+    /// As [`DynAny::from_text`]; `value_types` are those that a value may be of where a base is declared, and `resolve` says what
+    /// references in text form lead to.
+    ///
+    /// ```
+    /// use spandrel_cdr::{TypeCode, ValueModifier, Visibility};
+    /// use spandrel_dynamic::{DynAny, ValueTypes};
+    ///
+    /// let link = TypeCode::recursive("IDL:Node:1.0")?;
+    /// let members = [("name", TypeCode::STRING, Visibility::Public), ("next", link, Visibility::Public)];
+    /// let node = TypeCode::value("IDL:Node:1.0", "Node", ValueModifier::None, None, &members)?;
+    /// let types = ValueTypes::from_iter([&node]);
+    ///
+    /// let text = r#"{_id: 1, _type: "IDL:Node:1.0", name: "turn", next: {_ref: 1}}"#;
+    /// let value = DynAny::from_text_with(&TypeCode::value_base(), text, &types, &|_| Err("no references".into()))?;
+    /// assert_eq!(value.to_string(), text);
+    /// assert_eq!(DynAny::new(&value.to_any()?)?, value);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// A text that is no value of the type; those of `resolve`.
     pub fn from_text_with(
         of: &TypeCode,
         text: &str,
+        value_types: &ValueTypes,
         resolve: &dyn Fn(&str) -> Result<Ior, String>,
     ) -> Result<Self, TextError> {
-        let mut reader = Reader { scanner: Scanner::new(text), resolve, meter: Meter::new(Self::COMPONENTS) };
+        let meter = Meter::new(Self::COMPONENTS);
+        let mut reader = Reader { scanner: Scanner::new(text), resolve, meter, value_types, numbered: HashMap::new() };
         let is_bare = matches!(of.without_aliases().kind(), TcKind::String | TcKind::WString)
             && reader.scanner.peek() != Some('"');
         let value = if is_bare { reader.texts(&of.without_aliases(), text.to_owned()) } else { reader.value(of) };
@@ -77,43 +99,59 @@ struct Reader<'t, 'r> {
     scanner: Scanner<'t>,
     resolve: Resolve<'r>,
     meter: Meter,
+    value_types: &'r ValueTypes,
+    /// Values with an `_id`.
+    numbered: HashMap<u32, Link>,
+}
+
+/// What may stand before the members of a value.
+#[derive(Default)]
+struct ValueHead {
+    of: Option<TypeCode>,
+    number: Option<u32>,
+    repeats: Option<Link>,
+}
+
+/// A value whose members, or what its box holds, come next.
+enum BegunValue {
+    /// One of which nothing more comes.
+    Whole(Value),
+    /// What a box holds, alone.
+    Bare {
+        of: TypeCode,
+        id: ValueId,
+    },
+    Braced {
+        of: TypeCode,
+        id: ValueId,
+    },
 }
 
 impl Reader<'_, '_> {
     fn value(&mut self, of: &TypeCode) -> Result<DynAny, TextError> {
-        let (at, mut meter) = (self.scanner.at, std::mem::replace(&mut self.meter, Meter::new(0)));
-        let mut read = None;
-        let counted = meter.nested(|meter| {
-            std::mem::swap(&mut self.meter, meter);
-            read = Some(self.of_type(of));
-            std::mem::swap(&mut self.meter, meter);
-            Ok(())
-        });
-        self.meter = meter;
-        counted.map_err(|error| TextError { message: error.to_string(), at })?;
-        read.expect("it was read")
+        let at = self.scanner.at;
+        self.meter.enter().map_err(|error| TextError { message: error.to_string(), at })?;
+        let value = self.of_type(of);
+        self.meter.leave();
+        Ok(DynAny::made_of(of, value?))
     }
 
-    fn of_type(&mut self, of: &TypeCode) -> Result<DynAny, TextError> {
-        let resolved = of.without_aliases();
-        let value = match resolved.kind() {
-            TcKind::Struct | TcKind::Except => self.members(&resolved)?,
-            TcKind::Value | TcKind::Event if self.null() => Value::Nothing,
-            TcKind::ValueBox if self.null() => Value::Nothing,
-            TcKind::Value | TcKind::Event => self.members(&resolved)?,
-            TcKind::ValueBox => {
-                let content = resolved.content_type().map_err(|error| self.scanner.wrong(error.to_string()))?;
-                Value::Parts(vec![self.value(&content)?])
-            }
-            TcKind::Sequence | TcKind::Array => self.elements(&resolved)?,
-            TcKind::Union => self.union(&resolved)?,
-            TcKind::String | TcKind::WString => {
-                let text = self.scanner.string()?;
-                return self.texts(&resolved, text).map(|value| DynAny::made_of(of, value.value));
-            }
-            _ => Value::Leaf(self.leaf(&resolved)?),
-        };
-        Ok(DynAny::made_of(of, value))
+    // What calls itself has little in its own frame: values nest to a depth of hundreds.
+    fn of_type(&mut self, of: &TypeCode) -> Result<Value, TextError> {
+        let of = of.without_aliases();
+        match of.kind() {
+            TcKind::Struct | TcKind::Except => self.members(&of),
+            TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface => self.value_type(&of),
+            TcKind::Sequence | TcKind::Array => self.elements(&of),
+            TcKind::Union => self.union(&of),
+            TcKind::String | TcKind::WString => self.quoted_text(&of),
+            _ => self.leaf(&of).map(Value::Leaf),
+        }
+    }
+
+    fn quoted_text(&mut self, of: &TypeCode) -> Result<Value, TextError> {
+        let text = self.scanner.string()?;
+        self.texts(of, text).map(|value| value.value)
     }
 
     fn null(&mut self) -> bool {
@@ -139,24 +177,160 @@ impl Reader<'_, '_> {
         Ok(value)
     }
 
+    /// A value of a value type.
+    fn value_type(&mut self, declared: &TypeCode) -> Result<Value, TextError> {
+        let (of, id, is_bare) = match self.begin_value(declared)? {
+            BegunValue::Whole(value) => return Ok(value),
+            BegunValue::Bare { of, id } => (of, id, true),
+            BegunValue::Braced { of, id } => (of, id, false),
+        };
+        self.meter.enter_value().map_err(|error| self.refused(&error))?;
+        let parts = match of.kind() {
+            TcKind::ValueBox => self.boxed(&of, is_bare),
+            _ => self.members_until_end(&of),
+        };
+        self.meter.leave_value();
+        Ok(Value::State(State { id, of, parts: parts? }))
+    }
+
+    /// Reads up to the members of a value, or what its box holds.
+    fn begin_value(&mut self, declared: &TypeCode) -> Result<BegunValue, TextError> {
+        if self.null() {
+            return Ok(BegunValue::Whole(Value::Nothing));
+        }
+        if declared.kind() == TcKind::AbstractInterface && self.scanner.peek() != Some('{') {
+            return self.reference().map(|object| BegunValue::Whole(Value::Leaf(Leaf::Reference(object))));
+        }
+        let (before, id) = (self.scanner.at, ValueId::new());
+        let head = if self.scanner.eat('{') { self.value_head(declared)? } else { None };
+        let head = match head {
+            Some(head) => head,
+            // Without a head, what a box holds stands for the box.
+            None if declared.kind() == TcKind::ValueBox => {
+                self.scanner.at = before;
+                return Ok(BegunValue::Bare { of: declared.clone(), id });
+            }
+            None if self.scanner.at == before => return Err(self.scanner.wrong("expected `{`")),
+            None => ValueHead::default(),
+        };
+        if let Some(link) = head.repeats {
+            self.scanner.expect('}')?;
+            return Ok(BegunValue::Whole(Value::Link(link)));
+        }
+        let of = match head.of {
+            Some(of) => of,
+            None if is_unspecific(declared) => {
+                return Err(self
+                    .scanner
+                    .wrong(format!("`_type` has to say of which type the `{}` is", id_of(declared))));
+            }
+            None => declared.clone(),
+        };
+        if let Some(number) = head.number
+            && self.numbered.insert(number, Link { id, of: of.clone() }).is_some()
+        {
+            return Err(self.scanner.wrong(format!("`_id: {number}` stands here twice")));
+        }
+        Ok(BegunValue::Braced { of, id })
+    }
+
+    /// The names with an underscore that begin a value; nothing if there are none.
+    fn value_head(&mut self, declared: &TypeCode) -> Result<Option<ValueHead>, TextError> {
+        let mut head = None;
+        loop {
+            let before = self.scanner.at;
+            let key =
+                if self.scanner.peek() == Some('}') { String::new() } else { self.scanner.key().unwrap_or_default() };
+            if matches!(&*key, "_type" | "_id" | "_ref" | "_value") {
+                head.get_or_insert_with(ValueHead::default);
+            }
+            let Some(found) = &mut head else {
+                self.scanner.at = before;
+                return Ok(None);
+            };
+            match &*key {
+                "_type" => found.of = Some(self.named_type(declared)?),
+                "_id" => found.number = Some(self.integer()?),
+                "_ref" => found.repeats = Some(self.numbered(declared)?),
+                _ => {
+                    self.scanner.at = before;
+                    return Ok(head);
+                }
+            }
+            self.between('}')?;
+        }
+    }
+
+    /// A type that values which are declared to be of another may have.
+    fn named_type(&mut self, declared: &TypeCode) -> Result<TypeCode, TextError> {
+        let id = match self.scanner.peek() {
+            Some('"') => self.scanner.string()?,
+            _ => self.scanner.word()?.to_owned(),
+        };
+        let known = if declared.id() == Ok(&*id) { Some(declared) } else { self.value_types.get(&id) };
+        let of = known.ok_or_else(|| self.scanner.wrong(format!("the value type `{id}` is not known")))?;
+        if !of.derives_from(declared) {
+            return Err(self.scanner.wrong(format!("`{id}` does not derive from `{}`", id_of(declared))));
+        }
+        Ok(of.without_aliases())
+    }
+
+    /// A value with a number, which is met again.
+    fn numbered(&mut self, declared: &TypeCode) -> Result<Link, TextError> {
+        let number: u32 = self.integer()?;
+        let link = self.numbered.get(&number);
+        let link = link.ok_or_else(|| self.scanner.wrong(format!("no value before this one has `_id: {number}`")))?;
+        if !link.of.derives_from(declared) {
+            return Err(self.scanner.wrong(format!("the value with `_id: {number}` is no `{}`", id_of(declared))));
+        }
+        Ok(link.clone())
+    }
+
+    /// What a box holds, with the brace behind it unless it stands there alone.
+    fn boxed(&mut self, of: &TypeCode, is_bare: bool) -> Result<Vec<DynAny>, TextError> {
+        let content = of.content_type().map_err(|error| self.scanner.wrong(error.to_string()))?;
+        if is_bare {
+            return Ok(vec![self.value(&content)?]);
+        }
+        if self.scanner.key()? != "_value" {
+            return Err(self.scanner.wrong("expected `_value`, what the box holds"));
+        }
+        let content = self.value(&content)?;
+        self.between('}')?;
+        self.scanner.expect('}')?;
+        Ok(vec![content])
+    }
+
     fn members(&mut self, of: &TypeCode) -> Result<Value, TextError> {
+        self.scanner.expect('{')?;
+        self.members_until_end(of).map(Value::Parts)
+    }
+
+    fn members_until_end(&mut self, of: &TypeCode) -> Result<Vec<DynAny>, TextError> {
         let members = members_of(of).map_err(|error| self.refused(&error))?;
         let mut found: Vec<Option<DynAny>> = members.iter().map(|_| None).collect();
-        self.scanner.expect('{')?;
         while !self.scanner.eat('}') {
-            let key = self.scanner.key()?;
-            let place = members.iter().position(|(name, _)| *name == key);
-            let place = place.ok_or_else(|| self.scanner.wrong(format!("there is no member `{key}`")))?;
-            if found[place].is_some() {
-                return Err(self.scanner.wrong(format!("the member `{key}` stands here twice")));
-            }
+            let place = self.member(&members, &found)?;
             found[place] = Some(self.value(&members[place].1)?);
             self.between('}')?;
         }
         let parts = found.into_iter().zip(&members).map(|(value, (name, _))| {
             value.ok_or_else(|| self.scanner.wrong(format!("the member `{name}` is missing")))
         });
-        parts.collect::<Result<_, _>>().map(Value::Parts)
+        parts.collect()
+    }
+
+    /// Reads the name of a member that was not found before.
+    fn member(&mut self, members: &[(String, TypeCode)], found: &[Option<DynAny>]) -> Result<usize, TextError> {
+        let key = self.scanner.key()?;
+        let place = members.iter().position(|(name, _)| *name == key);
+        match place {
+            None => Err(self.scanner.wrong(format!("there is no member `{key}`"))),
+            Some(place) if found[place].is_some() => {
+                Err(self.scanner.wrong(format!("the member `{key}` stands here twice")))
+            }
+            Some(place) => Ok(place),
+        }
     }
 
     /// A comma, unless the end comes next.
@@ -376,4 +550,15 @@ impl Reader<'_, '_> {
 /// Whether digits were read as an infinite number.
 fn overflows(word: &str, value: f64) -> bool {
     value.is_infinite() && word.contains(|letter: char| letter.is_ascii_digit())
+}
+
+fn id_of(of: &TypeCode) -> &str {
+    of.id().unwrap_or_default()
+}
+
+/// Values that are declared so say no state.
+fn is_unspecific(declared: &TypeCode) -> bool {
+    declared.kind() == TcKind::AbstractInterface
+        || declared.type_modifier() == Ok(ValueModifier::Abstract)
+        || declared.id() == TypeCode::value_base().id()
 }

@@ -139,7 +139,7 @@ impl Objects {
     /// If an adapter refuses one.
     pub(super) fn new(strategy: Strategy, count: u32, adapters: u32) -> Result<Self, LabError> {
         let failed = |cause| LabError::Call { action: "activate the objects that are to be found".to_owned(), cause };
-        let orb = Orb::builder().build();
+        let orb = Orb::builder().build().map_err(failed)?;
         let root = Poa::root(&orb).map_err(failed)?;
         let refused = |error: PoaError| failed(error.into());
         // What each servant stands behind need not be known, and takes memory.

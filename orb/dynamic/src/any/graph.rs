@@ -1,0 +1,168 @@
+//! Values of value types within a [`DynAny`]: which type they have, and which of them are the same value.
+//!
+//! Values may be shared, and may contain themselves (CORBA 3.3 Part 1, 9.2.4). Components are a tree. So the state of a value stands in
+//! one place of the tree, the first where a value is read; in each other place a [`Link`] names the value.
+
+use std::collections::HashMap;
+
+use spandrel_cdr::TypeCode;
+use spandrel_sync::atomic::{AtomicU64, Ordering};
+
+use super::{
+    DynAny, DynAnyError,
+    dyn_any::{Value, is_value_kind},
+};
+
+/// Which value it is, among all of this process.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct ValueId(u64);
+
+impl ValueId {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A value of a value type with its state.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) id: ValueId,
+    /// Its type: the declared one, or one that derives from it.
+    pub(crate) of: TypeCode,
+    /// Its members, inherited ones first; what a box holds.
+    pub(crate) parts: Vec<DynAny>,
+}
+
+/// A value of a value type whose state stands elsewhere in the tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) id: ValueId,
+    pub(crate) of: TypeCode,
+}
+
+impl DynAny {
+    /// All values with their states that are in it, itself included.
+    pub(crate) fn states(&self) -> HashMap<ValueId, &Self> {
+        let (mut found, mut todo) = (HashMap::new(), vec![self]);
+        while let Some(value) = todo.pop() {
+            if let Value::State(state) = &value.value {
+                found.insert(state.id, value);
+            }
+            todo.extend(value.components());
+        }
+        found
+    }
+
+    /// The values with their states that are in it, in the order in which they stand.
+    pub(crate) fn states_in_order(&self) -> Vec<ValueId> {
+        let (mut found, mut todo) = (Vec::new(), vec![self]);
+        while let Some(value) = todo.pop() {
+            if let Value::State(state) = &value.value {
+                found.push(state.id);
+            }
+            todo.extend(value.components().iter().rev());
+        }
+        found
+    }
+
+    /// The values that links in it name.
+    pub(crate) fn links(&self) -> Vec<ValueId> {
+        let (mut found, mut todo) = (Vec::new(), vec![self]);
+        while let Some(value) = todo.pop() {
+            if let Value::Link(link) = &value.value {
+                found.push(link.id);
+            }
+            todo.extend(value.components());
+        }
+        found
+    }
+
+    /// Whether values of this type may be what this value is: one of the same type, a value of a derived type, and what an abstract
+    /// interface can have.
+    pub(crate) fn fits(&self, of: &TypeCode) -> bool {
+        if self.type_code().equivalent(of) {
+            return true;
+        }
+        let of = of.without_aliases();
+        match &self.value {
+            Value::State(State { of: own, .. }) | Value::Link(Link { of: own, .. }) => own.derives_from(&of),
+            // Null.
+            Value::Nothing => is_value_kind(self.kind()) && self.resolved().derives_from(&of),
+            Value::Leaf(_) => of.kind() == spandrel_cdr::TcKind::AbstractInterface && self.reference().is_ok(),
+            Value::Parts(_) => false,
+        }
+    }
+}
+
+/// Copies several components together: values that they share are shared by the copies, and are other values than theirs.
+pub(crate) struct Copier(HashMap<ValueId, ValueId>);
+
+impl Copier {
+    pub(crate) fn of<'d>(originals: impl IntoIterator<Item = &'d DynAny>) -> Self {
+        let ids = originals.into_iter().flat_map(|original| original.states().into_keys());
+        Self(ids.map(|id| (id, ValueId::new())).collect())
+    }
+
+    /// The copy of this value is that one.
+    pub(crate) fn rename(&mut self, original: ValueId, copy: ValueId) {
+        self.0.insert(original, copy);
+    }
+
+    pub(crate) fn copy(&self, original: &DynAny) -> DynAny {
+        DynAny { type_code: original.type_code.clone(), value: self.value(&original.value), at: original.at }
+    }
+
+    /// A copy that is declared to be of this type.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] if it is no value of it.
+    pub(crate) fn copy_as(&self, original: &DynAny, of: &TypeCode) -> Result<DynAny, DynAnyError> {
+        if !original.fits(of) {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        Ok(DynAny::made_of(of, self.value(&original.value)))
+    }
+
+    fn value(&self, original: &Value) -> Value {
+        let id = |id: &ValueId| *self.0.get(id).unwrap_or(id);
+        let copies = |parts: &[DynAny]| parts.iter().map(|part| self.copy(part)).collect();
+        match original {
+            Value::Nothing => Value::Nothing,
+            Value::Leaf(leaf) => Value::Leaf(leaf.clone()),
+            Value::Parts(parts) => Value::Parts(copies(parts)),
+            Value::State(State { id: own, of, parts }) => {
+                Value::State(State { id: id(own), of: of.clone(), parts: copies(parts) })
+            }
+            Value::Link(link) => Value::Link(Link { id: id(&link.id), of: link.of.clone() }),
+        }
+    }
+}
+
+/// Which values of one tree are which of another.
+#[derive(Default)]
+pub(crate) struct Pairs(HashMap<ValueId, ValueId>);
+
+impl Pairs {
+    pub(crate) fn are_equal(&mut self, a: &DynAny, b: &DynAny) -> bool {
+        a.type_code().equivalent(b.type_code()) && self.are_equal_values(&a.value, &b.value)
+    }
+
+    fn are_equal_values(&mut self, a: &Value, b: &Value) -> bool {
+        match (a, b) {
+            (Value::Nothing, Value::Nothing) => true,
+            (Value::Leaf(a), Value::Leaf(b)) => a == b,
+            (Value::Parts(a), Value::Parts(b)) => self.are_all_equal(a, b),
+            (Value::State(a), Value::State(b)) => {
+                self.0.insert(a.id, b.id);
+                a.of.equivalent(&b.of) && self.are_all_equal(&a.parts, &b.parts)
+            }
+            (Value::Link(a), Value::Link(b)) => self.0.get(&a.id).unwrap_or(&a.id) == &b.id,
+            _ => false,
+        }
+    }
+
+    fn are_all_equal(&mut self, a: &[DynAny], b: &[DynAny]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.are_equal(a, b))
+    }
+}
