@@ -433,7 +433,7 @@ fn an_operation_that_cannot_be_described_leaves_the_others() {
     assert_eq!(left_out, ["give", "grip"]);
     assert!(described.undescribed()[0].reason.contains("Handle"), "{}", described.undescribed()[0].reason);
     let nowhere = "corbaloc::127.0.0.1:1/x";
-    let object = DynamicObject::new(Orb::builder().build().string_to_object(nowhere).unwrap(), described);
+    let object = DynamicObject::new(Orb::builder().build().unwrap().string_to_object(nowhere).unwrap(), described);
     let refused = object.call("give", &[]).unwrap_err().to_string();
     assert!(refused.contains("BAD_OPERATION") && refused.contains("Handle"), "{refused}");
 }
@@ -483,8 +483,9 @@ fn tend(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestError
 }
 
 fn planted(of: &TypeCode, types: &ValueTypes, text: &str) -> Any {
-    let resolve =
-        |url: &str| Orb::builder().build().string_to_object(url).map(|it| it.ior().clone()).map_err(|_| String::new());
+    let resolve = |url: &str| {
+        Orb::builder().build().unwrap().string_to_object(url).map(|it| it.ior().clone()).map_err(|_| String::new())
+    };
     DynAny::from_text_with(of, text, types, &resolve).unwrap().to_any().unwrap()
 }
 

@@ -212,7 +212,7 @@ impl ClerkServant for Clerk {
 fn the_types_of_the_module_corba_are_generated_and_called_with() {
     let facets = Facets::new();
     let object = facets.poa.activate(ClerkSkeleton(Clerk)).unwrap();
-    let clerk = desk::Clerk::unchecked_narrow(&Orb::builder().build().reference(object.ior().clone()));
+    let clerk = desk::Clerk::unchecked_narrow(&Orb::builder().build().unwrap().reference(object.ior().clone()));
     assert_eq!(clerk.kind(&TypeCode::wstring(0)).unwrap(), corba::TcKind::TkWstring);
     assert_eq!(clerk.kind(&TypeCode::TYPE_CODE).unwrap(), corba::TcKind::TkTypeCode);
     let (knows, information) = clerk.services(corba::SECURITY).unwrap();

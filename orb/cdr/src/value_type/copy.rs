@@ -99,9 +99,10 @@ impl Decoder<'_> {
         at: usize,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<T, CdrError> {
-        let level = self.read_values().passed.get(&at).copied();
-        let level = level.ok_or(CdrError::Malformed("an indirection to where no value begins"))?;
-        self.return_to(at, level, read)
+        if !self.read_values().known.contains_key(&at) {
+            return Err(CdrError::Malformed("an indirection to where no value begins"));
+        }
+        self.return_to(at, read)
     }
 
     /// Reads what follows a value's state; what is left of that is passed over.

@@ -438,7 +438,7 @@ mod tests {
         const STRING: usize = 4 + 129 + 3; // with its length, its NUL, and what aligns the next length
         const STRSEQ: usize = 4 + 9 * STRING;
         const VAR_STRUCT: usize = 2 * STRING + STRSEQ;
-        let (server, orb) = (Orb::builder().build(), Orb::builder().build());
+        let (server, orb) = (Orb::builder().build().unwrap(), Orb::builder().build().unwrap());
         let poa = Poa::root(&server).unwrap();
         let clients: [Box<dyn Client>; 3] = [
             Box::new(compiled::Caller::new(&poa, &server, &orb).unwrap()),
