@@ -322,7 +322,7 @@ fn a_client_that_takes_its_replies_slowly_gets_all_of_them() {
 #[test]
 fn replies_that_there_is_no_memory_for_are_exceptions() {
     for builder in strategies() {
-        let server = Server::with(builder.max_server_memory(40 << 20));
+        let server = Server::with(builder.max_server_memory(40 << 20).socket_queues(Some(1 << 16), Some(1 << 16)));
         let mut deaf: Vec<_> = (0..4).map(|_| one_that_never_reads(&server, 12 << 20)).collect();
         comes("a refusal", || server.orb.statistics().count(Event::RefusedMemory) > 0);
         let refused: Vec<_> = deaf

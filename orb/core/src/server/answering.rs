@@ -62,8 +62,9 @@ fn write<'a>(
 #[inline]
 pub(super) fn send(asked: &Asked<'_>, answer: &Encoder<'_>) {
     asked.is_answered.store(true, Ordering::Relaxed);
-    let request_octets = asked.message.header.total_len();
-    if let Err(exception) = asked.origin.send(answer, AnswerKind::Reply { request_octets }) {
+    let kind =
+        AnswerKind::Reply { request_octets: asked.message.header.total_len(), is_deferred: asked.place.is_some() };
+    if let Err(exception) = asked.origin.send(answer, kind) {
         refuse_to_keep(asked, &exception);
     }
 }

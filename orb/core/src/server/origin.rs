@@ -25,7 +25,12 @@ pub(crate) struct Which {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerKind {
     /// Itself, and the request where that is kept until the answer has been written.
-    Reply { request_octets: usize },
+    Reply {
+        /// Of the request.
+        request_octets: usize,
+        /// The request is counted already, until it has been answered.
+        is_deferred: bool,
+    },
     /// Itself: a short answer that says why there is no other.
     Refusal,
 }

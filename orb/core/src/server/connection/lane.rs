@@ -260,6 +260,13 @@ impl ServerConnection {
                 return Ok(());
             }
             let request = RequestHeader::decode(&mut arguments)?;
+            if self.link.is_blocked()
+                && let Err(no_room) = self.check_room_for_reply()
+            {
+                self.orb.statistics().refused_memory();
+                self.refuse(message, &no_memory(&no_room));
+                return Ok(());
+            }
             let noted = self.note_contexts(&request, message).map(|noted| Noted { due: *due, ..noted });
             self.upcall(message, &request, noted.as_ref(), turn & COUNT, &mut arguments);
             Ok(())

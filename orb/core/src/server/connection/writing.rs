@@ -10,7 +10,7 @@ use spandrel_sync::atomic::Ordering;
 
 use super::ServerConnection;
 use crate::{
-    reader::NoRoom,
+    reader::{Charge, NoRoom},
     server::{
         frame::Frame,
         link::{NoMemory, Sent},
@@ -50,6 +50,16 @@ impl ServerConnection {
                 Ok(())
             }
         }
+    }
+
+    /// Whether a reply as long as the longest of late could be kept, where others wait already. It exists twice for a moment, as the
+    /// servant's result and as what is kept of it.
+    ///
+    /// # Errors
+    /// The limit that would be exceeded.
+    pub(super) fn check_room_for_reply(&self) -> Result<(), NoRoom> {
+        let longest = self.orb.server().budget().longest_reply();
+        Charge::new(&self.intake, longest.saturating_mul(2)).map(drop)
     }
 
     /// Whether this thread runs a request of this connection and serves no other connection.
