@@ -98,15 +98,8 @@ impl Intake {
 
     /// Counts so many octets more.
     pub(crate) fn charge(&self, octets: usize) -> Result<(), NoRoom> {
-        self.charge_beyond(octets, 0)
-    }
-
-    /// The same, where both limits may be exceeded by `excess`.
-    fn charge_beyond(&self, octets: usize, excess: usize) -> Result<(), NoRoom> {
-        let limit = self.limit.saturating_add(excess);
-        add(&self.used, octets, limit, "one connection", "-ORBMaxConnectionMemory")?;
-        let limit = self.budget.limit.saturating_add(excess);
-        let all = add(&self.budget.used, octets, limit, "all connections", "-ORBMaxServerMemory");
+        add(&self.used, octets, self.limit, "one connection", "-ORBMaxConnectionMemory")?;
+        let all = add(&self.budget.used, octets, self.budget.limit, "all connections", "-ORBMaxServerMemory");
         all.inspect_err(|_| {
             self.used.fetch_sub(octets, Ordering::Relaxed);
         })
@@ -136,15 +129,6 @@ impl Charge {
     /// One of the limits would be exceeded.
     pub(crate) fn new(intake: &Arc<Intake>, octets: usize) -> Result<Self, NoRoom> {
         intake.charge(octets)?;
-        Ok(Self { intake: Arc::clone(intake), octets })
-    }
-
-    /// The same for what soon replaces `charged` octets that are counted already.
-    ///
-    /// # Errors
-    /// One of the limits would be exceeded, without those.
-    pub(crate) fn in_place_of(intake: &Arc<Intake>, octets: usize, charged: usize) -> Result<Self, NoRoom> {
-        intake.charge_beyond(octets, charged)?;
         Ok(Self { intake: Arc::clone(intake), octets })
     }
 

@@ -62,9 +62,11 @@ fn write<'a>(
 #[inline]
 pub(super) fn send(asked: &Asked<'_>, answer: &Encoder<'_>) {
     asked.is_answered.store(true, Ordering::Relaxed);
-    let kind =
-        AnswerKind::Reply { request_octets: asked.message.header.total_len(), is_deferred: asked.place.is_some() };
-    if let Err(exception) = asked.origin.send(answer, kind) {
+    if let Some(place) = asked.place {
+        asked.origin.uncharge_deferred(place.key);
+    }
+    let request_octets = asked.message.header.total_len();
+    if let Err(exception) = asked.origin.send(answer, AnswerKind::Reply { request_octets }) {
         refuse_to_keep(asked, &exception);
     }
 }

@@ -237,10 +237,7 @@ impl Link {
     /// Charges a message, and the request that it answers if the thread waits and there is room for both: it is kept as long. True in that case.
     fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), NoRoom> {
         match kind {
-            AnswerKind::Reply { request_octets, is_deferred: true } => {
-                Charge::in_place_of(&self.intake, len, request_octets).map(|reply| (reply, false))
-            }
-            AnswerKind::Reply { request_octets, .. } if waits => {
+            AnswerKind::Reply { request_octets } if waits => {
                 Charge::new(&self.intake, len.saturating_add(request_octets))
                     .map(|both| (both, true))
                     .or_else(|_| Charge::new(&self.intake, len).map(|reply| (reply, false)))

@@ -25,12 +25,7 @@ pub(crate) struct Which {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerKind {
     /// Itself, and the request where that is kept until the answer has been written.
-    Reply {
-        /// Of the request.
-        request_octets: usize,
-        /// The request is counted already, until it has been answered.
-        is_deferred: bool,
-    },
+    Reply { request_octets: usize },
     /// Itself: a short answer that says why there is no other.
     Refusal,
 }
@@ -77,6 +72,9 @@ pub(crate) trait Origin: Send + Sync + fmt::Debug {
     /// # Errors
     /// TRANSIENT if too many are.
     fn enter_deferred(&self, which: Which, octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException>;
+
+    /// A deferred call is being answered: from now on its answer counts, and the request no longer.
+    fn uncharge_deferred(&self, _key: u64) {}
 
     /// A deferred call has ended.
     fn leave_deferred(&self, key: u64);

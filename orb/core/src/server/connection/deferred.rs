@@ -50,6 +50,12 @@ impl ServerConnection {
         Ok(key)
     }
 
+    /// A deferred call is being answered: its request counts no longer.
+    pub(in crate::server) fn uncharge_deferred(&self, key: u64) {
+        let octets = self.requests.lock().deferred.get_mut(&key).map_or(0, |entry| std::mem::take(&mut entry.octets));
+        self.intake.release(octets);
+    }
+
     /// A deferred call has ended: what waited for it goes on.
     pub(in crate::server) fn leave_deferred(&self, key: u64) {
         let mut requests = self.requests.lock();

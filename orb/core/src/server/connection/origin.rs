@@ -61,6 +61,10 @@ impl Origin for ServerConnection {
         Self::enter_deferred(self, which, octets, trip)
     }
 
+    fn uncharge_deferred(&self, key: u64) {
+        Self::uncharge_deferred(self, key);
+    }
+
     fn leave_deferred(&self, key: u64) {
         Self::leave_deferred(self, key);
     }
