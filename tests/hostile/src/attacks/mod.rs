@@ -32,9 +32,8 @@ pub struct Attack {
 /// How long a call of the good client may take where nothing but a loaded machine may delay it.
 const QUICK: Duration = Duration::from_secs(5);
 
-/// KiB beyond the memory limit where replies are not taken. 64 MiB on a machine with nothing else to do; where servants wait for
-/// processors more of them run at once.
-const REPLIES: u64 = 96 << 10;
+/// KiB beyond the memory limit where replies are not taken.
+const REPLIES: u64 = 64 << 10;
 
 /// KiB that buffers, threads and the allocator's habits come to, whatever is done.
 const SLACK: u64 = 48 << 10;

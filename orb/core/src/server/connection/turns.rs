@@ -127,7 +127,7 @@ impl ServerConnection {
             () if of_connection > self.settings.max_connection_memory / 2 => LONG_DELAY,
             () if longest > 0 && of_all > self.settings.max_server_memory / 2 => LONG_DELAY,
             () if has_answered => 1,
-            () => running.saturating_mul(running).min(SLOW_START),
+            () => running.saturating_mul(running).saturating_mul(2).min(SLOW_START),
         }
     }
 
