@@ -419,6 +419,13 @@ fn lying_any<'a>(of: &'a TypeCode, out: &mut Encoder<'a>, count: u32, ends: impl
     places
 }
 
+/// Writes an indirection to this position.
+fn write_indirection(out: &mut Encoder<'_>, to: u32) {
+    out.u32(INDIRECTION);
+    let here = u32::try_from(out.position()).unwrap();
+    out.i32(-i32::try_from(here - to).unwrap());
+}
+
 #[test]
 fn what_is_read_again_and_again_is_counted() {
     const LEN: u32 = 200_000;
@@ -427,11 +434,7 @@ fn what_is_read_again_and_again_is_counted() {
     let mut out = Encoder::new(wire);
     let places = lying_any(&of, &mut out, 1_000, |_| LEN - 4);
     out.octets(&vec![0; LEN as usize - out.position()]);
-    for at in places {
-        out.u32(INDIRECTION);
-        let here = u32::try_from(out.position()).unwrap();
-        out.i32(-i32::try_from(here - at).unwrap());
-    }
+    places.into_iter().for_each(|at| write_indirection(&mut out, at));
     let octets = out.to_vec();
     let mut input = Decoder::new(&octets, wire);
     Any::decode(&mut input).unwrap();
@@ -453,11 +456,7 @@ fn what_is_read_again_within_another_is_counted_before_that_ends() {
     out.octets(&vec![0; LEN as usize - out.position()]);
     out.u32(0);
     out.u32(0);
-    for at in &places {
-        out.u32(INDIRECTION);
-        let here = u32::try_from(out.position()).unwrap();
-        out.i32(-i32::try_from(here - at).unwrap());
-    }
+    places.iter().for_each(|at| write_indirection(&mut out, *at));
     let octets = out.to_vec();
     let mut input = Decoder::new(&octets, wire);
     Any::decode(&mut input).unwrap();
