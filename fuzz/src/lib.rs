@@ -1,4 +1,4 @@
-//! What is fuzzed: a function for each target, which panics if it finds something.
+//! The fuzz targets: a function for each, which panics if it finds a fault.
 //!
 //! `fuzz_targets` gives them to libFuzzer, which explores; `replay` runs them on fixed inputs.
 

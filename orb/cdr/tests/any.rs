@@ -279,7 +279,7 @@ impl Typed for Object {
     }
 }
 
-/// What IDL `CORBA::Any::to_object` does in other languages.
+/// As `CORBA::Any::to_object` in the mappings to other languages.
 #[test]
 fn a_reference_to_any_interface_is_an_object() {
     let profile = TaggedProfile { tag: 0, data: vec![0, 1, 2] };

@@ -290,7 +290,7 @@ impl Typed for Text {
     }
 }
 
-/// What IDL `CORBA::Any::to_value` does in other languages.
+/// As `CORBA::Any::to_value` in the mappings to other languages.
 #[test]
 fn a_value_in_an_any_is_taken_out_as_its_base() {
     let derived =

@@ -332,7 +332,7 @@ fn messages(text: &str) -> Vec<String> {
     diagnostics.iter().map(|it| it.message.clone()).collect()
 }
 
-/// What follows the place where a limit was passed is not read, so that nothing can be said of it.
+/// The text behind the place where a limit was passed is not read, so that no error can be reported there.
 #[test]
 fn a_limit_that_is_passed_is_the_only_error() {
     const TOO_LARGE: [&str; 1] = ["the files are too large or too many"];

@@ -21,7 +21,7 @@ pub struct Lookup {
 #[must_use]
 pub struct Found(InUse);
 
-/// What a connection remembers.
+/// The state that a connection remembers.
 struct Last {
     is_adaptive: bool,
     place: Cell<Option<u64>>,

@@ -21,7 +21,7 @@ pub const LONG: Duration = Duration::from_secs(30);
 /// A server in a process of its own.
 pub struct Victim {
     process: Child,
-    /// What it has logged, line by line.
+    /// Its log, line by line.
     log: Arc<Mutex<Vec<String>>>,
     started: Instant,
     pub reference: String,

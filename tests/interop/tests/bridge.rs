@@ -25,7 +25,7 @@ fn every_type_goes_through_it_in_giop_1_0() {
     agree("1.0", ["big", "little", "big"]);
 }
 
-/// What a bridge cannot do: keep a value one that several arguments share.
+/// A limit of bridges: they cannot keep a value one that several arguments share.
 const BEYOND_A_BRIDGE: [&str; 2] = ["inheritance/inout", "box/text"];
 
 #[test]

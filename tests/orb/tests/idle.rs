@@ -249,7 +249,7 @@ fn connections_that_are_not_limited_stay() {
     assert_eq!(server.orb.statistics().count(Event::ServerClosedForTimeout), 0);
 }
 
-/// What one reads who reads a little at a time.
+/// Reads a message a little at a time.
 fn read_message_slowly(stream: &mut TcpStream) -> Vec<u8> {
     let mut message = vec![0; 12];
     stream.read_exact(&mut message).unwrap();

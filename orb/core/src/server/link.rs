@@ -1,6 +1,6 @@
 //! The wire of an accepted connection: whole messages are written to it, one at a time, and it is ended in an orderly way.
 //!
-//! What is read from it, and who reads, belongs to the connection. A reply that the transport does not take at once is charged against the memory
+//! Reading, and the thread that reads, belong to the connection. A reply that the transport does not take at once is charged against the memory
 //! limits. The connection's own thread then waits with writing; any other thread leaves the rest in a [`ReplyQueue`].
 
 use std::{io, sync::OnceLock, time::Duration};
@@ -52,7 +52,7 @@ pub(super) struct Link {
     unblocked: Condition,
     /// Grows with each piece of such a reply that the transport takes.
     progress: AtomicU64,
-    /// What this connection may take of memory.
+    /// The memory that this connection takes, and its limits.
     intake: Arc<Intake>,
     /// Octets from which on messages are sent in fragments.
     fragment_size: usize,

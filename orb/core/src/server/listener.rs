@@ -228,12 +228,12 @@ impl Server {
         Seen { threaded, pooled, queued, deferred, octets: self.budget.used() }
     }
 
-    /// What starts its threads.
+    /// The threads of this server.
     pub(super) fn threads(&self) -> &ServerThreads {
         &self.threads
     }
 
-    /// What limits the lines that clients can have logged.
+    /// Limits the log lines that clients can bring about.
     pub(super) fn log_limit(&self) -> &LogLimit {
         &self.log_limit
     }

@@ -21,7 +21,7 @@ pub(crate) struct Which {
     pub(crate) turn: u64,
 }
 
-/// What an answer is charged for while it waits to be written.
+/// The memory that an answer is charged for while it waits to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerKind {
     /// Itself, and the request where that is kept until the answer has been written.

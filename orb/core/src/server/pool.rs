@@ -361,7 +361,7 @@ struct Registered {
     is_replaced: Arc<AtomicBool>,
 }
 
-/// What a connection is called for: output alone, as long as that is wanted.
+/// The events that a connection waits for: output alone, as long as that is wanted.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     input: bool,

@@ -16,7 +16,7 @@ use crate::{
     transport::{Transport, is_timeout},
 };
 
-/// What has still to be written on one connection, and how far writing has come.
+/// Messages that have still to be written on one connection.
 #[derive(Debug, Default)]
 pub(super) struct ReplyQueue {
     queued: VecDeque<QueuedMessage>,
@@ -84,7 +84,7 @@ impl QueuedMessage {
         Self { octets: octets.to_vec(), written: 0, _charge: charge }
     }
 
-    /// What follows the first `written` octets of a message. `None` if there is no memory for a copy.
+    /// The octets behind the first `written` ones of a message. `None` if there is no memory for a copy.
     pub(super) fn rest_of(message: &Outgoing<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
         let mut octets = Vec::new();
         octets.try_reserve_exact(message.len() - written).ok()?;

@@ -29,7 +29,7 @@ pub(super) struct Past {
     replies: WaitingReplies,
 }
 
-/// What the rounds have seen of replies that wait to be written.
+/// Replies that wait to be written, as the rounds have seen them.
 #[derive(Debug)]
 pub(super) struct WaitingReplies {
     /// How far they have come, if some wait.

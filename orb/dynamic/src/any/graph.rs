@@ -13,7 +13,7 @@ use super::{
     dyn_any::{Value, is_value_kind},
 };
 
-/// Which value it is, among all of this process.
+/// The identity of a value, among all of this process.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct ValueId(u64);
 
@@ -139,7 +139,7 @@ impl Copier {
     }
 }
 
-/// Which values of one tree are which of another.
+/// Maps the values of one tree to those of another.
 #[derive(Default)]
 pub(crate) struct Pairs(HashMap<ValueId, ValueId>);
 

@@ -201,7 +201,7 @@ impl Reader {
         Ok(Value::State(State { id, of, parts }))
     }
 
-    /// What value comes, and of which type.
+    /// Reads which value comes next, and its type.
     fn begin_value(
         &mut self,
         coming: &ComingValue,

@@ -31,7 +31,7 @@ pub(super) struct Argument {
     types: Types,
 }
 
-/// What the binder of an [`Any`] knows of the types of its values.
+/// A binder that knows the types of the values of an [`Any`].
 #[derive(Clone, Default)]
 struct Types(Option<Arc<dyn Binder>>);
 

@@ -61,7 +61,7 @@ pub struct Request {
     pub(super) return_maker: Cell<Option<Maker>>,
     exceptions: Vec<TypeCode>,
     context: Option<(Context, Vec<String>)>,
-    /// What reads values of the types that were given by `set_value_types`.
+    /// The binder that reads values of the types that were given by `set_value_types`.
     binder: Option<TypedBinder>,
     pub(super) state: State,
     /// Its answer was, or will be, asked for later.
@@ -271,7 +271,7 @@ impl Request {
         self
     }
 
-    /// What came back, with the types of values that are known.
+    /// The results, with the types of values that are known.
     pub(super) fn read<'r>(&'r self, answer: &'r Answer) -> Decoder<'r> {
         match &self.binder {
             Some(binder) => answer.body().with_binder(binder),

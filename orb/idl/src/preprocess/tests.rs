@@ -6,7 +6,7 @@ use super::*;
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::source::MemoryFiles;
 
-/// What the pragmas of a text set, and the diagnostics.
+/// The settings of a text's pragmas, and the diagnostics.
 fn preprocessed(text: &str) -> (Vec<String>, Diagnostics) {
     let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
     let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };

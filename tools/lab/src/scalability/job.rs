@@ -116,7 +116,7 @@ pub struct Job {
 /// A job in one round, as a client is told it; its text form is one line of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobRun {
-    /// What is measured.
+    /// The quantity that is measured.
     pub job: Job,
     /// Calls before those that are timed.
     pub warm_up: u32,

@@ -79,7 +79,7 @@ fn pin(command: &mut Command, core: Option<usize>) {
     }
 }
 
-/// What the calls of a job come to.
+/// The result of a job's calls.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Timed {
     #[serde(flatten)]

@@ -176,7 +176,7 @@ impl Results {
     }
 }
 
-/// What was measured in each round of one row.
+/// The measurements of each round of one row.
 struct Rounds {
     medians: Vec<(u32, f64)>,
     means: Vec<(u32, f64)>,

@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    /// What a whole run prints and compares; with other figures on the page it fails.
+    /// The totals that a whole run prints and compares; with other figures on the page it fails.
     #[test]
     fn the_page_has_totals_that_a_run_is_compared_with() {
         let page = fs::read_to_string(place::root().join(PAGE)).unwrap();

@@ -45,7 +45,7 @@ pub(crate) struct Callbacks {
     /// For messages about it.
     name: String,
     settings: Arc<ServerSettings>,
-    /// What the connection may take of memory.
+    /// The memory that the connection takes, and its limits.
     intake: Arc<Intake>,
     /// What the other side has said of text.
     code_sets: OnceLock<TransmissionCodeSets>,

@@ -104,7 +104,7 @@ struct Reader<'t, 'r> {
     numbered: HashMap<u32, Link>,
 }
 
-/// What may stand before the members of a value.
+/// The labels that may stand before the members of a value.
 #[derive(Default)]
 struct ValueHead {
     of: Option<TypeCode>,
@@ -116,7 +116,7 @@ struct ValueHead {
 enum BegunValue {
     /// One of which nothing more comes.
     Whole(Value),
-    /// What a box holds, alone.
+    /// The content of a box, alone.
     Bare {
         of: TypeCode,
         id: ValueId,
@@ -286,7 +286,7 @@ impl Reader<'_, '_> {
         Ok(link.clone())
     }
 
-    /// What a box holds, with the brace behind it unless it stands there alone.
+    /// The content of a box, with the brace behind it unless it stands there alone.
     fn boxed(&mut self, of: &TypeCode, is_bare: bool) -> Result<Vec<DynAny>, TextError> {
         let content = of.content_type().map_err(|error| self.scanner.wrong(error.to_string()))?;
         if is_bare {

@@ -229,7 +229,7 @@ impl Drop for Objects {
     }
 }
 
-/// What was found, in use until it is given back outside of the time: that belongs to the end of a request.
+/// The servant that was found, in use until it is given back outside of the time: that belongs to the end of a request.
 struct Kept<'l> {
     lookup: &'l Lookup,
     keys: Vec<Key>,

@@ -126,11 +126,11 @@ fn keep<T>(value: T) {
     _ = black_box(value);
 }
 
-/// What one step writes, and another reads.
+/// A file that one step writes and another reads.
 #[derive(Default)]
 struct Message {
     scratch: Vec<u8>,
-    /// What is read.
+    /// The octets that are read.
     octets: Vec<u8>,
     /// Whether what is written is to be read later.
     is_kept: bool,

@@ -1,4 +1,4 @@
-//! What being a CORBA client adds to the smallest program with a socket, and what that was when it was recorded.
+//! The octets that being a CORBA client adds to the smallest program with a socket, now and when they were recorded.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -36,7 +36,7 @@ fn main() {
 }
 "#;
 
-/// What [`Minimum::added`] was on x86-64 Linux when it was recorded last (2026-11-23). A test refuses more than [`MOST_GROWTH`] above it, and
+/// The value of [`Minimum::added`] on x86-64 Linux when it was recorded last (2026-11-23). A test refuses more than [`MOST_GROWTH`] above it, and
 /// a README that says something else.
 pub const RECORDED: u64 = 154_416;
 

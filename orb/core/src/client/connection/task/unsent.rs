@@ -46,7 +46,7 @@ pub(in crate::client::connection) struct Unsent {
     pub(in crate::client::connection) kind: Kind,
     /// Where fragments end, but for the last one.
     pub(in crate::client::connection) boundaries: Vec<usize>,
-    /// What it is counted against, if it is an answer.
+    /// The memory that it is counted against, if it is an answer.
     pub(in crate::client::connection) _charge: Option<Charge>,
     /// How many it holds.
     #[cfg(feature = "batching")]
