@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{big_endian, faults, fuzz, hostile, idl, interop, miri, models, place, windows};
+use crate::{big_endian, fuzz, idl, interop, miri, models, place, robustness, windows};
 
 /// A name, and what is run.
 type Step = (&'static str, fn() -> Result<()>);
@@ -19,8 +19,8 @@ const STEPS: [Step; 10] = [
     ("windows", || windows::run(None)),
     ("idl --compile", || idl::run(true)),
     ("interop --tshark", || interop::run(&["--tshark"])),
-    ("hostile peers", || hostile(20)),
-    ("faults", || faults(4000)),
+    ("hostile peers", || robustness::hostile(20)),
+    ("faults", || robustness::faults(4000)),
     ("fuzzing, 300 seconds a target", || fuzz::explore(300)),
     ("ttcp --quick", || place::cargo(&["run", "--release", "--locked", "--", "ttcp", "--quick"])),
 ];

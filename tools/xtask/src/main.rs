@@ -20,8 +20,10 @@ mod models;
 mod packages;
 mod peer;
 mod place;
+mod robustness;
 mod s390x;
 mod seeds;
+mod structure;
 mod windows;
 
 use std::env;
@@ -59,6 +61,11 @@ cargo xtask NAME
   windows [--only CRATE]    build the tests of net and of most of orb for x86_64-pc-windows-gnu and run them under Wine;
                             installs what it needs
   windows-check             cargo check for x86_64-pc-windows-gnu
+  structure [--crate NAME] [--edges] [--record]
+                            print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
+                            files, vague doc lines; with --crate those of one package (or folder), with --edges all uses between its
+                            modules and files; a figure that tools/xtask/structure.toml does not allow is a failure, and --record
+                            lowers the bounds there to the present figures
   full                      the long forms of all checks, one after the other, with the time of each (some hours): fuzzing, models,
                             idl --compile, interop --tshark, miri --all, big-endian --all, windows, hostile, faults, ttcp --quick
 ";
@@ -82,10 +89,10 @@ fn run(arguments: &[String]) -> Result<()> {
             Ok(())
         }
         ["interop", words @ ..] => interop::run(words),
-        ["hostile"] => hostile(20),
-        ["hostile", strength] => hostile(number(strength)?),
-        ["faults"] => faults(4000),
-        ["faults", "--rounds", rounds] => faults(number(rounds)?),
+        ["hostile"] => robustness::hostile(20),
+        ["hostile", strength] => robustness::hostile(number(strength)?),
+        ["faults"] => robustness::faults(4000),
+        ["faults", "--rounds", rounds] => robustness::faults(number(rounds)?),
         ["idl"] => idl::run(false),
         ["idl", "--compile"] => idl::run(true),
         ["golden"] => golden::run(),
@@ -101,6 +108,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["windows"] => windows::run(None),
         ["windows", "--only", name] => windows::run(Some(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
+        ["structure", words @ ..] => structure::run(words),
         ["full"] => full::run(),
         ["windows-check"] => place::cargo(&["check", "--workspace", "--target", "x86_64-pc-windows-gnu"]),
         _ => bail!("not a chore: {}\n\n{USAGE}", words.join(" ")),
@@ -110,17 +118,4 @@ fn run(arguments: &[String]) -> Result<()> {
 /// A number among the arguments, which is looked at before anything is built.
 fn number<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N> {
     text.parse().with_context(|| format!("`{text}` is not a number that can be taken here"))
-}
-
-/// What is attacked and how is that crate's business.
-fn hostile(strength: u32) -> Result<()> {
-    place::cargo(&["build", "--release", "--package", "spandrel-hostile"])?;
-    let strength = strength.to_string();
-    place::cargo(&["run", "--release", "--package", "spandrel-hostile", "--bin", "hostile", "--", &strength])
-}
-
-/// What ends when, and what is compared, is that crate's business.
-fn faults(rounds: u32) -> Result<()> {
-    place::cargo(&["build", "--release", "--package", "spandrel-faults"])?;
-    place::cargo(&["run", "--release", "--package", "spandrel-faults", "--bin", "faults", "--", &rounds.to_string()])
 }

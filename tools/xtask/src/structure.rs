@@ -1,0 +1,193 @@
+//! `cargo xtask structure`: the shape of the crates, and bounds that keep it from getting worse.
+//!
+//! - **Cycles** of modules: uses of one module by another, from imports and paths, with re-exports followed to the
+//!   module that defines the item ([`graph`] has the definition). Code for tests alone is left out. Other conditions
+//!   are not evaluated: all alternatives of a module are read. Nodes of the check are top-level modules with all that
+//!   lies inside them. Cycles of files are shown beside them and have no bound.
+//! - **Dependencies** between crates must follow the layers ([`layers`]).
+//! - **Gates**: how often `feature = "` stands in Rust files, and how often elsewhere than on files, `mod`, `use`,
+//!   `pub use` and `extern crate`.
+//! - **Spread**: the number of files that hold `impl` blocks of one type ([`spread`]).
+//! - **Lengths** of files, and **doc lines** that begin with a vague word ([`measures`]).
+//!
+//! Cycles, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml` ([`allowed`]).
+
+mod allowed;
+mod conditions;
+mod graph;
+mod layers;
+mod measures;
+mod metadata;
+mod parse;
+mod report;
+mod resolve;
+mod spread;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::place;
+use allowed::{Allowed, Figures};
+use measures::Measures;
+use metadata::Package;
+use report::Row;
+use spread::Spread;
+use tree::Crate;
+
+/// Prints the report and compares it with the list of what is allowed.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    let packages = metadata::packages()?;
+    let measured = measure(&packages)?;
+    match &options.only {
+        Some(name) => print_one(&measured, &packages, name, options.edges)?,
+        None => print_all(&measured, &packages, options.edges),
+    }
+    check(&measured, &packages, options.record)
+}
+
+#[derive(Debug, Default)]
+struct Options {
+    /// A package, by name or folder.
+    only: Option<String>,
+    edges: bool,
+    record: bool,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Options> {
+        let mut options = Options::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--crate" => {
+                    options.only = Some((*words.next().context("--crate needs a package or folder")?).to_owned())
+                }
+                "--edges" => options.edges = true,
+                "--record" => options.record = true,
+                other => bail!("not an option of structure: {other}"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+struct Measured {
+    rows: Vec<Row>,
+    spreads: Vec<Spread>,
+    /// By crate, the folder of its package.
+    folders: Vec<String>,
+}
+
+fn measure(packages: &[Package]) -> Result<Measured> {
+    let (crates, owners) = read_crates(packages)?;
+    let mut rows = Vec::new();
+    for (nth, package) in packages.iter().enumerate() {
+        let own = (0..crates.len()).filter(|krate| owners[*krate] == nth);
+        rows.push(Row {
+            folder: package.folder.clone(),
+            package: package.name.clone(),
+            measures: Measures::of_package(&package.path())?,
+            targets: own.map(|krate| (crates[krate].name.clone(), graph::graphs(&crates, krate))).collect(),
+        });
+    }
+    let folders = owners.iter().map(|owner| packages[*owner].folder.clone()).collect();
+    Ok(Measured { rows, spreads: spread::spreads(&crates), folders })
+}
+
+/// Reads all libraries and binaries, with the package that each belongs to.
+fn read_crates(packages: &[Package]) -> Result<(Vec<Crate>, Vec<usize>)> {
+    let sources = |path: &Path| fs::read_to_string(path).ok();
+    let (mut crates, mut owners, mut libraries) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for (nth, package) in packages.iter().enumerate() {
+        for target in &package.targets {
+            if target.is_library {
+                libraries.insert(package.name.as_str(), (crates.len(), target.name.clone()));
+            }
+            crates.push(parse::read(&target.name, &target.root, &sources)?);
+            owners.push(nth);
+        }
+    }
+    for (krate, owner) in owners.iter().enumerate() {
+        let package = &packages[*owner];
+        for dependency in &package.dependencies {
+            if let Some((library, name)) = libraries.get(dependency.package.as_str()) {
+                let name = dependency.rename.as_ref().map_or(name.clone(), |name| name.replace('-', "_"));
+                crates[krate].externs.insert(name, *library);
+            }
+        }
+        if let Some((library, name)) = libraries.get(package.name.as_str())
+            && *library != krate
+        {
+            crates[krate].externs.insert(name.clone(), *library);
+        }
+    }
+    Ok((crates, owners))
+}
+
+fn print_all(measured: &Measured, packages: &[Package], all_edges: bool) {
+    println!("{}", report::table(&measured.rows));
+    println!(
+        "Types whose impl blocks stand in the most files:\n{}",
+        spread::table(&measured.spreads, &measured.folders)
+    );
+    println!("Dependencies, with those of tests alone in brackets:\n{}", report::dependencies(packages));
+    println!("Cycles; edges with the fewest names come first, <-> marks edges that have a counterpart:");
+    for row in &measured.rows {
+        print!("{}", report::cycles(row, all_edges));
+    }
+}
+
+fn print_one(measured: &Measured, packages: &[Package], name: &str, all_edges: bool) -> Result<()> {
+    let row = measured.rows.iter().position(|row| row.package == name || row.folder == name.trim_end_matches('/'));
+    let row = row.with_context(|| format!("no package and no folder of one has the name {name}"))?;
+    println!("{}", report::table(&measured.rows[row..=row]));
+    let folder = &packages[row].folder;
+    let (spreads, folders) = (&measured.spreads, &measured.folders);
+    let own: Vec<Spread> = spreads.iter().filter(|spread| folders[spread.krate] == *folder).cloned().collect();
+    println!("Types whose impl blocks stand in the most files:\n{}", spread::table(&own, folders));
+    print!("{}", report::cycles(&measured.rows[row], all_edges));
+    Ok(())
+}
+
+fn check(measured: &Measured, packages: &[Package], record: bool) -> Result<()> {
+    let path = place::root().join(allowed::PATH);
+    let mut text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let figures = figures(&measured.rows);
+    let mut allowed = Allowed::parse(&text)?;
+    if record {
+        text = allowed.tightened(&text, &figures);
+        fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+        allowed = Allowed::parse(&text)?;
+    }
+    let mut complaints = layers::complaints(packages);
+    complaints.extend(allowed.complaints(&figures));
+    if complaints.is_empty() {
+        println!("\nAs {} allows: {} gates in orb/ and spandrel/.", allowed::PATH, figures.gates);
+        return Ok(());
+    }
+    bail!("the structure is not as {} says:\n  {}", allowed::PATH, complaints.join("\n  "))
+}
+
+/// The figures that have bounds.
+fn figures(rows: &[Row]) -> Figures {
+    let mut figures = Figures::default();
+    for row in rows {
+        if row.folder.starts_with("orb/") || row.folder == "spandrel" {
+            figures.gates += row.measures.gates.all;
+        }
+        let cycles = row.targets.iter().flat_map(|(_, graphs)| graphs.modules.cycles());
+        let cycles: Vec<Vec<String>> = cycles.map(|cycle| cycle.into_iter().collect()).collect();
+        if !cycles.is_empty() {
+            figures.cycles.insert(row.package.clone(), cycles);
+        }
+    }
+    figures
+}

@@ -1,0 +1,141 @@
+//! Packages of the workspace, as `cargo metadata` lists them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::place;
+
+/// A package of the workspace.
+#[derive(Debug)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// Below the repository's root, such as `orb/core`.
+    pub(crate) folder: String,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// The library or a binary of a package: a crate in the compiler's sense.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// The name in paths, such as `spandrel_orb`.
+    pub(crate) name: String,
+    pub(crate) is_library: bool,
+    pub(crate) root: PathBuf,
+}
+
+/// A dependency on another package of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dependency {
+    pub(crate) package: String,
+    /// The name in paths where the manifest renames the dependency.
+    pub(crate) rename: Option<String>,
+    pub(crate) is_for_tests: bool,
+}
+
+impl Package {
+    /// The folder of the package on this machine.
+    pub(crate) fn path(&self) -> PathBuf {
+        place::root().join(&self.folder)
+    }
+}
+
+/// Returns the members of the workspace in the order of their folders.
+pub(crate) fn packages() -> Result<Vec<Package>> {
+    let mut command = Command::new(place::cargo_program());
+    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(place::root());
+    let output = command.output().context("cannot start cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    parse(&output.stdout, &place::root())
+}
+
+#[derive(Deserialize)]
+struct RawMetadata {
+    packages: Vec<RawPackage>,
+}
+
+#[derive(Deserialize)]
+struct RawPackage {
+    name: String,
+    manifest_path: PathBuf,
+    targets: Vec<RawTarget>,
+    dependencies: Vec<RawDependency>,
+}
+
+#[derive(Deserialize)]
+struct RawTarget {
+    name: String,
+    kind: Vec<String>,
+    src_path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct RawDependency {
+    name: String,
+    rename: Option<String>,
+    kind: Option<String>,
+    path: Option<PathBuf>,
+}
+
+fn parse(json: &[u8], root: &Path) -> Result<Vec<Package>> {
+    let metadata: RawMetadata = serde_json::from_slice(json).context("cannot read the output of cargo metadata")?;
+    let mut packages: Vec<Package> =
+        metadata.packages.into_iter().map(|raw| package(raw, root)).collect::<Result<_>>()?;
+    packages.sort_by(|a, b| a.folder.cmp(&b.folder));
+    Ok(packages)
+}
+
+fn package(raw: RawPackage, root: &Path) -> Result<Package> {
+    let folder = raw.manifest_path.parent().context("a manifest lies in a folder")?;
+    let folder =
+        folder.strip_prefix(root).with_context(|| format!("{} is outside the repository", folder.display()))?;
+    let targets = raw.targets.into_iter().filter_map(target).collect();
+    let dependencies = raw.dependencies.into_iter().filter(|raw| raw.path.is_some()).map(|raw| Dependency {
+        package: raw.name,
+        rename: raw.rename,
+        is_for_tests: raw.kind.as_deref() == Some("dev"),
+    });
+    let dependencies = dependencies.collect();
+    let folder = folder.to_str().context("folders have names in UTF-8")?.replace('\\', "/");
+    Ok(Package { name: raw.name, folder, targets, dependencies })
+}
+
+/// Libraries and binaries; tests, examples and build scripts are left out.
+fn target(raw: RawTarget) -> Option<Target> {
+    let is_library = raw.kind.iter().any(|kind| kind == "lib" || kind == "proc-macro");
+    let is_binary = raw.kind.iter().any(|kind| kind == "bin");
+    (is_library || is_binary).then(|| Target { name: raw.name.replace('-', "_"), is_library, root: raw.src_path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_the_binaries_and_the_dependencies_of_the_workspace_are_kept() {
+        let json = br#"{"packages": [{
+            "name": "a-b", "manifest_path": "/w/net/ab/Cargo.toml",
+            "targets": [
+                {"name": "a_b", "kind": ["lib"], "src_path": "/w/net/ab/src/lib.rs"},
+                {"name": "run-it", "kind": ["bin"], "src_path": "/w/net/ab/src/main.rs"},
+                {"name": "suite", "kind": ["test"], "src_path": "/w/net/ab/tests/suite.rs"}],
+            "dependencies": [
+                {"name": "serde", "rename": null, "kind": null, "path": null},
+                {"name": "c", "rename": "d", "kind": null, "path": "/w/net/c"},
+                {"name": "e", "rename": null, "kind": "dev", "path": "/w/net/e"}]}]}"#;
+        let packages = parse(json, Path::new("/w")).unwrap();
+        assert_eq!(packages[0].folder, "net/ab");
+        let names: Vec<&str> = packages[0].targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names, ["a_b", "run_it"]);
+        let expected = [
+            Dependency { package: "c".into(), rename: Some("d".into()), is_for_tests: false },
+            Dependency { package: "e".into(), rename: None, is_for_tests: true },
+        ];
+        assert_eq!(packages[0].dependencies, expected);
+    }
+}

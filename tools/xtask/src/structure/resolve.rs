@@ -1,0 +1,238 @@
+//! Follows a path to the modules that define its items: through imports, re-exports and globs, also across crates.
+//!
+//! A name can have several definitions: alternatives under different conditions, or a type and a function. All are
+//! returned. Methods and variants belong to the item before them.
+
+use std::collections::HashSet;
+
+use super::tree::{Crate, ItemKind, Meaning, PathNames};
+
+/// A module, by its crate and its place in it.
+pub(crate) type Place = (usize, usize);
+
+/// The definition that a name leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Definition {
+    Module(Place),
+    Item {
+        /// The module that defines the item.
+        module: Place,
+        name: String,
+        kind: ItemKind,
+    },
+    /// An enum, whose variants a glob may import.
+    Enum {
+        module: Place,
+        name: String,
+    },
+}
+
+impl Definition {
+    /// The defining module and the name, unless this is a module.
+    pub(crate) fn item(&self) -> Option<(Place, &str)> {
+        match self {
+            Definition::Module(_) => None,
+            Definition::Item { module, name, .. } | Definition::Enum { module, name } => Some((*module, name)),
+        }
+    }
+
+    /// Whether a path can go on after this name.
+    fn has_names(&self) -> bool {
+        !matches!(self, Definition::Item { kind: ItemKind::Value | ItemKind::Macro, .. })
+    }
+
+    pub(crate) fn is_trait(&self) -> bool {
+        matches!(self, Definition::Item { kind: ItemKind::Trait, .. })
+    }
+}
+
+/// Resolves paths in these crates.
+#[derive(Debug)]
+pub(crate) struct Resolver<'c> {
+    crates: &'c [Crate],
+    /// Lookups that have begun: a circle of imports ends at them.
+    begun: HashSet<(Place, String)>,
+}
+
+impl<'c> Resolver<'c> {
+    pub(crate) fn new(crates: &'c [Crate]) -> Resolver<'c> {
+        Resolver { crates, begun: HashSet::new() }
+    }
+
+    /// Returns the definitions behind a path that stands in a module. Paths to other crates than these have none.
+    pub(crate) fn path(&mut self, place: Place, path: &PathNames) -> Vec<Definition> {
+        let Some((first, mut rest)) = path.names.split_first() else { return Vec::new() };
+        let (krate, module) = place;
+        let tree = &self.crates[krate];
+        let module_alone = |module| vec![Definition::Module((krate, module))];
+        let mut found = match first.as_str() {
+            _ if path.is_absolute => self.external(krate, first),
+            "crate" => module_alone(0),
+            "Self" => return Vec::new(),
+            "self" | "super" => {
+                let mut at = tree.named(module);
+                let mut name = first.as_str();
+                loop {
+                    if name == "super" {
+                        let Some(parent) = tree.modules[at].parent else { return Vec::new() };
+                        at = tree.named(parent);
+                    }
+                    match rest.split_first() {
+                        Some((next, after)) if next == "super" => (name, rest) = (next, after),
+                        _ => break module_alone(at),
+                    }
+                }
+            }
+            _ => self.lexical(place, first, rest.is_empty()),
+        };
+        for name in rest {
+            keep_those_with_names(&mut found);
+            found = found.into_iter().flat_map(|definition| self.member(place, definition, name)).collect();
+            keep_known(&mut found);
+        }
+        found
+    }
+
+    /// Definitions of a macro that is called. A plain name is also looked up in the modules around the call, because
+    /// macros are visible below the module that defines them.
+    pub(crate) fn macro_call(&mut self, place: Place, path: &PathNames) -> Vec<Definition> {
+        let is_macro = |definition: &Definition| matches!(definition, Definition::Item { kind: ItemKind::Macro, .. });
+        let mut found = self.path(place, path);
+        found.retain(is_macro);
+        let [name] = path.names.as_slice() else { return found };
+        let (krate, mut module) = place;
+        while found.is_empty() {
+            let Some(parent) = self.crates[krate].modules[module].parent else { break };
+            module = parent;
+            found = self.lookup((krate, module), name, place);
+            found.retain(is_macro);
+        }
+        found
+    }
+
+    /// The first name of a path: of the blocks around it, of its module, or a crate.
+    fn lexical(&mut self, (krate, mut module): Place, name: &str, is_last: bool) -> Vec<Definition> {
+        let place = (krate, module);
+        loop {
+            let mut found = self.lookup((krate, module), name, place);
+            if !is_last {
+                keep_those_with_names(&mut found);
+            }
+            if !found.is_empty() {
+                return found;
+            }
+            let at = &self.crates[krate].modules[module];
+            match at.parent {
+                Some(parent) if at.is_block => module = parent,
+                _ => return self.external(krate, name),
+            }
+        }
+    }
+
+    fn external(&self, krate: usize, name: &str) -> Vec<Definition> {
+        self.crates[krate].externs.get(name).map(|krate| Definition::Module((*krate, 0))).into_iter().collect()
+    }
+
+    /// The next name of a path.
+    fn member(&mut self, from: Place, definition: Definition, name: &str) -> Vec<Definition> {
+        let Definition::Module(place) = definition else { return vec![definition] };
+        let found = self.lookup(place, name, from);
+        if !found.is_empty() {
+            return found;
+        }
+        // A macro that this module calls defines the name, or the module re-exports an item of a foreign crate.
+        let bindings = self.crates[place.0].modules[place.1].bindings.get(name);
+        if bindings.is_some_and(|bindings| bindings.iter().all(|binding| !binding.is_public)) {
+            return Vec::new();
+        }
+        vec![Definition::Item { module: place, name: name.to_owned(), kind: ItemKind::Unknown }]
+    }
+
+    /// A name in a module, as code in another module sees it.
+    fn lookup(&mut self, place: Place, name: &str, from: Place) -> Vec<Definition> {
+        if !self.begun.insert((place, name.to_owned())) {
+            return Vec::new();
+        }
+        let module = &self.crates[place.0].modules[place.1];
+        let mut found = self.bound(place, name);
+        if !module.bindings.contains_key(name) {
+            found = self.through_globs(place, name, from);
+            if found.is_empty() && module.macro_names.contains(name) {
+                found.push(Definition::Item { module: place, name: name.to_owned(), kind: ItemKind::Unknown });
+            }
+        }
+        self.begun.remove(&(place, name.to_owned()));
+        found
+    }
+
+    /// A name that a module defines or imports one by one.
+    fn bound(&mut self, place: Place, name: &str) -> Vec<Definition> {
+        let crates = self.crates;
+        let mut found: Vec<Definition> = Vec::new();
+        for binding in crates[place.0].modules[place.1].bindings.get(name).into_iter().flatten() {
+            let definitions = match &binding.meaning {
+                Meaning::Item(kind) => vec![Definition::Item { module: place, name: name.to_owned(), kind: *kind }],
+                Meaning::Enum(_) => vec![Definition::Enum { module: place, name: name.to_owned() }],
+                Meaning::Module(module) => vec![Definition::Module((place.0, *module))],
+                Meaning::Import(path) => self.path(place, path),
+            };
+            found.extend(definitions);
+        }
+        found.dedup();
+        found
+    }
+
+    fn through_globs(&mut self, place: Place, name: &str, from: Place) -> Vec<Definition> {
+        let crates = self.crates;
+        let mut found = Vec::new();
+        for glob in &crates[place.0].modules[place.1].globs {
+            if !glob.is_public && !self.sees_private(from, place) {
+                continue;
+            }
+            for source in self.path(place, &glob.path) {
+                let definitions = match &source {
+                    Definition::Module(source) if self.offers(*source, name, place) => {
+                        self.lookup(*source, name, place)
+                    }
+                    Definition::Enum { module, name: of } if self.has_variant(*module, of, name) => vec![source],
+                    _ => Vec::new(),
+                };
+                found.extend(definitions);
+            }
+        }
+        found.dedup();
+        found
+    }
+
+    /// Whether a glob import takes a name from a module: private names are only visible inside it.
+    fn offers(&self, module: Place, name: &str, from: Place) -> bool {
+        let bindings = self.crates[module.0].modules[module.1].bindings.get(name);
+        bindings.is_none_or(|bindings| {
+            let is_public = bindings.iter().any(|binding| binding.is_public);
+            is_public || self.sees_private(from, module)
+        })
+    }
+
+    fn sees_private(&self, from: Place, module: Place) -> bool {
+        from.0 == module.0 && self.crates[from.0].is_within(from.1, module.1)
+    }
+
+    fn has_variant(&self, (krate, module): Place, name: &str, variant: &str) -> bool {
+        let bindings = self.crates[krate].modules[module].bindings.get(name);
+        let mut bindings = bindings.into_iter().flatten();
+        bindings.any(|binding| matches!(&binding.meaning, Meaning::Enum(variants) if variants.contains(variant)))
+    }
+}
+
+/// Where an alternative of a module defines the name, those that lack it do not matter.
+fn keep_known(found: &mut Vec<Definition>) {
+    let is_known = |definition: &Definition| !matches!(definition, Definition::Item { kind: ItemKind::Unknown, .. });
+    if found.iter().any(is_known) {
+        found.retain(is_known);
+    }
+}
+
+/// Of several meanings of a name that others follow, functions are none.
+fn keep_those_with_names(found: &mut Vec<Definition>) {
+    found.retain(Definition::has_names);
+}
