@@ -14,7 +14,7 @@ fn main() -> Result<(), spandrel_build::Error> {
     let asynchronous = configure().asynchronous_server(true).ami(true);
     asynchronous.compile(&["mapping/mapping.idl", "mapping/corners.idl", "asynchronous/weather.idl"])?;
     configure().pad_all().compile(&["mapping/padded.idl"])?;
-    let settings = configure().external("shared.idl", "crate::shared").prefix("house");
+    let settings = configure().external("shared.idl", "crate::settings::shared").prefix("house");
     settings.clone().ties().per_module().compile(&["mapping/settings.idl"])?;
     let client = std::path::Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("client");
     settings.sides(Sides::Client).out_dir(client).compile(&["mapping/settings.idl"])

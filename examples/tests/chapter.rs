@@ -6,10 +6,6 @@ mod anything;
 mod interfaces;
 #[path = "chapter/locals.rs"]
 mod locals;
-#[path = "mapping/pair.rs"]
-mod pair;
-#[path = "chapter/shown.rs"]
-mod shown;
 #[path = "chapter/types.rs"]
 mod types;
 
@@ -21,14 +17,14 @@ const PAGE: &str = "docs/mapping.md";
 
 #[test]
 fn the_chapter_shows_idl_that_is_compiled() {
-    shown::check(PAGE, "idl", &["mapping/chapter.idl", "asynchronous/weather.idl", "mapping/values.idl"], 15);
+    crate::shown::check(PAGE, "idl", &["mapping/chapter.idl", "asynchronous/weather.idl", "mapping/values.idl"], 15);
 }
 
 #[test]
 fn the_chapter_shows_rust_that_is_run() {
     let sources = ["types", "anything", "interfaces", "locals"].map(|name| format!("tests/chapter/{name}.rs"));
     let sources = sources.each_ref().map(String::as_str);
-    shown::check(
+    crate::shown::check(
         PAGE,
         "rust",
         &[&sources[..], &["asynchronous/main.rs", "tokio/main.rs", "tests/values.rs"]].concat(),

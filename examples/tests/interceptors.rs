@@ -9,9 +9,6 @@ use spandrel::{
     },
 };
 
-#[path = "chapter/shown.rs"]
-mod shown;
-
 mod idl {
     spandrel::include_idl!("bank");
 }
@@ -129,5 +126,5 @@ fn a_service_goes_with_every_request() -> Result<(), Box<dyn std::error::Error>>
 
 #[test]
 fn the_page_shows_rust_that_is_run() {
-    shown::check("docs/interceptors.md", "rust", &["tests/interceptors.rs"], 5);
+    crate::shown::check("docs/interceptors.md", "rust", &["tests/interceptors.rs"], 5);
 }

@@ -11,8 +11,6 @@ mod layout;
 mod mirror;
 #[path = "mapping/names.rs"]
 mod names;
-#[path = "mapping/pair.rs"]
-mod pair;
 #[path = "mapping/thing.rs"]
 mod thing;
 #[path = "mapping/values.rs"]

@@ -1,9 +1,6 @@
 //! What the settings of the Rust back end change: included files that have their Rust elsewhere, modules around everything, a
 //! file for each module, a client without a server, and servants tied together from several objects.
 
-#[path = "mapping/pair.rs"]
-mod pair;
-
 use spandrel::{ByteOrder, SystemException};
 
 use self::house::settings::{
@@ -66,7 +63,7 @@ impl RoomDelegate for Walls {
 
 #[test]
 fn a_tie_is_one_servant_made_of_several_objects() {
-    let pair = pair::Pair::new(ByteOrder::NATIVE);
+    let pair = crate::pair::Pair::new(ByteOrder::NATIVE);
     let tied = RoomTie { lamp: Bulb, clock: Pendulum, own: Walls };
     let room: client::house::settings::rooms::Room = pair.serve(RoomSkeleton::new(tied));
     // What both bases share is answered by the first.

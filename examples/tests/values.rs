@@ -8,15 +8,12 @@ use spandrel::values::{
 };
 use spandrel::{ByteOrder, SystemException, SystemExceptionKind, minor};
 
-#[path = "mapping/pair.rs"]
-mod pair;
-
 mod idl {
     spandrel::include_idl!("values");
 }
 
+use crate::pair::Pair;
 use idl::garden::*;
-use pair::Pair;
 
 type Answer<T> = Result<T, SystemException>;
 type PlantRef = ValueRef<dyn Plant>;

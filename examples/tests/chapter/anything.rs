@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use spandrel::{Any, ByteOrder, SystemException, TypeCode, Typed};
 
-use crate::idl::anything::{Celsius, Log, LogServant, LogSkeleton, Reading, celsius_tc};
+use super::idl::anything::{Celsius, Log, LogServant, LogSkeleton, Reading, celsius_tc};
 use crate::pair::Pair;
 
 #[derive(Default)]

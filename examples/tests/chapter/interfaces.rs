@@ -4,10 +4,10 @@ use std::sync::Mutex;
 
 use spandrel::{ByteOrder, Context, ObjectRef, SystemException};
 
-use crate::idl::bank::account::{History, WithdrawError};
-use crate::idl::bank::branch::{FirstError, SetFirstError};
-use crate::idl::bank::*;
-use crate::idl::{lists, surroundings, texts};
+use super::idl::bank::account::{History, WithdrawError};
+use super::idl::bank::branch::{FirstError, SetFirstError};
+use super::idl::bank::*;
+use super::idl::{lists, surroundings, texts};
 use crate::pair::Pair;
 
 #[derive(Default)]

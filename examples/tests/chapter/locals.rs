@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use spandrel::SystemException;
 
-use crate::idl::locals::{Cookie, Hub, Listener};
+use super::idl::locals::{Cookie, Hub, Listener};
 
 struct Memory(Mutex<Vec<String>>);
 

@@ -2,7 +2,7 @@
 
 use spandrel::{BoundedString, BoundedVec, BoundedWString, Char, Fixed, LongDouble, WString};
 
-use crate::idl::{lists, naming, numbers, structs, texts, unions};
+use super::idl::{lists, naming, numbers, structs, texts, unions};
 
 #[test]
 fn names_follow_the_habits_of_rust() {

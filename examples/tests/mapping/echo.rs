@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use spandrel::{BoundedString, BoundedVec, ByteOrder, Char, LongDouble, ObjectRef, SystemException};
 
-use crate::idl::mapping::*;
-use crate::idl::shared::Place;
+use super::idl::mapping::*;
+use super::idl::shared::Place;
 use crate::pair::Pair;
 
 pub(crate) type Echoed<T> = Result<(T, T), SystemException>;

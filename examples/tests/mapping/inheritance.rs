@@ -2,7 +2,7 @@
 
 use spandrel::{ByteOrder, ObjectRef, SystemException, SystemExceptionKind};
 
-use crate::idl::mapping::*;
+use super::idl::mapping::*;
 use crate::pair::Pair;
 
 struct Server;

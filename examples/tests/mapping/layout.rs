@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use spandrel::Char;
 use spandrel_cdr::{ByteOrder, Decode, Decoder, Encode, Encoder, FixedSize, Wire};
 
-use crate::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};
-use crate::idl::mapping::{BinStruct, Colour, Point, Price, Priced, Segment};
-use crate::padded::padded;
+use super::corners::sizes::{Leaf, Mixed, Sixty, SixtyFive, SixtyFour};
+use super::idl::mapping::{BinStruct, Colour, Point, Price, Priced, Segment};
+use super::padded::padded;
 
 /// Writes and reads sequences that start at every offset: what the slice form writes must be what its elements write one
 /// by one, and must be read as what was written.

@@ -7,8 +7,8 @@ use spandrel::{
 };
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Typed, Wire};
 
-use crate::echo::{Echoed, check, exchange};
-use crate::idl::mapping::*;
+use super::echo::{Echoed, check, exchange};
+use super::idl::mapping::*;
 use crate::pair::Pair;
 
 #[derive(Default)]

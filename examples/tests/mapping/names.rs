@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use spandrel::{ByteOrder, Interface as _, SystemException};
 
-use crate::idl::mapping::Closed;
-use crate::idl::mapping::awkward::{self, option::LoopError};
+use super::idl::mapping::Closed;
+use super::idl::mapping::awkward::{self, option::LoopError};
 use crate::pair::Pair;
 
 #[derive(Default)]
@@ -75,5 +75,5 @@ fn an_inout_keeps_its_value_when_the_call_fails() {
 fn repository_ids_have_the_prefix_of_their_own_file() {
     assert_eq!(awkward::Option::REPOSITORY_ID, "IDL:mapping.example/Mapping/Awkward/Option:1.0");
     use spandrel::UserException as _;
-    assert_eq!(crate::idl::shared::Refused::REPOSITORY_ID, "IDL:spandrel.example/Shared/Refused:1.0");
+    assert_eq!(super::idl::shared::Refused::REPOSITORY_ID, "IDL:spandrel.example/Shared/Refused:1.0");
 }

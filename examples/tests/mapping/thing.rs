@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use spandrel::{ByteOrder, CompletionStatus, SystemException, SystemExceptionKind};
 
-use crate::idl::mapping::thing::WithdrawError;
-use crate::idl::mapping::*;
-use crate::idl::shared::Refused;
+use super::idl::mapping::thing::WithdrawError;
+use super::idl::mapping::*;
+use super::idl::shared::Refused;
 use crate::pair::Pair;
 
 #[derive(Default)]

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use spandrel::Char;
 
-use crate::idl::mapping::*;
-use crate::idl::{AT_THE_TOP, shared};
+use super::idl::mapping::*;
+use super::idl::{AT_THE_TOP, shared};
 
 #[test]
 fn constants_have_their_values() {

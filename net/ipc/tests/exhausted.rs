@@ -3,13 +3,11 @@
 //! Each case runs this program again as a process of its own, since running out of descriptors disturbs everything in a process.
 #![cfg(target_os = "linux")]
 
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "shared with other test programs")]
-mod support;
+use crate::{for_every_place, support};
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
@@ -18,7 +16,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use spandrel_ipc::{Accept, Family, Receive, Transmit};
-use spandrel_test_support::PATIENCE;
+use spandrel_test_support::{PATIENCE, this_program};
 use support::places::*;
 
 /// Tells the program run again which place it is to test.
@@ -35,7 +33,7 @@ macro_rules! at_place {
             }
             match std::env::var(ROLE) {
                 Ok(_) => serve::<$Place>(),
-                Err(_) => exhaust::<$Place>(stringify!($name)),
+                Err(_) => exhaust::<$Place>(concat!("exhausted::", stringify!($name))),
             }
         }
     };
@@ -97,7 +95,7 @@ struct Server {
 
 impl Server {
     fn start(test: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = this_program()
             .args(["--exact", test, "--nocapture"])
             .env(ROLE, test)
             .stdin(Stdio::piped())

@@ -2,9 +2,7 @@
 //!
 //! What only one family has stands in that family's own test program.
 
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "shared with other test programs")]
-mod support;
+use crate::{for_every_place, support};
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::sync::mpsc;

@@ -36,9 +36,7 @@
 //! The section names two more: forgetting `listen`, and counting a path's NUL. They are `error_9` and `error_10` below.
 //! `figure_7/right.rs` is the server without errors, as figure 18 has it.
 
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "shared with other test programs")]
-mod support;
+use crate::support;
 
 use std::io::Read;
 use std::net::TcpStream;

@@ -1,8 +1,6 @@
 //! Options of TCP connections are kept, urgent data overtakes, files are sent, and several addresses are tried.
 
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "shared with other test programs")]
-mod support;
+use crate::support;
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, UdpSocket};

@@ -199,7 +199,7 @@ fn a_receiver_without_descriptors_loses_them_and_says_so() {
     }
     let acceptor = unix::Acceptor::open(&unix::Addr::unnamed()).unwrap();
     let addr = acceptor.local_addr().unwrap().to_string();
-    let name = "a_receiver_without_descriptors_loses_them_and_says_so";
+    let name = "passing::a_receiver_without_descriptors_loses_them_and_says_so";
     let mut child =
         Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env(ROLE, addr).spawn().unwrap();
     let (stream, _) = acceptor.accept().unwrap();

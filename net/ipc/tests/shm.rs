@@ -1,10 +1,6 @@
 //! What is particular to connections through shared memory; what all families do is in `families`.
 #![cfg(target_os = "linux")]
 
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "shared with other test programs")]
-mod support;
-
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,185 +1,160 @@
 //! A peer whose process is killed: the other side receives what was published and learns of the end within half a second, wherever it
 //! waits; and connections leave no descriptors and no mappings behind.
 //!
-//! A program of its own, without the test harness: it runs itself as the peer, and counts what the whole process has open.
+//! Run without the test harness: the program runs itself as the peer, and counts what the whole process has open.
 
-#[cfg(not(target_os = "linux"))]
-fn main() {}
+use std::env;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
 
-#[cfg(target_os = "linux")]
-fn main() {
-    if let [_, role, addr] = &std::env::args().collect::<Vec<_>>()[..]
-        && role == "peer"
-    {
-        return linux::peer(&addr.parse().unwrap());
-    }
-    linux::a_peer_that_dies_while_it_writes_is_noticed();
-    linux::who_waits_for_octets_learns_of_the_death();
-    linux::who_waits_for_space_learns_of_the_death();
-    linux::who_polls_learns_of_the_death();
-    linux::who_only_tries_learns_of_the_death();
-    linux::connections_leave_nothing_behind();
-    println!("shm_killed: 6 passed");
+use spandrel_ipc::shm::{Acceptor, Addr, Connector, Stream};
+use spandrel_ipc::{Interest, wait_ready};
+use spandrel_test_support::PATIENCE;
+
+/// How soon a death must be known: at once, but for what a busy machine adds. Who does not notice it waits for [`PATIENCE`].
+const SOON: Duration = Duration::from_secs(5);
+/// What the peer is asked to do.
+const WRITE: u8 = 1;
+const BE_SILENT: u8 = 2;
+const RING: usize = 65_536;
+
+/// The octets that a peer writes, for ever.
+fn octet(i: usize) -> u8 {
+    (i ^ (i >> 8)) as u8
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::env;
-    use std::fs;
-    use std::io::{self, ErrorKind};
-    use std::process::{Child, Command};
-    use std::thread;
-    use std::time::{Duration, Instant};
-
-    use spandrel_ipc::shm::{Acceptor, Addr, Connector, Stream};
-    use spandrel_ipc::{Interest, wait_ready};
-    use spandrel_test_support::PATIENCE;
-
-    /// How soon a death must be known: at once, but for what a busy machine adds. Who does not notice it waits for [`PATIENCE`].
-    const SOON: Duration = Duration::from_secs(5);
-    /// What the peer is asked to do.
-    const WRITE: u8 = 1;
-    const BE_SILENT: u8 = 2;
-    const RING: usize = 65_536;
-
-    /// The octets that a peer writes, for ever.
-    fn octet(i: usize) -> u8 {
-        (i ^ (i >> 8)) as u8
-    }
-
-    /// Runs in the process that is killed.
-    pub(super) fn peer(addr: &Addr) {
-        let stream = Connector::new().send_queue(RING).recv_queue(RING).open(addr).unwrap();
-        let mut task = [0];
-        stream.recv_n(&mut task).unwrap();
-        stream.send_n(&task).unwrap();
-        if task == [WRITE] {
-            let mut at = 0;
-            loop {
-                let data: Vec<u8> = (at..at + 1 + at % 5000).map(octet).collect();
-                stream.send_n(&data).unwrap();
-                at += data.len();
-            }
-        }
+/// Runs in the process that is killed.
+pub(crate) fn peer(addr: &Addr) {
+    let stream = Connector::new().send_queue(RING).recv_queue(RING).open(addr).unwrap();
+    let mut task = [0];
+    stream.recv_n(&mut task).unwrap();
+    stream.send_n(&task).unwrap();
+    if task == [WRITE] {
+        let mut at = 0;
         loop {
-            thread::park(); // until it is killed
+            let data: Vec<u8> = (at..at + 1 + at % 5000).map(octet).collect();
+            stream.send_n(&data).unwrap();
+            at += data.len();
         }
     }
-
-    /// A peer with its task, which it has begun.
-    fn start(task: u8) -> (Child, Stream) {
-        let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
-        let mut peer = Command::new(env::current_exe().unwrap());
-        let child = peer.arg("peer").arg(acceptor.local_addr().unwrap().to_string()).spawn().unwrap();
-        assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
-        let (stream, _) = acceptor.accept().unwrap();
-        stream.set_recv_timeout(Some(PATIENCE)).unwrap();
-        stream.set_send_timeout(Some(PATIENCE)).unwrap();
-        stream.send_n(&[task]).unwrap();
-        let mut answer = [0];
-        stream.recv_n(&mut answer).unwrap();
-        assert_eq!(answer, [task]);
-        (child, stream)
+    loop {
+        thread::park(); // until it is killed
     }
+}
 
-    /// Kills the peer while `wait` waits for it, and checks how soon that ends after the death.
-    fn noticed_soon<T: Send>(mut child: Child, wait: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| (wait(), Instant::now()));
-            // It may begin to wait before or after the death, and has to notice in either case.
-            thread::yield_now();
-            child.kill().unwrap();
-            child.wait().unwrap();
-            let dead = Instant::now();
-            let (result, noticed) = waiter.join().unwrap();
-            let time = noticed.saturating_duration_since(dead);
-            assert!(time < SOON, "it took {time:?}");
-            result
-        })
-    }
+/// A peer with its task, which it has begun.
+fn start(task: u8) -> (Child, Stream) {
+    let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
+    let mut peer = Command::new(env::current_exe().unwrap());
+    let child = peer.arg("peer").arg(acceptor.local_addr().unwrap().to_string()).spawn().unwrap();
+    assert_eq!(wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap(), Interest::INPUT);
+    let (stream, _) = acceptor.accept().unwrap();
+    stream.set_recv_timeout(Some(PATIENCE)).unwrap();
+    stream.set_send_timeout(Some(PATIENCE)).unwrap();
+    stream.send_n(&[task]).unwrap();
+    let mut answer = [0];
+    stream.recv_n(&mut answer).unwrap();
+    assert_eq!(answer, [task]);
+    (child, stream)
+}
 
-    pub(super) fn a_peer_that_dies_while_it_writes_is_noticed() {
-        for round in 0..20 {
-            let (mut child, stream) = start(WRITE);
-            let mut received = 0;
-            let mut buffer = vec![0; 3000];
-            let mut dead = None;
-            loop {
-                if dead.is_none() && received > round * 10_000 {
-                    child.kill().unwrap();
-                    child.wait().unwrap();
-                    dead = Some(Instant::now());
-                }
-                match stream.recv(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(n) => {
-                        assert!(
-                            buffer[..n].iter().enumerate().all(|(i, o)| *o == octet(received + i)),
-                            "in round {round}"
-                        );
-                        received += n;
-                    }
-                    Err(error) => panic!("it had received all that was sent to it: {error}"),
-                }
+/// Kills the peer while `wait` waits for it, and checks how soon that ends after the death.
+fn noticed_soon<T: Send>(mut child: Child, wait: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| (wait(), Instant::now()));
+        // It may begin to wait before or after the death, and has to notice in either case.
+        thread::yield_now();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let dead = Instant::now();
+        let (result, noticed) = waiter.join().unwrap();
+        let time = noticed.saturating_duration_since(dead);
+        assert!(time < SOON, "it took {time:?}");
+        result
+    })
+}
+
+pub(crate) fn a_peer_that_dies_while_it_writes_is_noticed() {
+    for round in 0..20 {
+        let (mut child, stream) = start(WRITE);
+        let mut received = 0;
+        let mut buffer = vec![0; 3000];
+        let mut dead = None;
+        loop {
+            if dead.is_none() && received > round * 10_000 {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                dead = Some(Instant::now());
             }
-            assert!(dead.unwrap().elapsed() < SOON);
-            assert_eq!(stream.recv(&mut buffer).unwrap(), 0);
-            assert_eq!(stream.send_n(&vec![0; 2 * RING]).unwrap_err().kind(), ErrorKind::BrokenPipe);
-        }
-    }
-
-    pub(super) fn who_waits_for_octets_learns_of_the_death() {
-        let (child, stream) = start(BE_SILENT);
-        assert_eq!(noticed_soon(child, || stream.recv(&mut [0])).unwrap(), 0);
-
-        // It had not received this, as a socket would tell too.
-        let (child, stream) = start(BE_SILENT);
-        stream.send_n(b"unread").unwrap();
-        assert_eq!(noticed_soon(child, || stream.recv(&mut [0])).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    }
-
-    pub(super) fn who_waits_for_space_learns_of_the_death() {
-        let (child, stream) = start(BE_SILENT);
-        let error = noticed_soon(child, || stream.send_n(&vec![0; 2 * RING])).unwrap_err();
-        assert_eq!((error.transferred, error.kind()), (RING, ErrorKind::BrokenPipe));
-    }
-
-    pub(super) fn who_polls_learns_of_the_death() {
-        let (child, stream) = start(BE_SILENT);
-        let ready = noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(PATIENCE))).unwrap();
-        assert_eq!(ready, Interest::INPUT);
-        assert_eq!(stream.try_recv(&mut [0]).unwrap(), 0);
-    }
-
-    pub(super) fn who_only_tries_learns_of_the_death() {
-        let (child, stream) = start(BE_SILENT);
-        let end = noticed_soon(child, || {
-            loop {
-                match stream.try_recv(&mut [0]) {
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => thread::yield_now(),
-                    result => break result,
+            match stream.recv(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    assert!(buffer[..n].iter().enumerate().all(|(i, o)| *o == octet(received + i)), "in round {round}");
+                    received += n;
                 }
+                Err(error) => panic!("it had received all that was sent to it: {error}"),
             }
-        });
-        assert_eq!(end.unwrap(), 0);
-    }
-
-    pub(super) fn connections_leave_nothing_behind() {
-        let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
-        let addr = acceptor.local_addr().unwrap();
-        let count = || -> io::Result<_> {
-            let mappings = fs::read_to_string("/proc/self/maps")?.matches("spandrel-shm").count();
-            Ok((fs::read_dir("/proc/self/fd")?.count(), mappings))
-        };
-        let before = count().unwrap();
-        assert_eq!(before.1, 0);
-        for _ in 0..100 {
-            let client = Connector::connect(&addr).unwrap();
-            let (server, _) = acceptor.accept().unwrap();
-            client.send_n(b"octets").unwrap();
-            server.recv_n(&mut [0; 6]).unwrap();
-            assert_eq!(count().unwrap(), (before.0 + 2, 2), "one descriptor and one mapping on each side");
         }
-        assert_eq!(count().unwrap(), before);
+        assert!(dead.unwrap().elapsed() < SOON);
+        assert_eq!(stream.recv(&mut buffer).unwrap(), 0);
+        assert_eq!(stream.send_n(&vec![0; 2 * RING]).unwrap_err().kind(), ErrorKind::BrokenPipe);
     }
+}
+
+pub(crate) fn who_waits_for_octets_learns_of_the_death() {
+    let (child, stream) = start(BE_SILENT);
+    assert_eq!(noticed_soon(child, || stream.recv(&mut [0])).unwrap(), 0);
+
+    // It had not received this, as a socket would tell too.
+    let (child, stream) = start(BE_SILENT);
+    stream.send_n(b"unread").unwrap();
+    assert_eq!(noticed_soon(child, || stream.recv(&mut [0])).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+pub(crate) fn who_waits_for_space_learns_of_the_death() {
+    let (child, stream) = start(BE_SILENT);
+    let error = noticed_soon(child, || stream.send_n(&vec![0; 2 * RING])).unwrap_err();
+    assert_eq!((error.transferred, error.kind()), (RING, ErrorKind::BrokenPipe));
+}
+
+pub(crate) fn who_polls_learns_of_the_death() {
+    let (child, stream) = start(BE_SILENT);
+    let ready = noticed_soon(child, || wait_ready(&stream, Interest::INPUT, Some(PATIENCE))).unwrap();
+    assert_eq!(ready, Interest::INPUT);
+    assert_eq!(stream.try_recv(&mut [0]).unwrap(), 0);
+}
+
+pub(crate) fn who_only_tries_learns_of_the_death() {
+    let (child, stream) = start(BE_SILENT);
+    let end = noticed_soon(child, || {
+        loop {
+            match stream.try_recv(&mut [0]) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => thread::yield_now(),
+                result => break result,
+            }
+        }
+    });
+    assert_eq!(end.unwrap(), 0);
+}
+
+pub(crate) fn connections_leave_nothing_behind() {
+    let acceptor = Acceptor::open(&Addr::unnamed()).unwrap();
+    let addr = acceptor.local_addr().unwrap();
+    let count = || -> io::Result<_> {
+        let mappings = fs::read_to_string("/proc/self/maps")?.matches("spandrel-shm").count();
+        Ok((fs::read_dir("/proc/self/fd")?.count(), mappings))
+    };
+    let before = count().unwrap();
+    assert_eq!(before.1, 0);
+    for _ in 0..100 {
+        let client = Connector::connect(&addr).unwrap();
+        let (server, _) = acceptor.accept().unwrap();
+        client.send_n(b"octets").unwrap();
+        server.recv_n(&mut [0; 6]).unwrap();
+        assert_eq!(count().unwrap(), (before.0 + 2, 2), "one descriptor and one mapping on each side");
+    }
+    assert_eq!(count().unwrap(), before);
 }

@@ -1,322 +1,301 @@
 //! Signals: every wait of every family goes on after them, and sending to a peer that is gone raises none.
 //!
-//! A program of its own, without the test harness: a signal to the process goes to its main thread, which is the
+//! Run without the test harness: a signal to the process goes to its main thread, which is the
 //! one that waits here. Receiving with a time-out set is never restarted by Linux itself (signal(7)), so every
 //! signal that arrives during such a wait is one `EINTR` that the stream must handle.
 
-#[cfg(not(target_os = "linux"))]
-fn main() {}
+use std::fs;
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-#[cfg(target_os = "linux")]
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "shared with other test programs")]
-mod support;
+use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::consts::{SIGPIPE, SIGUSR1};
 
-#[cfg(target_os = "linux")]
-fn main() {
-    linux::main();
+use spandrel_ipc::{Accept, Family, Interest, Receive, Transmit, fifo, inet, is_timeout, spipe, unix, wait_ready};
+
+use crate::for_every_place;
+use crate::support::pair;
+use crate::support::places::*;
+use spandrel_test_support::{PATIENCE, comes_within};
+
+pub(crate) fn every_wait_goes_on_after_signals() {
+    let waits = Waits::new();
+    macro_rules! at_place {
+        ($name:ident, $Place:ident) => {
+            if $Place::is_there() {
+                waits.receiving::<$Place>();
+                waits.sending::<$Place>();
+                waits.accepting::<$Place>();
+            }
+        };
+    }
+    for_every_place!(at_place);
+    waits.connecting();
+    waits.one_way();
+    waits.passing();
+    waits.ending_in_time();
+    let ended = waits.ended.get();
+    assert!(ended > 80, "{ended} waits were interrupted");
+    sending_to_a_peer_that_is_gone_is_an_error_only();
+    println!("signals: {ended} kinds of waits went on after {EACH} signals each; no SIGPIPE");
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::fs;
-    use std::io::{ErrorKind, IoSlice, IoSliceMut};
-    use std::process;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
-    use std::time::{Duration, Instant};
+/// How many signals each wait has to bear.
+const EACH: usize = 5;
 
-    use rustix::process::{Signal, getpid, kill_process};
-    use signal_hook::consts::{SIGPIPE, SIGUSR1};
+/// Interrupts the waits of the main thread.
+struct Waits {
+    handled: Arc<AtomicBool>,
+    ended: std::cell::Cell<usize>,
+}
 
-    use spandrel_ipc::{Accept, Family, Interest, Receive, Transmit, fifo, inet, is_timeout, spipe, unix, wait_ready};
-
-    use super::support::pair;
-    use super::support::places::*;
-    use crate::for_every_place;
-    use spandrel_test_support::{PATIENCE, comes_within};
-
-    pub(super) fn main() {
-        let waits = Waits::new();
-        macro_rules! at_place {
-            ($name:ident, $Place:ident) => {
-                if $Place::is_there() {
-                    waits.receiving::<$Place>();
-                    waits.sending::<$Place>();
-                    waits.accepting::<$Place>();
-                }
-            };
-        }
-        for_every_place!(at_place);
-        waits.connecting();
-        waits.one_way();
-        waits.passing();
-        waits.ending_in_time();
-        let ended = waits.ended.get();
-        assert!(ended > 80, "{ended} waits were interrupted");
-        sending_to_a_peer_that_is_gone_is_an_error_only();
-        println!("signals: {ended} kinds of waits went on after {EACH} signals each; no SIGPIPE");
+impl Waits {
+    fn new() -> Self {
+        let handled = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&handled)).unwrap();
+        Self { handled, ended: 0.into() }
     }
 
-    /// How many signals each wait has to bear.
-    const EACH: usize = 5;
-
-    /// Interrupts the waits of the main thread.
-    struct Waits {
-        handled: Arc<AtomicBool>,
-        ended: std::cell::Cell<usize>,
-    }
-
-    impl Waits {
-        fn new() -> Self {
-            let handled = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register(SIGUSR1, Arc::clone(&handled)).unwrap();
-            Self { handled, ended: 0.into() }
-        }
-
-        /// Runs `wait` in the main thread; another interrupts it and at last ends it with `release`.
-        fn interrupted<T, R: Send>(
-            &self,
-            what: &str,
-            wait: impl FnOnce() -> T,
-            release: impl FnOnce() -> R + Send,
-        ) -> (T, R) {
-            let handled = &self.handled;
-            self.ended.set(self.ended.get() + 1);
-            thread::scope(|scope| {
-                let interrupter = scope.spawn(move || {
-                    for _ in 0..EACH {
-                        wait_until_main_sleeps(what);
-                        handled.store(false, Ordering::SeqCst);
-                        kill_process(getpid(), Signal::USR1).unwrap();
-                        bounded(what, || handled.load(Ordering::SeqCst));
-                    }
+    /// Runs `wait` in the main thread; another interrupts it and at last ends it with `release`.
+    fn interrupted<T, R: Send>(
+        &self,
+        what: &str,
+        wait: impl FnOnce() -> T,
+        release: impl FnOnce() -> R + Send,
+    ) -> (T, R) {
+        let handled = &self.handled;
+        self.ended.set(self.ended.get() + 1);
+        thread::scope(|scope| {
+            let interrupter = scope.spawn(move || {
+                for _ in 0..EACH {
                     wait_until_main_sleeps(what);
-                    release()
-                });
-                let result = wait();
-                (result, interrupter.join().unwrap())
-            })
-        }
-
-        fn receiving<P: Place>(&self) {
-            let (client, server) = connected::<P>();
-            let octet = || client.send_n(b"x").unwrap();
-            let mut buffer = [0; 1];
-            for timeout in [None, Some(PATIENCE)] {
-                server.set_recv_timeout(timeout).unwrap();
-                self.interrupted(P::NAME, || server.recv(&mut buffer).expect("recv goes on"), octet);
-                self.interrupted(P::NAME, || server.recv_n(&mut buffer).expect("recv_n goes on"), octet);
-                let mut slices = [IoSliceMut::new(&mut buffer)];
-                self.interrupted(P::NAME, || server.recv_v(&mut slices).expect("recv_v goes on"), octet);
-            }
-            self.interrupted(
-                P::NAME,
-                || server.recv_within(&mut buffer, PATIENCE).expect("recv_within goes on"),
-                octet,
-            );
-            self.interrupted(P::NAME, || server.recv_n_within(&mut buffer, PATIENCE).expect("it goes on"), octet);
-            let readable = || assert!(!wait_ready(&server, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
-            self.interrupted(P::NAME, readable, octet);
-        }
-
-        fn sending<P: Place>(&self) {
-            let (client, server) = connected::<P>();
-            let data = vec![7; 1 << 16];
-            // What went in while nobody read, and must come out before more can go in.
-            let fill = || -> usize { std::iter::from_fn(|| client.try_send(&data).ok()).sum() };
-            let drain = |octets: usize| server.recv_n(&mut vec![0; octets]).unwrap();
-            for timeout in [None, Some(PATIENCE)] {
-                client.set_send_timeout(timeout).unwrap();
-                let mut full = fill();
-                let (sent, ()) =
-                    self.interrupted(P::NAME, || client.send(&data).expect("send goes on"), || drain(full));
-                full = sent + fill();
-                let slices = [IoSlice::new(&data)];
-                let send_v = || client.send_v(&slices).expect("send_v goes on");
-                let (sent, ()) = self.interrupted(P::NAME, send_v, || drain(full));
-                full = sent + fill();
-                let all = full + data.len();
-                self.interrupted(P::NAME, || client.send_n(&data).expect("send_n goes on"), || drain(all));
-            }
-            let all = fill() + data.len();
-            let send = || client.send_n_within(&data, PATIENCE).expect("send_n_within goes on");
-            self.interrupted(P::NAME, send, || drain(all));
-        }
-
-        fn accepting<P: Place>(&self) {
-            let (acceptor, fresh) = listening::<P>();
-            let connect = || P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap();
-            self.interrupted(P::NAME, || acceptor.accept().expect("accept goes on"), connect);
-            let waiting = || {
-                assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
-                acceptor.accept().unwrap()
-            };
-            self.interrupted(P::NAME, waiting, connect);
-        }
-
-        /// Where connecting waits: for room in a queue, for the answer to a first packet, for a pipe.
-        fn connecting(&self) {
-            let short = unix::AcceptorOptions::default().backlog(0);
-            let full = unix::Acceptor::open_with(&unix::Addr::unnamed(), &short).unwrap();
-            let addr = full.local_addr().unwrap();
-            let _queued = unix::Connector::connect(&addr).unwrap();
-            for timeout in [None, Some(PATIENCE)] {
-                let connect = || unix::Unix::default().connect(&addr, timeout).expect("connecting goes on");
-                self.interrupted("unix connect", connect, || full.accept().unwrap());
-            }
-
-            let (acceptor, fresh) = listening::<Pipe>();
-            for timeout in [None, Some(PATIENCE)] {
-                let connect = || spipe::Spipe::default().connect(&fresh.addr, timeout).expect("connecting goes on");
-                self.interrupted("spipe connect", connect, || acceptor.accept().unwrap());
-            }
-
-            for timeout in [None, Some(PATIENCE)] {
-                let short = inet::AcceptorOptions::default().backlog(0);
-                let full = inet::Acceptor::open_with(&inet::Addr::loopback(0), &short).unwrap();
-                let addr = full.local_addr().unwrap();
-                let mut queued = Vec::new();
-                while let Ok(stream) = inet::Connector::connect_timeout(&addr, Duration::from_millis(50)) {
-                    queued.push(stream);
+                    handled.store(false, Ordering::SeqCst);
+                    kill_process(getpid(), Signal::USR1).unwrap();
+                    bounded(what, || handled.load(Ordering::SeqCst));
                 }
-                let connect = || inet::Inet::default().connect(&addr, timeout).expect("connecting goes on");
-                // The first packet is sent again after a second, and finds room then.
-                self.interrupted("inet connect", connect, || {
-                    queued.iter().map(|_| full.accept().unwrap()).collect::<Vec<_>>()
-                });
+                wait_until_main_sleeps(what);
+                release()
+            });
+            let result = wait();
+            (result, interrupter.join().unwrap())
+        })
+    }
+
+    fn receiving<P: Place>(&self) {
+        let (client, server) = connected::<P>();
+        let octet = || client.send_n(b"x").unwrap();
+        let mut buffer = [0; 1];
+        for timeout in [None, Some(PATIENCE)] {
+            server.set_recv_timeout(timeout).unwrap();
+            self.interrupted(P::NAME, || server.recv(&mut buffer).expect("recv goes on"), octet);
+            self.interrupted(P::NAME, || server.recv_n(&mut buffer).expect("recv_n goes on"), octet);
+            let mut slices = [IoSliceMut::new(&mut buffer)];
+            self.interrupted(P::NAME, || server.recv_v(&mut slices).expect("recv_v goes on"), octet);
+        }
+        self.interrupted(P::NAME, || server.recv_within(&mut buffer, PATIENCE).expect("recv_within goes on"), octet);
+        self.interrupted(P::NAME, || server.recv_n_within(&mut buffer, PATIENCE).expect("it goes on"), octet);
+        let readable = || assert!(!wait_ready(&server, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
+        self.interrupted(P::NAME, readable, octet);
+    }
+
+    fn sending<P: Place>(&self) {
+        let (client, server) = connected::<P>();
+        let data = vec![7; 1 << 16];
+        // What went in while nobody read, and must come out before more can go in.
+        let fill = || -> usize { std::iter::from_fn(|| client.try_send(&data).ok()).sum() };
+        let drain = |octets: usize| server.recv_n(&mut vec![0; octets]).unwrap();
+        for timeout in [None, Some(PATIENCE)] {
+            client.set_send_timeout(timeout).unwrap();
+            let mut full = fill();
+            let (sent, ()) = self.interrupted(P::NAME, || client.send(&data).expect("send goes on"), || drain(full));
+            full = sent + fill();
+            let slices = [IoSlice::new(&data)];
+            let send_v = || client.send_v(&slices).expect("send_v goes on");
+            let (sent, ()) = self.interrupted(P::NAME, send_v, || drain(full));
+            full = sent + fill();
+            let all = full + data.len();
+            self.interrupted(P::NAME, || client.send_n(&data).expect("send_n goes on"), || drain(all));
+        }
+        let all = fill() + data.len();
+        let send = || client.send_n_within(&data, PATIENCE).expect("send_n_within goes on");
+        self.interrupted(P::NAME, send, || drain(all));
+    }
+
+    fn accepting<P: Place>(&self) {
+        let (acceptor, fresh) = listening::<P>();
+        let connect = || P::family().connect(&fresh.addr, Some(PATIENCE)).unwrap();
+        self.interrupted(P::NAME, || acceptor.accept().expect("accept goes on"), connect);
+        let waiting = || {
+            assert!(!wait_ready(&acceptor, Interest::INPUT, Some(PATIENCE)).unwrap().is_none());
+            acceptor.accept().unwrap()
+        };
+        self.interrupted(P::NAME, waiting, connect);
+    }
+
+    /// Where connecting waits: for room in a queue, for the answer to a first packet, for a pipe.
+    fn connecting(&self) {
+        let short = unix::AcceptorOptions::default().backlog(0);
+        let full = unix::Acceptor::open_with(&unix::Addr::unnamed(), &short).unwrap();
+        let addr = full.local_addr().unwrap();
+        let _queued = unix::Connector::connect(&addr).unwrap();
+        for timeout in [None, Some(PATIENCE)] {
+            let connect = || unix::Unix::default().connect(&addr, timeout).expect("connecting goes on");
+            self.interrupted("unix connect", connect, || full.accept().unwrap());
+        }
+
+        let (acceptor, fresh) = listening::<Pipe>();
+        for timeout in [None, Some(PATIENCE)] {
+            let connect = || spipe::Spipe::default().connect(&fresh.addr, timeout).expect("connecting goes on");
+            self.interrupted("spipe connect", connect, || acceptor.accept().unwrap());
+        }
+
+        for timeout in [None, Some(PATIENCE)] {
+            let short = inet::AcceptorOptions::default().backlog(0);
+            let full = inet::Acceptor::open_with(&inet::Addr::loopback(0), &short).unwrap();
+            let addr = full.local_addr().unwrap();
+            let mut queued = Vec::new();
+            while let Ok(stream) = inet::Connector::connect_timeout(&addr, Duration::from_millis(50)) {
+                queued.push(stream);
             }
-        }
-
-        fn one_way(&self) {
-            let folder = tempfile::tempdir().unwrap();
-            let addr = fifo::Addr::path(folder.path().join("fifo")).unwrap();
-            fifo::create(&addr, 0o600).unwrap();
-            let open = || fifo::Reader::open(&addr).expect("opening goes on");
-            let (reader, writer) = self.interrupted("fifo", open, || fifo::Writer::open(&addr).unwrap());
-            drop(reader);
-            drop(writer);
-            let open = || fifo::Writer::open(&addr).expect("opening goes on");
-            let (writer, reader) = self.interrupted("fifo", open, || fifo::Reader::open(&addr).unwrap());
-            for timeout in [None, Some(PATIENCE)] {
-                reader.set_recv_timeout(timeout).unwrap();
-                self.interrupted(
-                    "fifo",
-                    || reader.recv_n(&mut [0; 1]).expect("it goes on"),
-                    || writer.send_n(b"x").unwrap(),
-                );
-                let full = vec![0; writer.capacity().unwrap()];
-                writer.send_n(&full).unwrap();
-                let drain = || reader.recv_n(&mut full.clone()).unwrap();
-                self.interrupted("fifo", || writer.send_n(b"x").expect("it goes on"), drain);
-                reader.recv_n(&mut [0; 1]).unwrap();
-            }
-        }
-
-        fn passing(&self) {
-            let (here, there) = unix::pair().unwrap();
-            let stream = spipe::pair().unwrap().0;
-            let pass = || here.send_handle(&stream).unwrap();
-            let receive = || there.recv_handle::<spipe::Stream>().expect("it goes on");
-            let (received, ()) = self.interrupted("passing", receive, pass);
-            drop(received);
-            let receive = || there.recv_handle_within::<spipe::Stream>(PATIENCE).expect("it goes on");
-            self.interrupted("passing", receive, pass);
+            let connect = || inet::Inet::default().connect(&addr, timeout).expect("connecting goes on");
+            // The first packet is sent again after a second, and finds room then.
+            self.interrupted("inet connect", connect, || {
+                queued.iter().map(|_| full.accept().unwrap()).collect::<Vec<_>>()
+            });
         }
     }
 
-    impl Waits {
-        /// However many signals come, a time-out that is set ends the wait.
-        fn ending_in_time(&self) {
-            const BRIEF: Duration = Duration::from_millis(100);
-            macro_rules! at_place {
-                ($name:ident, $Place:ident) => {
-                    if $Place::is_there() {
-                        let (client, server) = connected::<$Place>();
-                        server.set_recv_timeout(Some(BRIEF)).unwrap();
-                        let error = self.bombarded($Place::NAME, || server.recv(&mut [0; 1]).unwrap_err());
-                        assert!(is_timeout(&error), "{error}");
-                        client.set_send_timeout(Some(BRIEF)).unwrap();
-                        let data = vec![7; 1 << 16];
-                        let full = || std::iter::repeat_with(|| client.send(&data)).find_map(Result::err).unwrap();
-                        let error = self.bombarded($Place::NAME, full);
-                        assert!(is_timeout(&error), "{error}");
-                    }
-                };
-            }
-            for_every_place!(at_place);
-            let socket = inet::Dgram::open(&inet::Addr::loopback(0)).unwrap();
-            socket.set_recv_timeout(Some(BRIEF)).unwrap();
-            let error = self.bombarded("datagrams", || socket.recv_from(&mut [0; 1]).unwrap_err());
-            assert!(is_timeout(&error), "{error}");
-        }
-
-        /// Runs `wait` in the main thread, which another interrupts again and again until that has ended.
-        fn bombarded<T>(&self, what: &str, wait: impl FnOnce() -> T) -> T {
-            self.ended.set(self.ended.get() + 1);
-            let has_ended = AtomicBool::new(false);
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    let end = Instant::now() + PATIENCE;
-                    while !has_ended.load(Ordering::SeqCst) {
-                        if Instant::now() > end {
-                            eprintln!("signals: the main thread waits for ever ({what})");
-                            process::exit(1);
-                        }
-                        kill_process(getpid(), Signal::USR1).unwrap();
-                        // More often than the time is up.
-                        thread::park_timeout(Duration::from_millis(5));
-                    }
-                });
-                let result = wait();
-                has_ended.store(true, Ordering::SeqCst);
-                result
-            })
+    fn one_way(&self) {
+        let folder = tempfile::tempdir().unwrap();
+        let addr = fifo::Addr::path(folder.path().join("fifo")).unwrap();
+        fifo::create(&addr, 0o600).unwrap();
+        let open = || fifo::Reader::open(&addr).expect("opening goes on");
+        let (reader, writer) = self.interrupted("fifo", open, || fifo::Writer::open(&addr).unwrap());
+        drop(reader);
+        drop(writer);
+        let open = || fifo::Writer::open(&addr).expect("opening goes on");
+        let (writer, reader) = self.interrupted("fifo", open, || fifo::Reader::open(&addr).unwrap());
+        for timeout in [None, Some(PATIENCE)] {
+            reader.set_recv_timeout(timeout).unwrap();
+            self.interrupted(
+                "fifo",
+                || reader.recv_n(&mut [0; 1]).expect("it goes on"),
+                || writer.send_n(b"x").unwrap(),
+            );
+            let full = vec![0; writer.capacity().unwrap()];
+            writer.send_n(&full).unwrap();
+            let drain = || reader.recv_n(&mut full.clone()).unwrap();
+            self.interrupted("fifo", || writer.send_n(b"x").expect("it goes on"), drain);
+            reader.recv_n(&mut [0; 1]).unwrap();
         }
     }
 
-    fn wait_until_main_sleeps(what: &str) {
-        let stat = format!("/proc/self/task/{}/stat", process::id());
-        bounded(what, || fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1.starts_with('S'));
+    fn passing(&self) {
+        let (here, there) = unix::pair().unwrap();
+        let stream = spipe::pair().unwrap().0;
+        let pass = || here.send_handle(&stream).unwrap();
+        let receive = || there.recv_handle::<spipe::Stream>().expect("it goes on");
+        let (received, ()) = self.interrupted("passing", receive, pass);
+        drop(received);
+        let receive = || there.recv_handle_within::<spipe::Stream>(PATIENCE).expect("it goes on");
+        self.interrupted("passing", receive, pass);
     }
+}
 
-    /// Waits for a condition; ends the program if it never holds, as the main thread may be waiting for this one.
-    fn bounded(what: &str, condition: impl Fn() -> bool) {
-        if !comes_within(PATIENCE, condition) {
-            eprintln!("signals: the main thread does not wait any more ({what})");
-            process::exit(1);
-        }
-    }
-
-    fn sending_to_a_peer_that_is_gone_is_an_error_only() {
-        let raised = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(SIGPIPE, Arc::clone(&raised)).unwrap();
+impl Waits {
+    /// However many signals come, a time-out that is set ends the wait.
+    fn ending_in_time(&self) {
+        const BRIEF: Duration = Duration::from_millis(100);
         macro_rules! at_place {
             ($name:ident, $Place:ident) => {
                 if $Place::is_there() {
                     let (client, server) = connected::<$Place>();
-                    drop(server);
-                    let error = loop {
-                        if let Err(error) = client.send(b"to no one") {
-                            break error; // a reset may come first, then the pipe is known to be broken
-                        }
-                    };
-                    assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");
-                    let slices = [IoSlice::new(b"to no one")];
-                    assert_eq!(client.send(b"to no one").unwrap_err().kind(), ErrorKind::BrokenPipe);
-                    assert_eq!(client.send_v(&slices).unwrap_err().kind(), ErrorKind::BrokenPipe);
-                    assert_eq!(client.try_send_v(&slices).unwrap_err().kind(), ErrorKind::BrokenPipe);
+                    server.set_recv_timeout(Some(BRIEF)).unwrap();
+                    let error = self.bombarded($Place::NAME, || server.recv(&mut [0; 1]).unwrap_err());
+                    assert!(is_timeout(&error), "{error}");
+                    client.set_send_timeout(Some(BRIEF)).unwrap();
+                    let data = vec![7; 1 << 16];
+                    let full = || std::iter::repeat_with(|| client.send(&data)).find_map(Result::err).unwrap();
+                    let error = self.bombarded($Place::NAME, full);
+                    assert!(is_timeout(&error), "{error}");
                 }
             };
         }
         for_every_place!(at_place);
-        let (client, server) = pair();
-        drop(server);
-        while client.send_urgent(b'!').is_ok() {}
-        let (one, other) = unix::pair().unwrap();
-        drop(other);
-        assert_eq!(one.send_handle(&client).unwrap_err().kind(), ErrorKind::BrokenPipe);
-        assert!(!raised.load(Ordering::SeqCst), "SIGPIPE was raised");
+        let socket = inet::Dgram::open(&inet::Addr::loopback(0)).unwrap();
+        socket.set_recv_timeout(Some(BRIEF)).unwrap();
+        let error = self.bombarded("datagrams", || socket.recv_from(&mut [0; 1]).unwrap_err());
+        assert!(is_timeout(&error), "{error}");
     }
+
+    /// Runs `wait` in the main thread, which another interrupts again and again until that has ended.
+    fn bombarded<T>(&self, what: &str, wait: impl FnOnce() -> T) -> T {
+        self.ended.set(self.ended.get() + 1);
+        let has_ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let end = Instant::now() + PATIENCE;
+                while !has_ended.load(Ordering::SeqCst) {
+                    if Instant::now() > end {
+                        eprintln!("signals: the main thread waits for ever ({what})");
+                        process::exit(1);
+                    }
+                    kill_process(getpid(), Signal::USR1).unwrap();
+                    // More often than the time is up.
+                    thread::park_timeout(Duration::from_millis(5));
+                }
+            });
+            let result = wait();
+            has_ended.store(true, Ordering::SeqCst);
+            result
+        })
+    }
+}
+
+fn wait_until_main_sleeps(what: &str) {
+    let stat = format!("/proc/self/task/{}/stat", process::id());
+    bounded(what, || fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1.starts_with('S'));
+}
+
+/// Waits for a condition; ends the program if it never holds, as the main thread may be waiting for this one.
+fn bounded(what: &str, condition: impl Fn() -> bool) {
+    if !comes_within(PATIENCE, condition) {
+        eprintln!("signals: the main thread does not wait any more ({what})");
+        process::exit(1);
+    }
+}
+
+fn sending_to_a_peer_that_is_gone_is_an_error_only() {
+    let raised = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGPIPE, Arc::clone(&raised)).unwrap();
+    macro_rules! at_place {
+        ($name:ident, $Place:ident) => {
+            if $Place::is_there() {
+                let (client, server) = connected::<$Place>();
+                drop(server);
+                let error = loop {
+                    if let Err(error) = client.send(b"to no one") {
+                        break error; // a reset may come first, then the pipe is known to be broken
+                    }
+                };
+                assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");
+                let slices = [IoSlice::new(b"to no one")];
+                assert_eq!(client.send(b"to no one").unwrap_err().kind(), ErrorKind::BrokenPipe);
+                assert_eq!(client.send_v(&slices).unwrap_err().kind(), ErrorKind::BrokenPipe);
+                assert_eq!(client.try_send_v(&slices).unwrap_err().kind(), ErrorKind::BrokenPipe);
+            }
+        };
+    }
+    for_every_place!(at_place);
+    let (client, server) = pair();
+    drop(server);
+    while client.send_urgent(b'!').is_ok() {}
+    let (one, other) = unix::pair().unwrap();
+    drop(other);
+    assert_eq!(one.send_handle(&client).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert!(!raised.load(Ordering::SeqCst), "SIGPIPE was raised");
 }

@@ -1,8 +1,6 @@
 //! Streams of the Internet family, over the loopback interface.
 
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "shared with other test programs")]
-mod support;
+use crate::support;
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::net::{Shutdown, UdpSocket};

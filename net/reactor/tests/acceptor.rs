@@ -1,6 +1,6 @@
 //! The Acceptor pattern with each of its strategies.
 
-mod support;
+use crate::{for_every_place, support};
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

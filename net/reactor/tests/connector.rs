@@ -1,6 +1,6 @@
 //! The Connector pattern and the connection cache.
 
-mod support;
+use crate::support;
 
 use std::io;
 use std::sync::mpsc;

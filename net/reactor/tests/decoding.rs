@@ -1,6 +1,6 @@
 //! Endpoints whose handle alone does not tell everything, as those of TLS and of shared memory.
 
-mod scripted;
+use crate::scripted;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
-//! Many connections, and handles that a back end cannot hold. In a program of its own, since it needs most of a process's handles.
+//! Many connections, and handles that a back end cannot hold.
 #![cfg(unix)]
 
-mod scripted;
+use crate::scripted;
 
 use std::io;
 
@@ -9,6 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use scripted::{Log, Scripted, pair, reactor, run_until};
 use spandrel_ipc::{Interest, inet};
 use spandrel_reactor::{Backend, Options, Reactor};
+use spandrel_test_support::alone;
 
 const CONNECTIONS: usize = 10_000;
 const AT_LEAST: usize = 2_000;
@@ -31,42 +32,44 @@ fn connections_that_fit() -> usize {
 
 #[test]
 fn ten_thousand_connections_on_one_reactor() {
-    let connections = connections_that_fit();
-    for backend in Backend::available().into_iter().filter(|backend| *backend != Backend::Select) {
-        let options = Options::default().backend(backend);
-        let reactor = Reactor::with(&options).expect("a reactor");
-        let log = Log::default();
-        let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).expect("a port");
-        let addr = acceptor.local_addr().expect("an address");
-        let near: Vec<_> = (0..connections)
-            .map(|_| {
-                let near = inet::Connector::connect(&addr).expect("a connection");
-                let (far, _) = acceptor.accept().expect("a connection");
-                far.set_nonblocking(true).expect("non-blocking");
-                let handler = Scripted::new("a", &log).over(far);
-                reactor.registry().register(handler, Interest::INPUT).expect("registered");
-                near
-            })
-            .collect();
-        assert_eq!(reactor.registry().len(), connections);
-        run_until(&reactor, || log.count("a open") == connections);
-        log.take();
-        // Every one of them, all at once, twice.
-        for round in 1..=2 {
-            near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
-            let mut seen = 0;
-            run_until(&reactor, || {
-                seen += log.take().iter().filter(|line| *line == "a input").count();
-                seen >= connections
-            });
-            near.iter().for_each(|one| one.recv_n(&mut [0]).expect("echoed"));
-            assert_eq!(seen, connections, "in round {round}");
+    alone(|| {
+        let connections = connections_that_fit();
+        for backend in Backend::available().into_iter().filter(|backend| *backend != Backend::Select) {
+            let options = Options::default().backend(backend);
+            let reactor = Reactor::with(&options).expect("a reactor");
+            let log = Log::default();
+            let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).expect("a port");
+            let addr = acceptor.local_addr().expect("an address");
+            let near: Vec<_> = (0..connections)
+                .map(|_| {
+                    let near = inet::Connector::connect(&addr).expect("a connection");
+                    let (far, _) = acceptor.accept().expect("a connection");
+                    far.set_nonblocking(true).expect("non-blocking");
+                    let handler = Scripted::new("a", &log).over(far);
+                    reactor.registry().register(handler, Interest::INPUT).expect("registered");
+                    near
+                })
+                .collect();
+            assert_eq!(reactor.registry().len(), connections);
+            run_until(&reactor, || log.count("a open") == connections);
+            log.take();
+            // Every one of them, all at once, twice.
+            for round in 1..=2 {
+                near.iter().for_each(|one| one.send_n(b"x").expect("sent"));
+                let mut seen = 0;
+                run_until(&reactor, || {
+                    seen += log.take().iter().filter(|line| *line == "a input").count();
+                    seen >= connections
+                });
+                near.iter().for_each(|one| one.recv_n(&mut [0]).expect("echoed"));
+                assert_eq!(seen, connections, "in round {round}");
+            }
+            drop(near);
+            run_until(&reactor, || reactor.registry().is_empty());
+            eprintln!("{connections} connections over {backend}");
         }
-        drop(near);
-        run_until(&reactor, || reactor.registry().is_empty());
-        eprintln!("{connections} connections over {backend}");
-    }
-    select_refuses_what_it_cannot_hold();
+        select_refuses_what_it_cannot_hold();
+    });
 }
 
 /// After the others, in the same test, because it needs handles with large numbers.

@@ -1,7 +1,7 @@
 //! A reactor that has nothing to do uses no processor time. In a program of its own, since that of the whole process is measured.
 #![cfg(unix)]
 
-mod scripted;
+use crate::scripted;
 
 use std::time::Duration;
 

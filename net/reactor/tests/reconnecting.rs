@@ -1,6 +1,6 @@
 //! What keeps a connection up, when attempts fail in every way.
 
-mod support;
+use crate::{for_every_place, support};
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! What goes wrong where services are made and run, and that it stays where it went wrong.
 
-mod support;
+use crate::{for_every_place, support};
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! Several reactors that share an address.
 #![cfg(target_os = "linux")]
 
-mod support;
+use crate::support;
 
 use spandrel_ipc::inet::{self, Addr, Inet};
 use spandrel_reactor::{Acceptor, Options, Shards};

@@ -1,11 +1,12 @@
-//! A `tracing` span around each dispatch, for who asks for it. In a program of its own, since the subscriber is the whole process's.
+//! A `tracing` span around each dispatch, for who asks for it.
 
-mod scripted;
+use crate::scripted;
 
 use scripted::{Log, NONE, Scripted, run_until};
 use spandrel_reactor::{Backend, Options, Reactor};
 use spandrel_sync::Arc;
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
+use spandrel_test_support::alone;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
@@ -37,21 +38,23 @@ impl Subscriber for Counter {
 
 #[test]
 fn each_dispatch_has_a_span() {
-    let counter = Counter::default();
-    tracing::subscriber::set_global_default(counter.clone()).expect("the first");
-    let reactor = Reactor::with(&Options::default().backend(Backend::Auto)).expect("a reactor");
-    let log = Log::default();
-    let handler = Scripted::new("a", &log).notice(|_, notice| {
-        assert_ne!(notice, 2, "on purpose");
-        Ok(())
+    alone(|| {
+        let counter = Counter::default();
+        tracing::subscriber::set_global_default(counter.clone()).expect("the first");
+        let reactor = Reactor::with(&Options::default().backend(Backend::Auto)).expect("a reactor");
+        let log = Log::default();
+        let handler = Scripted::new("a", &log).notice(|_, notice| {
+            assert_ne!(notice, 2, "on purpose");
+            Ok(())
+        });
+        let id = reactor.registry().register(handler, NONE).expect("registered");
+        run_until(&reactor, || log.has("a open"));
+        let before = counter.entered.load(Ordering::SeqCst);
+        reactor.registry().notify(id, 1).expect("accepted");
+        run_until(&reactor, || log.has("a notice 1"));
+        reactor.registry().notify(id, 2).expect("accepted");
+        run_until(&reactor, || reactor.registry().is_empty());
+        assert_eq!(counter.entered.load(Ordering::SeqCst) - before, 2);
+        assert_eq!(counter.left.load(Ordering::SeqCst), counter.entered.load(Ordering::SeqCst), "also when it panics");
     });
-    let id = reactor.registry().register(handler, NONE).expect("registered");
-    run_until(&reactor, || log.has("a open"));
-    let before = counter.entered.load(Ordering::SeqCst);
-    reactor.registry().notify(id, 1).expect("accepted");
-    run_until(&reactor, || log.has("a notice 1"));
-    reactor.registry().notify(id, 2).expect("accepted");
-    run_until(&reactor, || reactor.registry().is_empty());
-    assert_eq!(counter.entered.load(Ordering::SeqCst) - before, 2);
-    assert_eq!(counter.left.load(Ordering::SeqCst), counter.entered.load(Ordering::SeqCst), "also when it panics");
 }

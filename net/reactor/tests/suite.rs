@@ -1,6 +1,6 @@
 //! What a reactor promises, the same over every back end that works here.
 
-mod scripted;
+use crate::scripted;
 
 use std::io;
 use std::time::Duration;

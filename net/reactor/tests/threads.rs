@@ -1,6 +1,6 @@
 //! Several threads in one reactor, and other threads outside of it, over every back end.
 
-mod scripted;
+use crate::scripted;
 
 use std::io;
 use std::time::Duration;

@@ -1,16 +1,13 @@
 //! Timer queues allocate nothing in the steady state: not once they have grown, and with a capacity never.
-//!
-//! One test, because it counts for the whole process.
 
-use std::alloc::System;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use spandrel_reactor::timer::{Time, TimerId, TimerOptions, TimerQueue, TimerStrategy};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use spandrel_test_support::alone;
+use stats_alloc::Region;
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::ALLOCATOR;
 
 const TIMERS: usize = 1_000;
 
@@ -34,21 +31,23 @@ fn work(queue: &mut dyn TimerQueue<u64>, ids: &mut VecDeque<TimerId>, second: u6
 
 #[test]
 fn the_steady_state_allocates_nothing() {
-    for strategy in TimerStrategy::ALL {
-        let mut ids = VecDeque::with_capacity(TIMERS);
-        let mut queue = strategy.queue_with(&TimerOptions::new().limit(TIMERS));
-        work(&mut *queue, &mut ids, 1);
-        let region = Region::new(ALLOCATOR);
-        work(&mut *queue, &mut ids, 100);
-        assert_eq!(region.change().allocations + region.change().reallocations, 0, "{strategy}, grown");
+    alone(|| {
+        for strategy in TimerStrategy::ALL {
+            let mut ids = VecDeque::with_capacity(TIMERS);
+            let mut queue = strategy.queue_with(&TimerOptions::new().limit(TIMERS));
+            work(&mut *queue, &mut ids, 1);
+            let region = Region::new(ALLOCATOR);
+            work(&mut *queue, &mut ids, 100);
+            assert_eq!(region.change().allocations + region.change().reallocations, 0, "{strategy}, grown");
 
-        let mut queue = strategy.queue_with(&TimerOptions::new().limit(TIMERS).capacity(TIMERS));
-        let region = Region::new(ALLOCATOR);
-        for payload in 0..TIMERS as u64 {
-            let interval = (payload % 3 == 0).then_some(Duration::from_secs(1000 << (payload % 20)));
-            queue.schedule(Time::from_nanos(payload << 20), interval, payload).unwrap();
+            let mut queue = strategy.queue_with(&TimerOptions::new().limit(TIMERS).capacity(TIMERS));
+            let region = Region::new(ALLOCATOR);
+            for payload in 0..TIMERS as u64 {
+                let interval = (payload % 3 == 0).then_some(Duration::from_secs(1000 << (payload % 20)));
+                queue.schedule(Time::from_nanos(payload << 20), interval, payload).unwrap();
+            }
+            while queue.pop_expired(Time::MAX).is_some() {}
+            assert_eq!(region.change().allocations + region.change().reallocations, 0, "{strategy}, with a capacity");
         }
-        while queue.pop_expired(Time::MAX).is_some() {}
-        assert_eq!(region.change().allocations + region.change().reallocations, 0, "{strategy}, with a capacity");
-    }
+    });
 }

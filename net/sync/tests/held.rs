@@ -54,7 +54,7 @@ fn a_lock_that_is_held_where_none_may_be_ends_the_process() {
         held::assert_none("somebody");
         std::process::exit(0);
     }
-    let name = "a_lock_that_is_held_where_none_may_be_ends_the_process";
+    let name = "held::a_lock_that_is_held_where_none_may_be_ends_the_process";
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(ASKED, "1")

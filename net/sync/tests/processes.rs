@@ -19,7 +19,7 @@ const ROLE: &str = "SPANDREL_SYNC_TEST_ROLE";
 /// This program as a child, in a role of [`play`]. Its standard input is a pipe: it ends when its parent does.
 fn child(role: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "play", "--nocapture", "--test-threads=1"]).env(ROLE, role);
+    command.args(["--exact", "processes::play", "--nocapture", "--test-threads=1"]).env(ROLE, role);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
 }

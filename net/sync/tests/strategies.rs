@@ -76,7 +76,7 @@ where
     entries.get_mut().clear();
     assert_eq!(format!("{entries:?}"), "Guarded([])");
     assert!(entries.try_read().is_some());
-    assert_eq!(entries.into_inner(), []);
+    assert_eq!(entries.into_inner(), [0_u32; 0]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The promises are those that `spandrel-ipc` tests over its own families, with two differences: a handshake takes both sides, and what
 //! was sent of a record that had to stop in the middle cannot be received before the rest follows.
 
-mod support;
+use crate::support;
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::sync::mpsc;

@@ -1,6 +1,6 @@
 //! What goes wrong after the handshake, and what only seems to.
 
-mod support;
+use crate::support;
 
 use std::io::ErrorKind;
 use std::thread;

@@ -1,6 +1,6 @@
 //! Handshakes: with whom one is made, when, and what becomes of those that are not.
 
-mod support;
+use crate::support;
 
 use std::io::{self, ErrorKind};
 use std::thread;

@@ -1,6 +1,6 @@
 //! Certificates and keys from files and from text.
 
-mod support;
+use crate::support;
 
 use spandrel_tls::pem::{self, MAX_ITEMS, MAX_OCTETS, PemError};
 use support::*;

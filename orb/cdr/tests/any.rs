@@ -1,6 +1,6 @@
 //! `Any`: values of every type keep their meaning through insertion, extraction, and messages of every kind.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

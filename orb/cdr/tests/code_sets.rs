@@ -3,7 +3,7 @@
 
 #![cfg(feature = "code-sets")]
 
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use spandrel_cdr::{

@@ -3,7 +3,7 @@
 //! The expected values and octets were printed by a program over omniORB 4.2.5 (`CORBA::Fixed`, its operators, `round`,
 //! `truncate`, `to_string`, and `operator>>=` into a `cdrMemoryStream`).
 
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use spandrel_cdr::{CdrError, Decimal, Decode, Decoder, Encode, Encoder, Fixed, FixedError, FixedSize};

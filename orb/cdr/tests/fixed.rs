@@ -1,6 +1,6 @@
 //! Structs of fixed layout: sequences of them in tight loops are the same octets as field after field.
 
-mod support;
+use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize, Joint};

@@ -1,6 +1,6 @@
 //! Input that nobody vouches for: it ends in a value or in an error, never in a panic, a hang or much memory.
 
-mod support;
+use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{

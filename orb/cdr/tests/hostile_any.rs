@@ -1,6 +1,6 @@
 //! Type codes and anys that nobody vouches for: refused, or harmless.
 
-mod support;
+use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{

@@ -2,7 +2,7 @@
 //! it and once with a table; and both say what the standard's table says.
 #![forbid(unsafe_code)]
 
-mod support;
+use crate::support;
 
 use std::fmt::Debug;
 

@@ -1,6 +1,6 @@
 //! What is lent instead of being copied: slices to the transport, and slices of the input to whoever reads it.
 
-mod support;
+use crate::support;
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! Every primitive, string, sequence and array: written as the standard's table says, and read back.
 
-mod support;
+use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{

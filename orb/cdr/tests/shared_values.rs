@@ -11,7 +11,7 @@ use spandrel_cdr::{
     Visibility, Wire,
 };
 
-mod support;
+use crate::support;
 
 use support::ORDERS;
 use support::values::{Base, BaseState, Derived, DerivedState, Node, NodeState};

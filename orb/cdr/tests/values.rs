@@ -9,7 +9,7 @@ use spandrel_cdr::{
     value_factory,
 };
 
-mod support;
+use crate::support;
 
 use support::values::*;
 use support::{ORDERS, wire};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Encode, Encoder, GraphBuilder, Limits, ValueRef, Wire};
 
-mod support;
+use crate::support;
 
 use support::values::*;
 use support::{ORDERS, config, order, wire};

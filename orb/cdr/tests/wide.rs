@@ -3,7 +3,7 @@
 //! Octets marked so were printed by a program over omniORB 4.2.5 (`marshalWString`, `marshalWChar` with its UTF-16 code
 //! set, into a `cdrMemoryStream`).
 
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use spandrel_cdr::{

@@ -1,6 +1,6 @@
 //! What values of all types can do (CORBA 3.3 Part 1, 16.2.2 and 16.2.3).
 
-mod support;
+use crate::support;
 
 use spandrel_cdr::{Any, Char, Ior, LongDouble, TaggedProfile, TcKind, TypeCode, WString};
 use spandrel_dynamic::{DynAny, DynAnyError};

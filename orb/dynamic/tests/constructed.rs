@@ -1,6 +1,6 @@
 //! What only values of one sort can do (CORBA 3.3 Part 1, 16.2.4 to 16.2.12).
 
-mod support;
+use crate::support;
 
 use spandrel_cdr::{Any, Decimal, Label, TcKind, TypeCode};
 use spandrel_dynamic::{DynAny, DynAnyError, DynNamePair, NameValuePair};

@@ -1,6 +1,6 @@
 //! Values of value types: of derived types, shared ones, circles, and those in abstract interfaces.
 
-mod support;
+use crate::support;
 
 use spandrel_cdr::{Any, ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, TypeCode, Wire};
 use spandrel_dynamic::{DynAny, DynAnyError, ValueTypes};

@@ -1,6 +1,6 @@
 //! Values as people type and read them.
 
-mod support;
+use crate::support;
 
 use spandrel_cdr::{Ior, TypeCode};
 use spandrel_dynamic::{DynAny, ValueTypes};

@@ -1,8 +1,6 @@
 //! What reading costs in memory: nothing on the usual path, and never more than in proportion to the input.
-//!
-//! One test, because it counts for the whole process.
 
-mod support;
+use crate::support;
 
 use proptest::{
     prelude::*,
@@ -15,11 +13,10 @@ use spandrel_giop::{
     ServiceContext, begin_reply,
 };
 use spandrel_message::MessageBlock;
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
-use std::alloc::System;
+use spandrel_test_support::alone;
+use stats_alloc::{Region, Stats};
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::ALLOCATOR;
 
 fn cost(run: impl FnOnce()) -> Stats {
     let region = Region::new(ALLOCATOR);
@@ -49,30 +46,32 @@ fn exchange(template: &RequestTemplate, scratch: &mut Vec<u8>, assembler: &mut A
 
 #[test]
 fn reading_allocates_nothing_or_in_proportion() {
-    for wire in support::wires() {
-        let template = RequestTemplate::new(wire, b"object key");
-        let mut out = Encoder::new(wire);
-        let contexts = [ServiceContext { id: 1, data: vec![2; 30] }];
-        let begun = template.begin(&mut out, 7, ResponseFlags::TWO_WAY, "operation", &contexts);
-        begun.end(&mut out).unwrap();
-        let received = MessageBlock::from(out.to_vec().as_slice());
-        let (mut scratch, mut assembler) = (Vec::new(), Assembler::new(1 << 16, 1));
-        exchange(&template, &mut scratch, &mut assembler, &received);
-        let cost = cost(|| exchange(&template, &mut scratch, &mut assembler, &received));
-        assert_eq!((cost.allocations, cost.reallocations), (0, 0), "{wire:?}: {cost:?}");
-    }
-
-    let mut runner = TestRunner::new_with_rng(Config::default(), support::rng());
-    // Small numbers make believable lengths, so that more than the first few octets are read.
-    let octet = prop_oneof![4 => Just(0_u8), 2 => 0..16_u8, 1 => any::<u8>()];
-    let octets = prop::collection::vec(octet, 0..400);
-    for _ in 0..if cfg!(miri) { 5 } else { 2000 } {
-        let octets = octets.new_tree(&mut runner).unwrap().current();
+    alone(|| {
         for wire in support::wires() {
-            let cost = cost(|| support::read_everything(&Decoder::new(&octets, wire)));
-            // Eight readings, texts of what they found included.
-            let limit = 4096 + 64 * octets.len();
-            assert!(cost.bytes_allocated <= limit, "{wire:?}: {cost:?} for {octets:02x?}");
+            let template = RequestTemplate::new(wire, b"object key");
+            let mut out = Encoder::new(wire);
+            let contexts = [ServiceContext { id: 1, data: vec![2; 30] }];
+            let begun = template.begin(&mut out, 7, ResponseFlags::TWO_WAY, "operation", &contexts);
+            begun.end(&mut out).unwrap();
+            let received = MessageBlock::from(out.to_vec().as_slice());
+            let (mut scratch, mut assembler) = (Vec::new(), Assembler::new(1 << 16, 1));
+            exchange(&template, &mut scratch, &mut assembler, &received);
+            let cost = cost(|| exchange(&template, &mut scratch, &mut assembler, &received));
+            assert_eq!((cost.allocations, cost.reallocations), (0, 0), "{wire:?}: {cost:?}");
         }
-    }
+
+        let mut runner = TestRunner::new_with_rng(Config::default(), support::rng());
+        // Small numbers make believable lengths, so that more than the first few octets are read.
+        let octet = prop_oneof![4 => Just(0_u8), 2 => 0..16_u8, 1 => any::<u8>()];
+        let octets = prop::collection::vec(octet, 0..400);
+        for _ in 0..if cfg!(miri) { 5 } else { 2000 } {
+            let octets = octets.new_tree(&mut runner).unwrap().current();
+            for wire in support::wires() {
+                let cost = cost(|| support::read_everything(&Decoder::new(&octets, wire)));
+                // Eight readings, texts of what they found included.
+                let limit = 4096 + 64 * octets.len();
+                assert!(cost.bytes_allocated <= limit, "{wire:?}: {cost:?} for {octets:02x?}");
+            }
+        }
+    });
 }

@@ -1,6 +1,6 @@
 //! Messages cut into fragments: what is joined again is what was cut, however it lies and wherever its limit is.
 
-mod support;
+use crate::support;
 
 use std::io::IoSlice;
 

@@ -1,6 +1,6 @@
 //! Fragments: wherever a message is cut, joining gives the same message; and nothing that a peer sends holds much memory.
 
-mod support;
+use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{ByteOrder, Decode, Encode, Encoder, GiopVersion, Limits, Wire};

@@ -3,7 +3,7 @@
 //! `golden/README.md` describes the files. Where an encoding is ours to choose, ours must be the same octets, except that
 //! padding is zero in ours: an octet may differ only if ours is zero and the message means the same with either.
 
-mod support;
+use crate::support;
 
 use std::{collections::HashMap, fs, path::PathBuf};
 

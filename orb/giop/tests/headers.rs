@@ -1,6 +1,6 @@
 //! Every header in every version and byte order: what is written is read back, and no input makes reading misbehave.
 
-mod support;
+use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, Limits, TaggedProfile, Wire};

@@ -1,6 +1,6 @@
 //! References as text and as profiles: what is printed is read back, and errors say what is wrong and where.
 
-mod support;
+use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{ByteOrder, CdrError, Encoder, GiopVersion, Ior, TaggedComponent, TaggedProfile, Wire};

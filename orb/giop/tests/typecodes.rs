@@ -1,6 +1,6 @@
 //! Type codes that refer back within themselves, in messages that are cut into fragments (CORBA 3.3 Part 2, 9.3.5.1.3 and 9.4.9).
 
-mod support;
+use crate::support;
 
 use spandrel_cdr::{Any, ByteOrder, Decode, Encode, Encoder, GiopVersion, Limits, TypeCode, Wire};
 use spandrel_giop::{Assembler, Fragments, HEADER_LEN, Message, MessageHeader, MessageType, ReplyStatus, begin_reply};

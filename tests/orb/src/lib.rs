@@ -217,20 +217,24 @@ impl Server {
     }
 }
 
-/// The suites `pooled`, `fixed`, `queued` and `reactive` are other suites over servers whose connections have no thread of their own; in `fixed` and
-/// `reactive` there are as few threads as there can be. In `over_uds` and `over_shm` servers are reached inside of their host, too,
-/// and clients prefer that.
+/// The environment variable that says how the servers of a test program work; [`arranged`] has its values.
+pub const SERVERS: &str = "SPANDREL_TEST_SERVERS";
+
+/// Servers of another concurrency strategy, or that are reached by another transport too, if the environment variable [`SERVERS`] says so. The areas'
+/// tests named after its values run other tests so.
+///
+/// # Panics
+/// If the variable has another value.
 pub fn arranged(builder: OrbBuilder) -> OrbBuilder {
-    let suite = std::env::current_exe().unwrap();
-    let suite = suite.file_stem().unwrap_or_default().to_string_lossy();
-    match &*suite {
-        name if name.starts_with("pooled") => builder.concurrency(Concurrency::LeaderFollowers { threads: None }),
-        name if name.starts_with("fixed") => builder.concurrency(Concurrency::LeaderFollowers { threads: Some(1) }),
-        name if name.starts_with("queued") => builder.concurrency(Concurrency::ThreadPool { threads: 80, queue: 64 }),
-        name if name.starts_with("reactive") => builder.concurrency(Concurrency::Reactive),
-        name if name.starts_with("over_uds") => beside_iiop(builder, "uds"),
-        name if name.starts_with("over_shm") => beside_iiop(builder, "shm"),
-        _ => builder,
+    match std::env::var(SERVERS).as_deref() {
+        Err(_) => builder,
+        Ok("pooled") => builder.concurrency(Concurrency::LeaderFollowers { threads: None }),
+        Ok("fixed") => builder.concurrency(Concurrency::LeaderFollowers { threads: Some(1) }),
+        Ok("queued") => builder.concurrency(Concurrency::ThreadPool { threads: 80, queue: 64 }),
+        Ok("reactive") => builder.concurrency(Concurrency::Reactive),
+        Ok("over_uds") => beside_iiop(builder, "uds"),
+        Ok("over_shm") => beside_iiop(builder, "shm"),
+        Ok(other) => panic!("{SERVERS}={other}"),
     }
 }
 

@@ -1,13 +1,11 @@
 //! Design decision 3: a call allocates nothing in the steady state, on neither side.
 
-use std::alloc::System;
-
 use spandrel::{Collocation, Orb, TypeCode, dynamic::CreateRequest};
 use spandrel_orb_tests::{Server, probe::Target};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use spandrel_test_support::alone;
+use stats_alloc::Region;
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::ALLOCATOR;
 
 /// Allocations of client and server together in [`CALLS`]: the fewest of several rounds, because on a busy machine
 /// an upcall may be kept from running for so long that another thread is started to read on. Where that has happened in each round,
@@ -33,28 +31,30 @@ const PARTS: usize = 15;
 // One test: others beside it would be counted, too.
 #[test]
 fn calls_allocate_nothing_but_what_they_return() {
-    let server = Server::start();
-    let target: Target = server.client();
-    assert_eq!(allocations(|| target.ping().unwrap()), 0, "void");
-    assert_eq!(allocations(|| assert_eq!(target.add(1, 2).unwrap(), 3)), 0, "numbers");
-    let octets = vec![7; 64 << 10];
-    let one_way = || {
-        target.note(&octets).unwrap();
-        target.ping().unwrap();
-    };
-    assert_eq!(allocations(one_way), 0, "a long one-way sequence, lent on both sides");
-    // The servant's answer and the caller's copy of it are the application's.
-    assert_eq!(allocations(|| drop(target.echo("text").unwrap())), 2 * 300, "a string");
-    a_request_that_is_used_again_allocates_nothing(&target);
-    drop((target, server));
-    for strategy in [Collocation::Direct, Collocation::ThroughPoa] {
-        let server = Server::with(Orb::builder().collocation(strategy));
-        let target: Target = server.object.unchecked_narrow();
-        assert_eq!(allocations(|| target.ping().unwrap()), 0, "void, {strategy:?}");
-        assert_eq!(allocations(|| assert_eq!(target.add(1, 2).unwrap(), 3)), 0, "numbers, {strategy:?}");
-        let copies = if strategy == Collocation::Direct { 1 } else { 2 };
-        assert_eq!(allocations(|| drop(target.echo("text").unwrap())), copies * 300, "a string, {strategy:?}");
-    }
+    alone(|| {
+        let server = Server::start();
+        let target: Target = server.client();
+        assert_eq!(allocations(|| target.ping().unwrap()), 0, "void");
+        assert_eq!(allocations(|| assert_eq!(target.add(1, 2).unwrap(), 3)), 0, "numbers");
+        let octets = vec![7; 64 << 10];
+        let one_way = || {
+            target.note(&octets).unwrap();
+            target.ping().unwrap();
+        };
+        assert_eq!(allocations(one_way), 0, "a long one-way sequence, lent on both sides");
+        // The servant's answer and the caller's copy of it are the application's.
+        assert_eq!(allocations(|| drop(target.echo("text").unwrap())), 2 * 300, "a string");
+        a_request_that_is_used_again_allocates_nothing(&target);
+        drop((target, server));
+        for strategy in [Collocation::Direct, Collocation::ThroughPoa] {
+            let server = Server::with(Orb::builder().collocation(strategy));
+            let target: Target = server.object.unchecked_narrow();
+            assert_eq!(allocations(|| target.ping().unwrap()), 0, "void, {strategy:?}");
+            assert_eq!(allocations(|| assert_eq!(target.add(1, 2).unwrap(), 3)), 0, "numbers, {strategy:?}");
+            let copies = if strategy == Collocation::Direct { 1 } else { 2 };
+            assert_eq!(allocations(|| drop(target.echo("text").unwrap())), copies * 300, "a string, {strategy:?}");
+        }
+    });
 }
 
 fn a_request_that_is_used_again_allocates_nothing(target: &Target) {

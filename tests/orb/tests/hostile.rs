@@ -1,5 +1,6 @@
 //! A server under bytes from hell, with a well-behaved client beside it that must never notice.
 
+use spandrel_test_support::alone;
 use std::{
     io::{Read, Write},
     net::TcpStream,
@@ -152,13 +153,15 @@ fn requests_damaged_anywhere_are_survived() {
 
 #[test]
 fn lengths_that_lie_cost_no_memory() {
-    let server = Server::start();
-    while_a_good_client_calls(&server, |server| {
-        // What other tests of this program take meanwhile counts as well, but not each time.
-        comes("a time at which it costs nothing", || {
-            let before = resident();
-            lie(server);
-            resident().saturating_sub(before) < 200 * 1024
+    alone(|| {
+        let server = Server::start();
+        while_a_good_client_calls(&server, |server| {
+            // What other tests of this program take meanwhile counts as well, but not each time.
+            comes("a time at which it costs nothing", || {
+                let before = resident();
+                lie(server);
+                resident().saturating_sub(before) < 200 * 1024
+            });
         });
     });
 }

@@ -308,3 +308,9 @@ fn builders_take_initial_references_too() {
     let builder = OrbBuilder::default().init_ref("Probe", server.ior());
     ping(builder.build().unwrap().resolve_initial_references("Probe"));
 }
+
+#[test]
+fn initial_references_in_a_circle_are_refused() {
+    let orb = Orb::builder().init_ref("A", " corbaloc:rir:/A").build().unwrap();
+    orb.resolve_initial_references("A").unwrap_err();
+}

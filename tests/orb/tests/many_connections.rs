@@ -1,7 +1,8 @@
 //! As many connections to one server as this process can have, up to twenty thousand, and what each costs while it is idle.
 #![cfg(unix)]
 
-use std::{alloc::System, io::Write, net::TcpStream, sync::Arc};
+use spandrel_test_support::alone;
+use std::{io::Write, net::TcpStream, sync::Arc};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spandrel::{ByteOrder, Concurrency, GiopVersion, IiopProfile, Orb};
@@ -11,10 +12,9 @@ use spandrel_orb_tests::{
     Server,
     support::{PATIENCE, comes, read_message},
 };
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
+use stats_alloc::{Region, Stats};
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::ALLOCATOR;
 
 /// What an idle connection may take of the server's memory.
 const OCTETS_EACH: usize = 4096;
@@ -47,48 +47,50 @@ fn taken(change: &Stats) -> usize {
 
 #[test]
 fn idle_connections_cost_little_and_each_is_served() {
-    for strategy in [
-        Concurrency::LeaderFollowers { threads: None },
-        Concurrency::Reactive,
-        Concurrency::ThreadPool { threads: 2, queue: 64 },
-    ] {
-        // Connections that have ended keep their addresses for a minute, of which there are not so many more.
-        let count = possible(if strategy == Concurrency::Reactive { 20_000 } else { 1_000 });
-        let server = Server::with(Orb::builder().concurrency(strategy));
-        let request = request_to_ping(&server);
-        let connect = || {
-            let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            ask(&mut stream, &request);
-            stream
-        };
-        // What is there once.
-        let first = connect();
-        let mut clients = Vec::with_capacity(count);
-        let region = Region::new(ALLOCATOR);
-        clients.extend((0..count).map(|_| connect()));
-        let change = region.change();
-        let each = taken(&change) / count;
-        println!("{strategy}: {count} connections of {each} octets each");
-        assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each");
-        for client in clients.iter_mut().rev() {
-            ask(client, &request);
+    alone(|| {
+        for strategy in [
+            Concurrency::LeaderFollowers { threads: None },
+            Concurrency::Reactive,
+            Concurrency::ThreadPool { threads: 2, queue: 64 },
+        ] {
+            // Connections that have ended keep their addresses for a minute, of which there are not so many more.
+            let count = possible(if strategy == Concurrency::Reactive { 20_000 } else { 1_000 });
+            let server = Server::with(Orb::builder().concurrency(strategy));
+            let request = request_to_ping(&server);
+            let connect = || {
+                let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                ask(&mut stream, &request);
+                stream
+            };
+            // What is there once.
+            let first = connect();
+            let mut clients = Vec::with_capacity(count);
+            let region = Region::new(ALLOCATOR);
+            clients.extend((0..count).map(|_| connect()));
+            let change = region.change();
+            let each = taken(&change) / count;
+            println!("{strategy}: {count} connections of {each} octets each");
+            assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each");
+            for client in clients.iter_mut().rev() {
+                ask(client, &request);
+            }
+            // A message that has just begun takes no more.
+            for client in &mut clients {
+                client.write_all(&request[..20]).unwrap();
+            }
+            for client in &mut clients {
+                client.write_all(&request[20..]).unwrap();
+                read_message(client).unwrap();
+            }
+            let change = region.change();
+            let each = taken(&change) / count;
+            assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each, afterwards");
+            drop((first, clients));
+            // What is let go of later would be counted as the next one's.
+            let probe = Arc::downgrade(&server.probe);
+            drop(server);
+            comes("the end of the server", || probe.upgrade().is_none());
         }
-        // A message that has just begun takes no more.
-        for client in &mut clients {
-            client.write_all(&request[..20]).unwrap();
-        }
-        for client in &mut clients {
-            client.write_all(&request[20..]).unwrap();
-            read_message(client).unwrap();
-        }
-        let change = region.change();
-        let each = taken(&change) / count;
-        assert!(each <= OCTETS_EACH, "{strategy}: {each} octets each, afterwards");
-        drop((first, clients));
-        // What is let go of later would be counted as the next one's.
-        let probe = Arc::downgrade(&server.probe);
-        drop(server);
-        comes("the end of the server", || probe.upgrade().is_none());
-    }
+    });
 }

@@ -1,6 +1,6 @@
 //! Calls over TLS: who is believed, who is not, and what goes wrong is told in words.
 
-mod certificates;
+use crate::certificates;
 
 use std::{
     io::{Read, Write},

@@ -1,6 +1,6 @@
 //! What servants know of who calls them over TLS.
 
-mod certificates;
+use crate::certificates;
 
 use std::{future::poll_fn, task::Poll, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Certificates that are renewed or revoked while ORBs run.
 
-mod certificates;
+use crate::certificates;
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 //! Spans of calls and requests, and the events inside of them.
 
+use spandrel_test_support::alone;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock},
@@ -104,20 +105,22 @@ fn client_of(server: &Server) -> (String, Target) {
 
 #[test]
 fn a_call_has_a_span_with_what_identifies_it() {
-    let (watcher, server) = (Watcher::get(), Server::start());
-    let (place, target) = client_of(&server);
-    target.ping().unwrap();
-    target.refuse(1).unwrap_err();
-    let calls = watcher.of("spandrel::call", &place);
-    assert_eq!(calls.len(), 2);
-    let [ping, refuse] = [&calls[0], &calls[1]];
-    assert_eq!((ping.field("operation"), ping.field("outcome")), ("ping", "ok"));
-    assert_eq!(ping.field("interface"), "IDL:Probe/Target:1.0");
-    assert!(!ping.field("object").is_empty() && ping.field("object").is_ascii());
-    assert_eq!((refuse.field("operation"), refuse.field("outcome")), ("refuse", "user_exception"));
-    let ids = [ping, refuse].map(|call| call.field("request_id").parse::<u32>().unwrap());
-    assert_ne!(ids[0], ids[1]);
-    assert!(ping.has_ended && ping.events.iter().any(|event| event == "ended"));
+    alone(|| {
+        let (watcher, server) = (Watcher::get(), Server::start());
+        let (place, target) = client_of(&server);
+        target.ping().unwrap();
+        target.refuse(1).unwrap_err();
+        let calls = watcher.of("spandrel::call", &place);
+        assert_eq!(calls.len(), 2);
+        let [ping, refuse] = [&calls[0], &calls[1]];
+        assert_eq!((ping.field("operation"), ping.field("outcome")), ("ping", "ok"));
+        assert_eq!(ping.field("interface"), "IDL:Probe/Target:1.0");
+        assert!(!ping.field("object").is_empty() && ping.field("object").is_ascii());
+        assert_eq!((refuse.field("operation"), refuse.field("outcome")), ("refuse", "user_exception"));
+        let ids = [ping, refuse].map(|call| call.field("request_id").parse::<u32>().unwrap());
+        assert_ne!(ids[0], ids[1]);
+        assert!(ping.has_ended && ping.events.iter().any(|event| event == "ended"));
+    });
 }
 
 /// The request's span whose call has this one.
@@ -129,35 +132,41 @@ fn request_of(watcher: &Watcher, operation: &str, ids: &dyn Fn(&Seen) -> bool) -
 
 #[test]
 fn a_request_has_a_span_in_which_its_servant_runs() {
-    let (watcher, server) = (Watcher::get(), Server::start());
-    let (place, target) = client_of(&server);
-    target.fail(77).unwrap_err();
-    let call = &watcher.of("spandrel::call", &place)[0];
-    assert_eq!(call.field("outcome"), "BAD_PARAM");
-    let is_its = |seen: &Seen| seen.field("object") == call.field("object") && seen.has_ended;
-    comes("the request's end", || request_of(watcher, "fail", &is_its).is_some());
-    let request = request_of(watcher, "fail", &is_its).unwrap();
-    assert_eq!(request.field("request_id"), call.field("request_id"));
-    assert_eq!(request.field("interface"), "IDL:Probe/Target:1.0");
-    assert_eq!(request.field("outcome"), "BAD_PARAM");
-    assert!(request.field("connection").starts_with("iiop://127.0.0.1:"));
+    alone(|| {
+        let (watcher, server) = (Watcher::get(), Server::start());
+        let (place, target) = client_of(&server);
+        target.fail(77).unwrap_err();
+        let call = &watcher.of("spandrel::call", &place)[0];
+        assert_eq!(call.field("outcome"), "BAD_PARAM");
+        let is_its = |seen: &Seen| seen.field("object") == call.field("object") && seen.has_ended;
+        comes("the request's end", || request_of(watcher, "fail", &is_its).is_some());
+        let request = request_of(watcher, "fail", &is_its).unwrap();
+        assert_eq!(request.field("request_id"), call.field("request_id"));
+        assert_eq!(request.field("interface"), "IDL:Probe/Target:1.0");
+        assert_eq!(request.field("outcome"), "BAD_PARAM");
+        assert!(request.field("connection").starts_with("iiop://127.0.0.1:"));
+    });
 }
 
 #[test]
 fn events_of_servants_carry_their_request() {
-    let (watcher, server) = (Watcher::get(), Server::start());
-    let (_, target) = client_of(&server);
-    target.panic().unwrap_err();
-    let said = |seen: &Seen| seen.events.iter().any(|event| event == "a servant panicked");
-    comes("the event", || request_of(watcher, "panic", &said).is_some());
+    alone(|| {
+        let (watcher, server) = (Watcher::get(), Server::start());
+        let (_, target) = client_of(&server);
+        target.panic().unwrap_err();
+        let said = |seen: &Seen| seen.events.iter().any(|event| event == "a servant panicked");
+        comes("the event", || request_of(watcher, "panic", &said).is_some());
+    });
 }
 
 #[test]
 fn asynchronous_calls_have_theirs() {
-    let (watcher, server) = (Watcher::get(), Server::start());
-    let (place, target) = client_of(&server);
-    assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
-    let calls = watcher.of("spandrel::call", &place);
-    assert_eq!(calls.len(), 1);
-    assert_eq!((calls[0].field("operation"), calls[0].field("outcome")), ("add", "ok"));
+    alone(|| {
+        let (watcher, server) = (Watcher::get(), Server::start());
+        let (place, target) = client_of(&server);
+        assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
+        let calls = watcher.of("spandrel::call", &place);
+        assert_eq!(calls.len(), 1);
+        assert_eq!((calls[0].field("operation"), calls[0].field("outcome")), ("add", "ok"));
+    });
 }

@@ -7,9 +7,11 @@
 #[cfg(feature = "certificates")]
 pub mod certificates;
 mod futures;
+mod process;
 mod waiting;
 
 pub use futures::{block_on, is_ready, ready_within, waker_that};
+pub use process::{alone, run_modules_with, this_program};
 pub use waiting::{PATIENCE, comes, comes_within, eventually, in_background, within_time};
 
 /// Octets that are not alike anywhere near each other.

@@ -1,6 +1,6 @@
 //! `spandrel bench` from its command line to the files that it writes.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `spandrel call`: an object is called by IDL that is read now.
 
-mod support;
+use crate::support;
 
 use support::bank::Bank;
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};

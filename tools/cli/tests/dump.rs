@@ -1,6 +1,6 @@
 //! `spandrel dump`: what it says of captures, of connections as they happen, and of what no good peer would send.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,

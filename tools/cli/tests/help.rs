@@ -1,6 +1,6 @@
 //! What the command says about itself.
 
-mod support;
+use crate::support;
 
 use support::{check_code, spandrel, stderr, stdout};
 

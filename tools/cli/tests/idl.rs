@@ -1,6 +1,6 @@
 //! `spandrel idl`: files in, files out, and mistakes shown.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `spandrel ior` and `spandrel ping` on references good and bad.
 
-mod support;
+use crate::support;
 
 use spandrel::{Orb, Poa, Replied, Servant, ServerCall, SystemException};
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};

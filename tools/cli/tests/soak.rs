@@ -1,6 +1,6 @@
 //! `spandrel soak` from its command line to the files that it writes.
 
-mod support;
+use crate::support;
 
 use std::fs;
 

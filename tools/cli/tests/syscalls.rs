@@ -4,7 +4,7 @@
 //! whatever starting up and shutting down take.
 #![cfg(target_os = "linux")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

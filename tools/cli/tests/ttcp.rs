@@ -1,6 +1,6 @@
 //! `spandrel ttcp` from its command line to the files that it writes.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,0 +1,12 @@
+//! What the documentation shows, executed.
+
+mod chapter;
+mod interceptors;
+mod mapping;
+#[path = "mapping/pair.rs"]
+mod pair;
+mod programs;
+mod settings;
+#[path = "chapter/shown.rs"]
+mod shown;
+mod values;

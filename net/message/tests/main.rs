@@ -1,0 +1,4 @@
+//! Message blocks and receive buffers.
+
+mod message_block;
+mod receive_buffer;

@@ -1,0 +1,26 @@
+//! The reactor, its timers, and the strategies that stand on it.
+
+mod acceptor;
+mod connector;
+mod decoding;
+mod limits;
+mod quiet;
+mod reconnecting;
+mod scripted;
+mod services;
+mod shards;
+mod spans;
+mod suite;
+mod support;
+mod threads;
+mod timers;
+mod timers_memory;
+mod tls;
+
+use std::alloc::System;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// Counts for the tests that run alone.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

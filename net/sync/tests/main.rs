@@ -1,0 +1,9 @@
+//! Locks, threads and processes.
+
+mod compile_fail;
+mod held;
+mod native;
+mod order;
+mod processes;
+mod strategies;
+mod threads;

@@ -1,0 +1,8 @@
+//! DynAny over values of every type.
+
+mod common;
+mod constructed;
+mod received;
+mod shared;
+mod support;
+mod text;

@@ -1,0 +1,4 @@
+//! The object adapter and messaging, clause by clause.
+
+mod messaging;
+mod poa;

@@ -1,0 +1,5 @@
+//! Processes and connections that end anywhere.
+
+mod asleep;
+mod killed;
+mod relayed;

@@ -1,0 +1,4 @@
+//! Servers and clients under attack.
+
+mod clients;
+mod servers;

@@ -1,0 +1,120 @@
+//! How connections to a server are used again: those that have ended meanwhile, their number, their half-closing.
+
+use std::{
+    io::Write,
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use spandrel::{Endpoint, Orb, SystemExceptionKind};
+use spandrel_cdr::{Encoder, Wire};
+use spandrel_giop::{RequestTemplate, ResponseFlags};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{KeptPort, PATIENCE, in_background, pretend, read_message},
+};
+
+#[test]
+fn several_idle_connections_to_a_server_that_restarted_go_unnoticed() {
+    let kept = KeptPort::reserve();
+    let server = Server::with(kept.listening(Orb::builder()));
+    let client = Orb::builder().build().unwrap();
+    let target = Target::narrow(&client.string_to_object(&server.ior()).unwrap()).unwrap();
+    let held: Vec<_> = (0..3)
+        .map(|gate| {
+            let target = target.clone();
+            in_background(move || target.hold(gate))
+        })
+        .collect();
+    server.probe.await_held(3);
+    (0..3).for_each(|gate| server.probe.open(gate));
+    held.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    drop(server);
+    let again = Server::with(kept.listening(Orb::builder()));
+    assert_eq!(again.port(), kept.port);
+    let error = target.ping().unwrap_err();
+    assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist, "the new server's answer: {error}");
+}
+
+#[test]
+fn callers_that_come_at_once_do_not_open_more_connections_than_allowed() {
+    const CALLERS: usize = 24;
+    let opened = Arc::new(AtomicUsize::new(0));
+    let server = Server::start();
+    let real = server.port();
+    let counter = Arc::clone(&opened);
+    let port = pretend(move |_, mut stream| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        let mut upstream = TcpStream::connect(("127.0.0.1", real)).unwrap();
+        let (mut back_from, mut back_to) = (upstream.try_clone().unwrap(), stream.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut stream, &mut upstream));
+        thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));
+    });
+    let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
+    let mut ior = server.object.ior().clone();
+    ior.profiles = vec![spandrel::IiopProfile { host: "localhost".into(), port, ..profile }.encode().unwrap()];
+    let target: Target =
+        Target::unchecked_narrow(&Orb::builder().connections_per_peer(2).build().unwrap().reference(ior));
+    let together = Arc::new(Barrier::new(CALLERS));
+    let calls: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let (target, together) = (target.clone(), Arc::clone(&together));
+            in_background(move || {
+                together.wait();
+                target.ping()
+            })
+        })
+        .collect();
+    calls.into_iter().for_each(|call| call.recv_timeout(PATIENCE).unwrap().unwrap());
+    let opened = opened.load(Ordering::SeqCst);
+    assert!(opened <= 2, "{opened} connections were opened where 2 are allowed");
+}
+
+// Upcalls are told goodbye to wait for, but the client's half-close ends them unheard.
+#[test]
+fn a_client_that_half_closes_still_hears_the_answer_of_a_slow_servant() {
+    let server = Server::start();
+    let profile = spandrel_orb_tests::support::iiop_alone(&server.object.ior().profiles[0]);
+    let mut out = Encoder::new(Wire::default());
+    let template = RequestTemplate::new(Wire::default(), &profile.object_key);
+    let body = template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "hold", &[]);
+    out.u32(1);
+    body.end(&mut out).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&out.to_vec()).unwrap();
+    server.probe.await_held(1);
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    // The reading has been given on, and whoever reads has seen the end.
+    thread::sleep(Duration::from_millis(50));
+    server.probe.open(1);
+    let reply = read_message(&mut stream);
+    assert!(reply.is_ok(), "{reply:?}");
+}
+
+#[test]
+fn listening_can_be_tried_again_after_it_failed() {
+    let (first, second) = (KeptPort::reserve(), KeptPort::reserve());
+    let busy = TcpListener::bind(("127.0.0.1", second.port)).unwrap();
+    let orb = second.listening(first.listening(Orb::builder())).build().unwrap();
+    assert_eq!(orb.listen().unwrap_err().kind(), SystemExceptionKind::Initialize);
+    drop(busy);
+    let published = orb.listen().expect("both ports are free now");
+    assert_eq!(published.len(), 2);
+    orb.shutdown(true).unwrap();
+}
+
+#[test]
+fn what_is_published_can_be_reached() {
+    for host in ["", "*", "127.0.0.1", "localhost", "0.0.0.0"] {
+        let server = Server::with(Orb::builder().listen(Endpoint::new(host, 0)));
+        let published = server.orb.listen().unwrap();
+        server.client().ping().unwrap_or_else(|error| panic!("`{host}` is published as {published:?}: {error}"));
+    }
+}

@@ -1,0 +1,39 @@
+//! Portable interceptors, traces and metrics.
+
+mod interceptor_contexts;
+mod interceptor_outcomes;
+mod interceptors;
+mod ior_interceptors;
+mod metrics;
+mod metrics_endpoint;
+mod server_interceptors;
+mod statistics;
+mod trace_context;
+mod tracing;
+
+use spandrel_orb_tests::SERVERS;
+use spandrel_test_support::run_modules_with;
+
+// The same tests over servers that work otherwise; `spandrel_orb_tests::arranged` says how.
+
+#[test]
+fn pooled() {
+    run_modules_with(&["interceptor_contexts", "interceptor_outcomes", "server_interceptors"], SERVERS, "pooled");
+}
+
+#[test]
+fn queued() {
+    run_modules_with(&["interceptor_contexts", "server_interceptors"], SERVERS, "queued");
+}
+
+#[test]
+#[cfg(unix)]
+fn over_uds() {
+    run_modules_with(&["interceptor_contexts", "server_interceptors"], SERVERS, "over_uds");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn over_shm() {
+    run_modules_with(&["interceptor_contexts", "server_interceptors"], SERVERS, "over_shm");
+}

@@ -1,0 +1,4 @@
+//! The reference encoder and decoder.
+
+mod engines;
+mod omniorb;

@@ -1,0 +1,14 @@
+//! The command line, run as a program.
+
+mod bench;
+mod call;
+mod dump;
+mod help;
+mod idl;
+mod latency;
+mod log;
+mod references;
+mod soak;
+mod support;
+mod syscalls;
+mod ttcp;
