@@ -2,7 +2,7 @@
 //!
 //! The tests of the crates that lay numbers out run there; if all is wanted those of the ORB over loopback, too, and then programs of ours on
 //! that machine and on this one call each other, both ways. Emulation takes ten to thirty times as long, so that random tests draw fewer
-//! cases, and suites that say nothing about the order of octets are left out ([`SUITES`] has those that run).
+//! cases, and tests that say nothing about the order of octets are left out ([`TESTS`] has those that run).
 
 use std::time::Instant;
 
@@ -14,19 +14,20 @@ use crate::{interop, packages, place};
 /// Crates whose tests all run there.
 const CRATES: [&str; 3] = ["spandrel-message", "spandrel-cdr", "spandrel-giop"];
 
-/// Suites of `tests/orb` that run there: calls of every kind, and whatever reads or writes octets for itself. The others are about threads,
-/// time and ends of connections, which do not depend on the order of octets.
-const SUITES: [&str; 10] = [
-    "calls",
-    "code_sets",
-    "dispositions",
-    "dynamic",
-    "dynamic_servants",
-    "engines",
-    "fixed",
-    "forwarding",
-    "fragments",
-    "object_operations",
+/// Areas of `tests/orb`.
+const AREAS: [&str; 4] = ["--test", "invocation", "--test", "servants"];
+/// Tests of these areas that run there, by parts of their names: calls of every kind, and those that read or write octets themselves. The others
+/// are about threads, time and ends of connections, which do not depend on the order of octets.
+const TESTS: [&str; 9] = [
+    "calls::",
+    "code_sets::",
+    "dispositions::",
+    "dynamic::",
+    "dynamic_servants::",
+    "engines::",
+    "forwarding::",
+    "fragments::",
+    "object_operations::",
 ];
 
 /// Runs all of it, or the tests of the crates alone, for which a check has the time.
@@ -53,8 +54,7 @@ pub(crate) fn run(is_all: bool) -> Result<()> {
         tests(package, &["--package", package, "--lib", "--tests"])?;
     }
     if is_all {
-        let suites: Vec<&str> = SUITES.iter().flat_map(|suite| ["--test", suite]).collect();
-        tests("tests/orb", &[&["--package", "spandrel-orb-tests"], &suites[..]].concat())?;
+        tests("tests/orb", &[&["--package", "spandrel-orb-tests"], &AREAS[..], &["--"], &TESTS[..]].concat())?;
         place::run(cargo("build").args(["--quiet", "--package", "spandrel-interop"]))?;
         if !interop::between_orders()? {
             failed.push("calls between machines".to_owned());

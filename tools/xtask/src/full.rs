@@ -7,16 +7,17 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{big_endian, fuzz, idl, interop, miri, models, place, robustness, windows};
+use crate::{big_endian, features, fuzz, idl, interop, miri, models, place, robustness, windows};
 
 /// A name, and what is run.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
+    ("features --all", || features::run(true)),
     ("models of threads", || models::run(100)),
     ("miri --all", || miri::run(true)),
     ("big-endian --all", || big_endian::run(true)),
-    ("windows", || windows::run(None)),
+    ("windows", || windows::run(windows::Chosen::All)),
     ("idl --compile", || idl::run(true)),
     ("interop --tshark", || interop::run(&["--tshark"])),
     ("hostile peers", || robustness::hostile(20)),

@@ -44,12 +44,14 @@ pub(crate) struct Wanted<'w> {
     pub(crate) allow_absent: bool,
     /// All that goes in plain is captured, and tshark is to agree with it.
     pub(crate) tshark: bool,
+    /// Of the pairings of a client with a server in a suite only the first and the last, and our compiled engine alone.
+    pub(crate) chosen: bool,
     /// How many cases a whole run has had is written to the page that says it, instead of compared with it.
     pub(crate) record: bool,
 }
 
 impl<'w> Wanted<'w> {
-    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record]`.
+    /// Reads `[--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record] [--chosen]`.
     pub(crate) fn parse(words: &[&'w str]) -> Result<Self> {
         let mut wanted = Self::default();
         let mut words = words.iter();
@@ -62,6 +64,7 @@ impl<'w> Wanted<'w> {
                 "--allow-absent" => wanted.allow_absent = true,
                 "--tshark" => wanted.tshark = true,
                 "--record" => wanted.record = true,
+                "--chosen" => wanted.chosen = true,
                 _ => bail!("not an option: {word}"),
             }
         }
@@ -102,7 +105,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         is_good &= bench.run_all(pairings::names());
         is_good &= bench.run_secure()?;
     }
-    let is_whole = wanted.only.is_empty() && wanted.suite.is_empty();
+    let is_whole = wanted.only.is_empty() && wanted.suite.is_empty() && !wanted.chosen;
     for engine in OTHER_ENGINES.into_iter().filter(|_| is_whole) {
         println!("\n{engine}:");
         build_ours(engine)?;
@@ -176,7 +179,10 @@ impl Bench<'_> {
     /// Runs them, prints the matrix, and says whether all went well. What cannot be run for want of a peer has a line all the same.
     fn run_all(&self, pairings: Vec<Pairing>) -> bool {
         let mut matrix = Matrix::default();
-        let wanted: Vec<_> = pairings.into_iter().filter(|pairing| self.wants(*pairing)).collect();
+        let mut wanted: Vec<_> = pairings.into_iter().filter(|pairing| self.wants(*pairing)).collect();
+        if self.wanted.chosen {
+            wanted = pairings::first_and_last(&wanted);
+        }
         if wanted.is_empty() {
             return true; // the peer that was asked for has no part in these
         }

@@ -8,6 +8,7 @@ mod big_endian;
 mod bounded;
 mod compile;
 mod compiler;
+mod features;
 mod full;
 mod fuzz;
 mod golden;
@@ -36,12 +37,13 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 cargo xtask NAME
 
-  interop [--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record]
+  interop [--only PREFIX] [--suite NAME] [--peer omniorb|jacorb] [--allow-absent] [--tshark] [--record] [--chosen]
                             run our ORB against omniORB's and JacORB's in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions,
                             and compare our IDL compiler with omniidl; builds and installs what it needs; a peer that cannot be had
                             is a failure unless it may be absent; with --tshark all that goes in plain is captured, and tshark's
                             dissector must read as many messages, and find no fault with them; a whole run must have as many cases as
-                            docs/interoperability.md says, or writes there how many with --record
+                            docs/interoperability.md says, or writes there how many with --record; --chosen runs, for each suite, client
+                            and server, the oldest and the newest version alone, and the compiled engine alone
   hostile [STRENGTH]        let servers be attacked at length, by default 20 times as much as the tests do, and print what each attack
                             has cost in memory and time (some minutes)
   faults [--rounds N]       end connections and servers at every step of N calls (default 4000), and compare what callers are told with
@@ -58,8 +60,10 @@ cargo xtask NAME
   miri [--all]              run the tests of cdr, giop and message under Miri; without --all those that handle octets with `unsafe`
   models [--times N]        run the models of threads in net and orb under many interleavings (default 20 times as many as
                             each says, some minutes)
-  windows [--only CRATE]    build the tests of net and of most of orb for x86_64-pc-windows-gnu and run them under Wine;
-                            installs what it needs
+  windows [--only CRATE | --chosen]
+                            build the tests of net and of most of orb (--chosen: of net alone) for x86_64-pc-windows-gnu and run
+                            them under Wine; installs what it needs
+  features [--all]          check the facade with several sets of fewer features (--all: with all sets)
   windows-check             cargo check for x86_64-pc-windows-gnu
   structure [--crate NAME] [--edges] [--record]
                             print the shape of the crates: cycles of modules, dependencies, gates, spread of impl blocks, lengths of
@@ -105,8 +109,11 @@ fn run(arguments: &[String]) -> Result<()> {
         ["miri", "--all"] => miri::run(true),
         ["models"] => models::run(20),
         ["models", "--times", times] => models::run(number(times)?),
-        ["windows"] => windows::run(None),
-        ["windows", "--only", name] => windows::run(Some(name)),
+        ["features"] => features::run(false),
+        ["features", "--all"] => features::run(true),
+        ["windows"] => windows::run(windows::Chosen::All),
+        ["windows", "--chosen"] => windows::run(windows::Chosen::Net),
+        ["windows", "--only", name] => windows::run(windows::Chosen::Crate(name)),
         [windows::runner::NAME, words @ ..] => windows::runner::run(words),
         ["structure", words @ ..] => structure::run(words),
         ["full"] => full::run(),

@@ -8,6 +8,7 @@
 //! - **Gates**: how often `feature = "` stands in Rust files, and how often elsewhere than on files, `mod`, `use`,
 //!   `pub use` and `extern crate`.
 //! - **Spread**: the number of files that hold `impl` blocks of one type ([`spread`]).
+//! - **Test programs**: their number, and that each file of a folder `tests` belongs to one ([`programs`]).
 //! - **Lengths** of files, and **doc lines** that begin with a vague word ([`measures`]).
 //!
 //! Cycles, and the gates of `orb/` and `spandrel/`, have bounds in `tools/xtask/structure.toml` ([`allowed`]).
@@ -19,6 +20,7 @@ mod layers;
 mod measures;
 mod metadata;
 mod parse;
+mod programs;
 mod report;
 mod resolve;
 mod spread;
@@ -169,8 +171,10 @@ fn check(measured: &Measured, packages: &[Package], record: bool) -> Result<()> 
     }
     let mut complaints = layers::complaints(packages);
     complaints.extend(allowed.complaints(&figures));
+    complaints.extend(programs::complaints(packages)?);
     if complaints.is_empty() {
         println!("\nAs {} allows: {} gates in orb/ and spandrel/.", allowed::PATH, figures.gates);
+        println!("{} test programs, of {} at most.", programs::count(packages), programs::MAX);
         return Ok(());
     }
     bail!("the structure is not as {} says:\n  {}", allowed::PATH, complaints.join("\n  "))

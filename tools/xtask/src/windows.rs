@@ -25,8 +25,19 @@ const TARGET: &str = "x86_64-pc-windows-gnu";
 /// The crates of the ORB that promise Windows, beside everything in `net`.
 const ORB: [&str; 4] = ["spandrel-cdr", "spandrel-giop", "spandrel-orb", "spandrel-poa"];
 
-/// Runs the tests of all, or of one crate; its name may be given without `spandrel-`.
-pub(crate) fn run(only: Option<&str>) -> Result<()> {
+/// Which crates are tested.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chosen<'c> {
+    /// All that promise Windows.
+    All,
+    /// Those in `net`, which call the system.
+    Net,
+    /// This one; its name may be given without `spandrel-`.
+    Crate(&'c str),
+}
+
+/// Runs the tests of these crates.
+pub(crate) fn run(chosen: Chosen<'_>) -> Result<()> {
     packages::require(packages::WINDOWS)?;
     place::require_target(TARGET)?;
     let folder = std::path::absolute(place::target().join("windows"))?;
@@ -35,7 +46,7 @@ pub(crate) fn run(only: Option<&str>) -> Result<()> {
     let wine = Wine::start(&folder)?;
     show_faults(&wine, &folder)?;
     let mut rows = Vec::new();
-    for package in crates(only)? {
+    for package in crates(chosen)? {
         let report = folder.join(format!("{package}.report"));
         fs::write(&report, "")?;
         let started = Instant::now();
@@ -83,12 +94,14 @@ fn conclude(rows: &[Row]) -> Result<()> {
 }
 
 /// The crates to test, lowest first.
-fn crates(only: Option<&str>) -> Result<Vec<String>> {
-    if let Some(name) = only {
-        return Ok(vec![format!("spandrel-{}", name.trim_start_matches("spandrel-"))]);
-    }
+fn crates(chosen: Chosen<'_>) -> Result<Vec<String>> {
+    let orb = match chosen {
+        Chosen::Crate(name) => return Ok(vec![format!("spandrel-{}", name.trim_start_matches("spandrel-"))]),
+        Chosen::Net => &[][..],
+        Chosen::All => &ORB,
+    };
     let net = place::wing("net")?.into_iter().map(|member| member.name);
-    Ok(net.chain(ORB.map(str::to_owned)).collect())
+    Ok(net.chain(orb.iter().map(|&name| name.to_owned())).collect())
 }
 
 /// Builds the library that older releases of Wine lack, and says in which folder it is. Wine looks there last, so that
@@ -137,9 +150,9 @@ mod tests {
 
     #[test]
     fn a_crate_is_known_by_either_name_and_all_of_net_are_found() {
-        assert_eq!(crates(Some("ipc")).unwrap(), ["spandrel-ipc"]);
-        assert_eq!(crates(Some("spandrel-ipc")).unwrap(), ["spandrel-ipc"]);
-        let all = crates(None).unwrap();
+        assert_eq!(crates(Chosen::Crate("ipc")).unwrap(), ["spandrel-ipc"]);
+        assert_eq!(crates(Chosen::Crate("spandrel-ipc")).unwrap(), ["spandrel-ipc"]);
+        let all = crates(Chosen::All).unwrap();
         assert!(["spandrel-ipc", "spandrel-sync", "spandrel-cdr"].iter().all(|name| all.iter().any(|n| n == name)));
     }
 }

@@ -11,6 +11,16 @@ fn both(ours: Side, other: Side, suite: Suite) -> [Pairing; 2] {
     [(ours, other), (other, ours)].map(|(client, server)| Pairing { client, server, suite })
 }
 
+/// Of these pairings, the first and the last of each client with each server.
+pub(super) fn first_and_last(pairings: &[Pairing]) -> Vec<Pairing> {
+    let same = |one: &Pairing, other: &Pairing| {
+        one.client.is_like(other.client) && one.server.is_like(other.server) && one.suite.name() == other.suite.name()
+    };
+    let is_first = |at: usize| !pairings[..at].iter().any(|before| same(before, &pairings[at]));
+    let is_last = |at: usize| !pairings[at + 1..].iter().any(|behind| same(behind, &pairings[at]));
+    (0..pairings.len()).filter(|&at| is_first(at) || is_last(at)).map(|at| pairings[at]).collect()
+}
+
 /// `idl/interop.idl`: all versions, orders and peers, and ours against itself.
 pub(super) fn types() -> Vec<Pairing> {
     let suite = Suite::Types;

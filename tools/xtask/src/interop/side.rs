@@ -110,6 +110,11 @@ fn java_name(set: &str) -> String {
 }
 
 impl Side {
+    /// Whether both are the same ORB, whatever its settings.
+    pub(super) fn is_like(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+
     pub(super) fn ours(version: &'static str, order: &'static str) -> Self {
         Self::Ours { version, order, native: Native::default() }
     }

@@ -84,7 +84,14 @@ mod tests {
             is_for_tests: *is_for_tests,
         };
         let dependencies = dependencies.iter().map(dependency).collect();
-        Package { name: folder.to_owned(), folder: folder.to_owned(), targets: Vec::new(), dependencies }
+        Package {
+            name: folder.to_owned(),
+            folder: folder.to_owned(),
+            targets: Vec::new(),
+            dependencies,
+            test_roots: Vec::new(),
+            test_programs: 0,
+        }
     }
 
     #[test]

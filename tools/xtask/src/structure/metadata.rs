@@ -16,6 +16,10 @@ pub(crate) struct Package {
     pub(crate) folder: String,
     pub(crate) targets: Vec<Target>,
     pub(crate) dependencies: Vec<Dependency>,
+    /// The root files of test programs in `tests`.
+    pub(crate) test_roots: Vec<PathBuf>,
+    /// Programs that `cargo test` builds: those in `tests`, and libraries and binaries with tests inside.
+    pub(crate) test_programs: usize,
 }
 
 /// The library or a binary of a package: a crate in the compiler's sense.
@@ -72,6 +76,8 @@ struct RawTarget {
     name: String,
     kind: Vec<String>,
     src_path: PathBuf,
+    #[serde(default)]
+    test: bool,
 }
 
 #[derive(Deserialize)]
@@ -94,6 +100,9 @@ fn package(raw: RawPackage, root: &Path) -> Result<Package> {
     let folder = raw.manifest_path.parent().context("a manifest lies in a folder")?;
     let folder =
         folder.strip_prefix(root).with_context(|| format!("{} is outside the repository", folder.display()))?;
+    let is_test = |raw: &RawTarget| raw.kind.iter().any(|kind| kind == "test");
+    let test_roots = raw.targets.iter().filter(|raw| is_test(raw)).map(|raw| raw.src_path.clone()).collect();
+    let test_programs = raw.targets.iter().filter(|raw| raw.test).count();
     let targets = raw.targets.into_iter().filter_map(target).collect();
     let dependencies = raw.dependencies.into_iter().filter(|raw| raw.path.is_some()).map(|raw| Dependency {
         package: raw.name,
@@ -102,7 +111,7 @@ fn package(raw: RawPackage, root: &Path) -> Result<Package> {
     });
     let dependencies = dependencies.collect();
     let folder = folder.to_str().context("folders have names in UTF-8")?.replace('\\', "/");
-    Ok(Package { name: raw.name, folder, targets, dependencies })
+    Ok(Package { name: raw.name, folder, targets, dependencies, test_roots, test_programs })
 }
 
 /// Libraries and binaries; tests, examples and build scripts are left out.

@@ -34,20 +34,20 @@ pub(crate) struct Fault {
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         package: "spandrel-ipc",
-        target: "stream",
-        test: "a_reset_is_an_error_and_not_an_end",
+        target: "ipc",
+        test: "stream::a_reset_is_an_error_and_not_an_end",
         cause: RESET_IS_AN_END,
     },
     Fault {
         package: "spandrel-ipc",
-        target: "connection",
-        test: "a_connection_not_yet_accepted_is_reset_by_shutting_down",
+        target: "ipc",
+        test: "connection::a_connection_not_yet_accepted_is_reset_by_shutting_down",
         cause: RESET_IS_AN_END,
     },
     Fault {
         package: "spandrel-ipc",
-        target: "connection",
-        test: "two_thousand_connections_opened_and_dropped_leave_the_acceptor_well",
+        target: "ipc",
+        test: "connection::two_thousand_connections_opened_and_dropped_leave_the_acceptor_well",
         cause: ACCEPTING_NEEDS_A_PEER,
     },
 ];

@@ -20,7 +20,7 @@ pub(crate) const LOADER: &str = "SPANDREL_WINE_LOADER";
 pub(crate) const REPORT: &str = "SPANDREL_WINE_REPORT";
 
 /// How long one test program may take.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(300);
 /// How long one test may take that is known to fail.
 const FAULT_LIMIT: Duration = Duration::from_secs(10);
 
