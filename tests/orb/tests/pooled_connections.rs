@@ -1,5 +1,4 @@
-//! What becomes of connections that share a few threads: who is waited for, who is not, and what is left of them. Threads are counted here,
-//! so nothing else runs in this process.
+//! What becomes of connections that share a few threads: who is waited for, who is not, and what is left of them.
 
 use spandrel_test_support::alone;
 use std::{
@@ -14,13 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use spandrel::{ByteOrder, GiopVersion, IiopProfile, Orb};
+use spandrel::{ByteOrder, Concurrency, GiopVersion, IiopProfile, Orb, OrbBuilder};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
     Server,
     support::{PATIENCE, comes, in_background, read_message},
 };
+
+/// Servers whose connections have no threads of their own.
+fn pooled() -> OrbBuilder {
+    Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None })
+}
 
 /// How many threads this process has, by their names.
 #[cfg(target_os = "linux")]
@@ -34,7 +38,7 @@ fn threads_named(name: &str) -> usize {
 #[cfg(target_os = "linux")]
 fn many_connections_need_no_threads_of_their_own() {
     alone(|| {
-        let server = Server::start();
+        let server = Server::with(pooled());
         let clients: Vec<_> = (0..200).map(|_| server.client()).collect();
         for (number, client) in (0..).zip(&clients) {
             assert_eq!(client.add(number, 1).unwrap(), number + 1);
@@ -67,7 +71,7 @@ fn hold_and_release(server: &Server, calls: u32) {
 #[test]
 fn every_thread_may_be_held_up_and_others_are_still_served() {
     alone(|| {
-        let server = Server::start();
+        let server = Server::with(pooled());
         hold_and_release(&server, 100);
     });
 }
@@ -75,7 +79,7 @@ fn every_thread_may_be_held_up_and_others_are_still_served() {
 #[test]
 fn a_connection_that_was_taken_over_goes_back_to_the_reactor() {
     alone(|| {
-        let server = Server::start();
+        let server = Server::with(pooled());
         let target = server.client_with(Orb::builder().connections_per_peer(1));
         for round in 0..5 {
             let held = target.clone();
@@ -227,7 +231,7 @@ fn best_of(attempts: u32, limit: Duration, mut attempt: impl FnMut() -> Duration
 fn clients_that_send_nonsense_and_stay_delay_nobody() {
     alone(|| {
         const STUBBORN: u32 = 200;
-        let server = Server::start();
+        let server = Server::with(pooled());
         let mut stubborn = Vec::new();
         let start = Instant::now();
         for number in 0..STUBBORN {
@@ -256,7 +260,7 @@ fn clients_that_do_not_read_their_answers_are_not_waited_for() {
         const STALLED: u8 = 60;
         const OCTETS: usize = 512 * 1024;
         // What the server's side of the connection holds is far less than an answer, and so is what the client's side does.
-        let server = Server::with(Orb::builder().socket_queues(Some(16 * 1024), None));
+        let server = Server::with(pooled().socket_queues(Some(16 * 1024), None));
         let mut stalled = Vec::new();
         while_another_calls(&server, |caller| {
             for number in 0..STALLED {
@@ -285,7 +289,7 @@ fn clients_that_do_not_read_their_answers_are_not_waited_for() {
 #[test]
 fn connections_that_run_one_request_at_a_time_do_not_keep_every_thread() {
     alone(|| {
-        let server = Server::with(Orb::builder().max_requests_per_connection(1));
+        let server = Server::with(pooled().max_requests_per_connection(1));
         hold_and_release(&server, 50);
         await_nothing_left(server.port());
     });
@@ -315,7 +319,7 @@ fn one_ways_that_last_do_not_keep_every_thread() {
         const HELD: u32 = 200;
         // A one-way may keep its connection's reading for a tenth of a second. Four threads would need five seconds for all.
         const LIMIT: Duration = Duration::from_secs(3);
-        let server = Server::start();
+        let server = Server::with(pooled());
         let mut clients: Vec<TcpStream> = (0..HELD).map(|_| connect(&server)).collect();
         let mut gates = 0..HELD;
         let best = best_of(5, LIMIT, || {
@@ -336,7 +340,7 @@ fn one_ways_that_last_do_not_keep_every_thread() {
 #[test]
 fn shutdown_lets_go_of_every_connection_and_of_all_that_it_served() {
     alone(|| {
-        let server = Server::with(Orb::builder().shutdown_timeout(Duration::from_millis(200)));
+        let server = Server::with(pooled().shutdown_timeout(Duration::from_millis(200)));
         let port = server.port();
         let idle = server.client();
         idle.ping().unwrap();
@@ -365,7 +369,7 @@ fn shutdown_lets_go_of_every_connection_and_of_all_that_it_served() {
 fn shutdown_in_the_middle_of_new_connections_leaves_none() {
     alone(|| {
         for round in 0..5 {
-            let server = Server::start();
+            let server = Server::with(pooled());
             let port = server.port();
             let is_over = AtomicBool::new(false);
             thread::scope(|scope| {
@@ -394,7 +398,7 @@ fn clients_that_come_and_go_at_random_disturb_nobody() {
     alone(|| {
         const THREADS: u32 = 10;
         const EACH: u32 = 50;
-        let server = Server::start();
+        let server = Server::with(pooled());
         while_another_calls(&server, |_| {
             thread::scope(|scope| {
                 for number in 0..THREADS {
@@ -442,7 +446,7 @@ fn come_and_go(server: &Server, number: u32, random: &mut fastrand::Rng) {
 fn clients_that_send_an_octet_at_a_time_delay_nobody() {
     alone(|| {
         const SLOW: u32 = 100;
-        let server = Server::start();
+        let server = Server::with(pooled());
         let mut slow: Vec<(TcpStream, Vec<u8>)> =
             (0..SLOW).map(|number| (connect(&server), request_to_add(&server, number, 5))).collect();
         while_another_calls(&server, |caller| {
@@ -467,7 +471,7 @@ fn many_idle_connections_do_not_hide_the_slow_ones() {
         const HELD: u32 = 200;
         // Looking at all connections takes the watcher a sixteenth of a second here. Four threads would have to be found fifty times.
         const LIMIT: Duration = Duration::from_secs(3);
-        let server = Server::start();
+        let server = Server::with(pooled());
         let idle: Vec<TcpStream> = (0..4000.min(descriptors() / 8)).map(|_| connect(&server)).collect();
         let mut gates = 0..HELD;
         let best = best_of(5, LIMIT, || {
