@@ -7,6 +7,7 @@ use spandrel_giop::{
     minor,
 };
 use spandrel_sync::Arc;
+use spandrel_transport::{Address, Deadline};
 
 #[cfg(feature = "policies")]
 use crate::policies::{DeadlineContext, kept_context, remaining_end, written_contexts};
@@ -17,9 +18,8 @@ use crate::{client::CallFailure, datagrams::DatagramPeer};
 use crate::{
     client::{Peer, PeerTable},
     code_sets::Agreement,
-    reader::Deadline,
     request_cache::RequestCache,
-    transport::{Place, Protocol},
+    transport::ClientProtocol,
 };
 
 /// What the ORB writes when it may choose.
@@ -77,7 +77,7 @@ impl Destination {
     fn new(
         profile: &IiopProfile,
         target: Option<Target<'static>>,
-        (place, protocol): (Place, &Arc<dyn Protocol>),
+        (place, protocol): (Address, &Arc<ClientProtocol>),
         text: Agreement,
         settings: WireSettings,
         peers: &PeerTable,
@@ -276,12 +276,12 @@ impl Destination {
             // What can only be the key is not looked for.
             let addressing = if cfg!(feature = "policies") { settings.addressing } else { AddressingDisposition::Key };
             let target = || Target::by(addressing, ior, index);
-            for (place, protocol) in peers.protocols().places(&profile) {
-                let Some(rank) = peers.protocols().rank(&place, &**protocol) else {
-                    forbidden.push(place);
+            for (address, protocol) in peers.protocols().addresses(&profile) {
+                let Some(rank) = peers.protocols().rank(&address, protocol.cost(&address)) else {
+                    forbidden.push(address);
                     continue;
                 };
-                let destination = Self::new(&profile, target(), (place, protocol), text.clone(), settings, peers)
+                let destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
                     .map_err(unusable)?;
                 // Several profiles may name one place, such as a socket of this host.
                 if !found.iter().any(|(_, known)| known.is_same(&destination)) {
@@ -315,7 +315,7 @@ fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
 }
 
 /// TRANSIENT for a reference all of whose addresses are forbidden, as omniORB has it.
-fn describe_forbidden(ior: &Ior, places: &[Place]) -> SystemException {
+fn describe_forbidden(ior: &Ior, places: &[Address]) -> SystemException {
     SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(|| {
         let places: Vec<String> = places.iter().map(ToString::to_string).collect();
         format!(

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, minor};
+use spandrel_transport::Deadline;
 
 #[cfg(feature = "diagnostics")]
 use crate::diagnostics::WatchedCall;
@@ -29,7 +30,6 @@ use crate::{
     client::{CallFailure, Lease, Peer, Reply, ReplyKind, no_reconnecting, not_sent_in_time},
     destination::Destination,
     policies::{RebindPolicy, SyncScopePolicy},
-    reader::Deadline,
 };
 
 #[cfg(feature = "server")]

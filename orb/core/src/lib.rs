@@ -69,7 +69,6 @@ mod options;
 mod orb;
 pub mod policies;
 mod policy;
-mod reader;
 mod references;
 mod request_cache;
 mod scratch;

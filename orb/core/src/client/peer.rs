@@ -10,23 +10,20 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
     time::Instant,
 };
+use spandrel_transport::{Address, Deadline, MessageReader};
 
 #[cfg(feature = "caching")]
 use super::Loss;
 #[cfg(feature = "asynchronous")]
 use super::{Awaiting, Bounds};
 use super::{Cache, CallFailure, ClientConnection, ClientSettings, no_reconnecting, shunned::Shunned};
-use crate::{
-    reader::{Deadline, MessageReader},
-    statistics::Statistics,
-    transport::{Place, Protocol},
-};
+use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// One place that requests are sent to.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    place: Arc<Place>,
-    protocol: Arc<dyn Protocol>,
+    place: Arc<Address>,
+    protocol: Arc<ClientProtocol>,
     settings: Arc<ClientSettings>,
     statistics: Statistics,
     pool: Mutex<Pool>,
@@ -42,8 +39,8 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(super) fn new(
-        place: Place,
-        protocol: Arc<dyn Protocol>,
+        place: Address,
+        protocol: Arc<ClientProtocol>,
         settings: Arc<ClientSettings>,
         cache: Arc<Cache>,
         statistics: Statistics,
@@ -71,7 +68,7 @@ impl Peer {
 
     /// Where it is.
     #[cfg(feature = "server")]
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &Address {
         &self.place
     }
 

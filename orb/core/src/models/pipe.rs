@@ -8,8 +8,7 @@ use std::{
 
 use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard};
-
-use crate::transport::Transport;
+use spandrel_transport::Transport;
 
 /// One end of a connection; clones are the same end. Dropping it closes nothing.
 #[derive(Clone, Debug)]

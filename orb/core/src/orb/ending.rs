@@ -6,10 +6,10 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_sync::held;
 use spandrel_sync::{atomic::Ordering, thread};
+#[cfg(feature = "server")]
+use spandrel_transport::Deadline;
 
 use super::{Core, Orb, has_shut_down};
-#[cfg(feature = "server")]
-use crate::reader::Deadline;
 use crate::upcalls::is_in_upcall;
 
 /// How long peers that may call this side have to close theirs at shutdown, once they were told.

@@ -7,9 +7,10 @@ use std::time::SystemTime;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
+use spandrel_transport::Deadline;
 
 use super::{ReplyStartTimePolicy, RequestStartTimePolicy, values};
-use crate::{ObjectRef, Orb, reader::Deadline};
+use crate::{ObjectRef, Orb};
 
 /// When a call's request and its reply may be delivered at the earliest.
 #[derive(Clone, Copy, Debug)]

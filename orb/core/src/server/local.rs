@@ -28,6 +28,7 @@ use spandrel_sync::{
     thread_local,
     time::Instant,
 };
+use spandrel_transport::Deadline;
 
 use awaited::Awaited;
 
@@ -42,7 +43,6 @@ use crate::{
     cancellation::Trip,
     client::{CallFailure, Reply},
     deadlines::{Due, Inherited},
-    reader::Deadline,
 };
 
 /// What most messages fit into.

@@ -14,6 +14,7 @@ use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 use spandrel_giop::{ContextLimits, LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
+use spandrel_transport::{Address, Deadline, ReadError, SocketSettings, Transport, send_octets};
 
 use super::{
     Concurrency, DeferredCall, QueueOverflow, ServerConnection, ServerSettings,
@@ -27,8 +28,6 @@ use crate::{
         pipe::{self, End},
         talk::{self, Question},
     },
-    reader::{Deadline, ReadError},
-    transport::{Place, SocketSettings, Transport, send_octets},
 };
 
 /// Holds its upcall until a [`RELEASE`] has run.
@@ -297,11 +296,12 @@ impl Stage {
             nests: false,
             sockets: SocketSettings::default(),
             #[cfg(feature = "transport-rules")]
-            rules: crate::transport::Rules::default(),
+            rules: spandrel_transport::TransportRules::default(),
+            protocols: spandrel_transport::ServerProtocols::default(),
         };
         let connection = ServerConnection::new(
             orb.clone(),
-            Place::new("iiop", "pretend"),
+            Address::new("iiop", "pretend"),
             Box::new(transport),
             Arc::new(settings),
             service,

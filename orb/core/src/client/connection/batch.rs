@@ -11,13 +11,12 @@ use std::{io, time::Duration};
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{Arc, Weak, time::Instant};
+use spandrel_transport::{Deadline, is_timeout};
 
 use super::{CallFailure, ClientConnection, Writer, task::Kind, task::Unsent};
 use crate::{
     client::keeper::{Keeper, Visited},
-    reader::Deadline,
     statistics::{Level, Statistics},
-    transport::is_timeout,
 };
 
 /// A connection that was quiet for this long is written to at once.

@@ -3,16 +3,13 @@
 use std::{io, time::Duration};
 
 use spandrel_cdr::Encoder;
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
+use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
 #[cfg(feature = "batching")]
 use super::batch;
 use super::{CallFailure, ClientConnection, HINT, Loss, Reply, Unsent};
-use crate::{
-    reader::Deadline,
-    transport::{is_timeout, send_message},
-};
 
 /// What there is to know for whoever writes.
 #[derive(Debug, Default)]
@@ -76,7 +73,7 @@ impl ClientConnection {
             Some(rest) => self.finish_rest(rest, &mut arm),
             None => Ok(()),
         };
-        let sent = before.and_then(|()| send_message(&*self.transport, message, self.fragment_size, arm));
+        let sent = before.and_then(|()| send_fragmented(&*self.transport, message, self.fragment_size, arm));
         sent.inspect_err(|_| *is_cut = has_begun)
     }
 
@@ -160,4 +157,20 @@ impl ClientConnection {
 /// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
 pub(super) fn has_no_last_words(error: &io::Error) -> bool {
     is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
+}
+
+/// Writes a whole message, in fragments if it is longer than `limit`. `before` runs before each call of the transport.
+fn send_fragmented(
+    transport: &dyn Transport,
+    message: &Encoder<'_>,
+    limit: usize,
+    mut before: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    if cfg!(feature = "fragments")
+        && message.position() > limit
+        && let Some(fragments) = Fragments::of(message, limit)
+    {
+        return send_slices(transport, &mut fragments.slices(message), &mut before);
+    }
+    send_message(transport, message, before)
 }

@@ -6,13 +6,16 @@ use spandrel_giop::{IiopProfile, component::Component};
 use spandrel_ipc::inet;
 use spandrel_sync::Arc;
 
-#[cfg(feature = "server")]
-use super::Endpoint;
-use super::{IIOP, Place, PlaceError, Protocol, SocketSettings, Transport};
-#[cfg(feature = "server")]
-use super::{INET_OPTIONS, Listener, Published, listen_inet};
+use crate::{
+    address::{Address, IIOP},
+    addressing::{INET_OPTIONS, listen_inet},
+    bidirectional::is_bidirectional_only,
+    endpoint::Endpoint,
+    listener::{Listener, PublishedAddresses},
+    protocol::{Protocol, ServerProtocol, SocketSettings},
+};
 
-/// So many addresses of one profile are tried: its own, and alternate ones.
+/// How many addresses of one profile are tried: its own, and alternate ones.
 const MOST_ADDRESSES: usize = 16;
 
 /// GIOP over TCP, which every ORB speaks.
@@ -20,15 +23,13 @@ const MOST_ADDRESSES: usize = 16;
 pub struct Iiop;
 
 impl Protocol for Iiop {
+    type Stream = inet::Stream;
+
     fn scheme(&self) -> &'static str {
         IIOP
     }
 
-    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
-        Place::parse_at_port(IIOP, text)
-    }
-
-    fn places(&self, profile: &IiopProfile) -> Vec<Place> {
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
         let alternate = |component| match Component::decode(component) {
             Ok(Some(Component::AlternateIiopAddress { host, port })) => Some((host, port)),
             _ => None,
@@ -37,42 +38,54 @@ impl Protocol for Iiop {
         // Port 0: only components say how the server is reached.
         let addresses =
             iter::once((profile.host.clone(), profile.port)).chain(alternates).filter(|(_, port)| *port != 0);
-        addresses.take(MOST_ADDRESSES).map(|(host, port)| Place::at_port(IIOP, &host, port)).collect()
+        addresses.take(MOST_ADDRESSES).map(|(host, port)| Address::at_port(IIOP, &host, port)).collect()
     }
 
     fn connect(
         &self,
-        place: &Place,
+        address: &Address,
         timeout: Option<Duration>,
         settings: &SocketSettings,
-    ) -> io::Result<Arc<dyn Transport>> {
-        Ok(Arc::new(connect_inet(place, timeout, settings)?))
+    ) -> io::Result<inet::Stream> {
+        connect_inet(address, timeout, settings)
     }
 
-    #[cfg(feature = "server")]
-    fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
-        endpoint.check_options(&INET_OPTIONS)?;
-        let (acceptor, addresses) = listen_inet(endpoint, settings)?;
-        let places = addresses.iter().map(|(host, port)| Place::at_port(IIOP, host, *port)).collect();
-        let published = Published { places, addresses, ..Published::default() };
-        let bound = Place::new(IIOP, acceptor.local_addr()?.to_string());
-        let keep_alive = settings.keep_alive;
-        Ok(Listener::over::<inet::Inet>(bound, acceptor, published, move |stream, from| {
-            stream.set_no_delay(true)?;
-            keep_alive.apply(stream)?;
-            Ok(Place::new(IIOP, from.to_string()))
-        }))
+    fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {
+        Some(Arc::<Self>::clone(protocol))
     }
 }
 
-/// Connects by TCP to a place that is a host and a port, for this and other protocols over TCP.
+impl ServerProtocol for Iiop {
+    fn scheme(&self) -> &'static str {
+        IIOP
+    }
+
+    fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
+        endpoint.check_options(&INET_OPTIONS)?;
+        let (acceptor, hosts) = listen_inet(endpoint, settings)?;
+        let addresses = hosts.iter().map(|(host, port)| Address::at_port(IIOP, host, *port)).collect();
+        let published = PublishedAddresses { addresses, hosts, ..PublishedAddresses::default() };
+        let bound = Address::new(IIOP, acceptor.local_addr()?.to_string());
+        let keep_alive = settings.keep_alive;
+        Listener::over::<inet::Inet>(bound, acceptor, published, move |stream, from| {
+            stream.set_no_delay(true)?;
+            keep_alive.apply(stream)?;
+            Ok(Address::new(IIOP, from.to_string()))
+        })
+    }
+}
+
+/// Connects by TCP to an address that is a host and a port, for this and other protocols over TCP.
 ///
 /// # Errors
 /// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
-pub fn connect_inet(place: &Place, timeout: Option<Duration>, settings: &SocketSettings) -> io::Result<inet::Stream> {
-    let (host, port) = place.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
-    #[cfg(feature = "server")]
-    if super::is_nowhere(host) {
+pub fn connect_inet(
+    address: &Address,
+    timeout: Option<Duration>,
+    settings: &SocketSettings,
+) -> io::Result<inet::Stream> {
+    let (host, port) = address.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
+    if is_bidirectional_only(host) {
         let reason = "its server is reached only over connections that it has opened itself, and none is open here \
             (both sides need -ORBBidirectional)";
         return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, reason));
