@@ -262,7 +262,7 @@ impl Destination {
     ) -> Result<Vec<Self>, SystemException> {
         let mut refused = None;
         let mut found: Vec<(u64, Self)> = Vec::new();
-        let mut forbidden = Vec::new();
+        let mut is_forbidden = false;
         for (index, tagged) in ior.profiles.iter().enumerate() {
             let unusable = |error: GiopError| describe_unusable(ior).with_source(error);
             let Some(profile) = IiopProfile::decode(tagged).map_err(unusable)? else { continue };
@@ -278,7 +278,7 @@ impl Destination {
             let target = || Target::by(addressing, ior, index);
             for (address, protocol) in peers.protocols().addresses(&profile) {
                 let Some(rank) = peers.protocols().rank(&address, protocol.cost(&address)) else {
-                    forbidden.push(address);
+                    is_forbidden = true;
                     continue;
                 };
                 let destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
@@ -292,7 +292,7 @@ impl Destination {
         if found.is_empty() {
             return Err(match refused {
                 Some(refused) => refused.into(),
-                None if !forbidden.is_empty() => describe_forbidden(ior, &forbidden),
+                None if is_forbidden => describe_forbidden(ior, peers),
                 None => describe_unusable(ior),
             });
         }
@@ -315,13 +315,15 @@ fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
 }
 
 /// TRANSIENT for a reference all of whose addresses are forbidden, as omniORB has it.
-fn describe_forbidden(ior: &Ior, places: &[Address]) -> SystemException {
+fn describe_forbidden(ior: &Ior, peers: &PeerTable) -> SystemException {
     SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(|| {
-        let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+        let profiles = ior.profiles.iter().filter_map(|tagged| IiopProfile::decode(tagged).ok().flatten());
+        let addresses = profiles.flat_map(|profile| peers.protocols().addresses(&profile));
+        let addresses: Vec<String> = addresses.map(|(address, _)| address.to_string()).collect();
         format!(
             "`-ORBTransports` and `-ORBClientTransportRule` allow none of the addresses of `{}`: {}",
             ior.type_id,
-            places.join(", ")
+            addresses.join(", ")
         )
     })
 }

@@ -344,7 +344,7 @@ impl ObjectRef {
         deadline: Option<&Deadline>,
     ) -> Result<(), SystemException> {
         let (repeats, exception) = (failure.may_repeat(), failure.exception);
-        let in_time = deadline.is_none_or(|deadline| !deadline.to_send().remaining().is_zero());
+        let in_time = deadline.is_none_or(|deadline| !deadline.left_to_send().is_zero());
         let safe = exception.completed() == CompletionStatus::No && in_time;
         if safe && self.go_home(attempts) {
             return Ok(());

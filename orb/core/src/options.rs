@@ -118,7 +118,7 @@ impl Default for OrbBuilder {
                 fragment_sizes: FragmentSizes::default(),
                 sockets: SocketSettings::default(),
             },
-            protocols: ClientProtocols::default(),
+            protocols: client_protocols(),
             #[cfg(feature = "transport-rules")]
             selection: TransportSelection::default(),
             #[cfg(feature = "server")]
@@ -148,13 +148,38 @@ impl Default for OrbBuilder {
                 sockets: SocketSettings::default(),
                 #[cfg(feature = "transport-rules")]
                 rules: spandrel_transport::TransportRules::default(),
-                protocols: ServerProtocols::default(),
+                protocols: server_protocols(),
             },
             #[cfg(feature = "interceptors")]
             interceptors: Registered::default(),
         }
-        .with_all_protocols()
     }
+}
+
+/// The protocols by which an ORB calls unless its builder says otherwise.
+fn client_protocols() -> ClientProtocols {
+    let mut protocols = ClientProtocols::default();
+    protocols.register(Arc::new(Iiop));
+    #[cfg(all(feature = "local", unix))]
+    protocols.register(Arc::new(spandrel_transport::Uds));
+    #[cfg(all(feature = "local", target_os = "linux"))]
+    protocols.register(Arc::new(spandrel_transport::Shm));
+    protocols
+}
+
+/// The protocols by which an ORB can listen unless its builder says otherwise.
+#[cfg(feature = "server")]
+fn server_protocols() -> ServerProtocols {
+    let mut protocols = ServerProtocols::default();
+    protocols.register(Arc::new(Iiop));
+    protocols.register(Arc::new(spandrel_transport::BidirectionalOnly));
+    #[cfg(feature = "datagrams")]
+    protocols.register(Arc::new(spandrel_transport::Diop));
+    #[cfg(all(feature = "local", unix))]
+    protocols.register(Arc::new(spandrel_transport::Uds));
+    #[cfg(all(feature = "local", target_os = "linux"))]
+    protocols.register(Arc::new(spandrel_transport::Shm));
+    protocols
 }
 
 impl OrbBuilder {
@@ -246,20 +271,6 @@ impl OrbBuilder {
     pub fn server_protocol(mut self, protocol: impl ServerProtocol) -> Self {
         self.server.protocols.register(Arc::new(protocol));
         self
-    }
-
-    /// With the protocols of this crate.
-    fn with_all_protocols(self) -> Self {
-        let builder = self.protocol(Iiop);
-        #[cfg(feature = "server")]
-        let builder = builder.server_protocol(spandrel_transport::BidirectionalOnly);
-        #[cfg(feature = "datagrams")]
-        let builder = builder.server_protocol(spandrel_transport::Diop);
-        #[cfg(all(feature = "local", unix))]
-        let builder = builder.protocol(spandrel_transport::Uds);
-        #[cfg(all(feature = "local", target_os = "linux"))]
-        let builder = builder.protocol(spandrel_transport::Shm);
-        builder
     }
 
     /// Makes a reference known by a name (`-ORBInitRef Name=URL`).

@@ -1,6 +1,6 @@
 //! IIOP: GIOP over TCP.
 
-use std::{io, iter, time::Duration};
+use std::{io, time::Duration};
 
 use spandrel_giop::{IiopProfile, component::Component};
 use spandrel_ipc::inet;
@@ -30,15 +30,20 @@ impl Protocol for Iiop {
     }
 
     fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
-        let alternate = |component| match Component::decode(component) {
-            Ok(Some(Component::AlternateIiopAddress { host, port })) => Some((host, port)),
-            _ => None,
-        };
-        let alternates = profile.components.iter().filter_map(alternate);
-        // Port 0: only components say how the server is reached.
-        let addresses =
-            iter::once((profile.host.clone(), profile.port)).chain(alternates).filter(|(_, port)| *port != 0);
-        addresses.take(MOST_ADDRESSES).map(|(host, port)| Address::at_port(IIOP, &host, port)).collect()
+        let mut addresses = Vec::new();
+        // Port 0: only components tell how the server is reached.
+        if profile.port != 0 {
+            addresses.push(Address::at_port(IIOP, &profile.host, profile.port));
+        }
+        for component in &profile.components {
+            if addresses.len() < MOST_ADDRESSES
+                && let Ok(Some(Component::AlternateIiopAddress { host, port: port @ 1.. })) =
+                    Component::decode(component)
+            {
+                addresses.push(Address::at_port(IIOP, &host, port));
+            }
+        }
+        addresses
     }
 
     fn connect(
@@ -86,9 +91,7 @@ pub fn connect_inet(
 ) -> io::Result<inet::Stream> {
     let (host, port) = address.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
     if is_bidirectional_only(host) {
-        let reason = "its server is reached only over connections that it has opened itself, and none is open here \
-            (both sides need -ORBBidirectional)";
-        return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, reason));
+        return Err(io::ErrorKind::AddrNotAvailable.into());
     }
     let mut connector = inet::Connector::new().no_delay(true);
     if let Some(octets) = settings.send_queue {

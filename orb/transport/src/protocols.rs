@@ -144,10 +144,12 @@ impl<T: ?Sized> Protocols<T> {
     /// The addresses by which the server of a profile can be reached.
     #[must_use]
     pub fn addresses<'p>(&'p self, profile: &IiopProfile) -> Vec<OfferedAddress<'p, T>> {
-        let offered = |protocol: &'p Arc<dyn DynProtocol<T>>| {
-            protocol.addresses(profile).into_iter().map(move |address| (address, protocol))
-        };
-        let mut offered: Vec<_> = self.all.iter().flat_map(offered).collect();
+        let mut offered = Vec::new();
+        for protocol in &self.all {
+            for address in protocol.addresses(profile) {
+                offered.push((address, protocol));
+            }
+        }
         for protocol in &self.all {
             let is_offered = offered.iter().any(|(address, _)| address.scheme() == protocol.scheme());
             offered.retain(|(address, _)| !protocol.excludes(address.scheme(), is_offered));

@@ -23,10 +23,10 @@ pub enum ReadError {
     Unexpected(MessageType),
     /// A request is discarded; the connection goes on.
     #[error("request {} is not taken: {}", .0.request_id, .0.reason)]
-    Discarded(DiscardedRequest),
+    Discarded(Box<DiscardedRequest>),
     /// A message is rejected, and with it the connection.
     #[error(transparent)]
-    Rejected(RejectReason),
+    Rejected(Box<RejectReason>),
     /// The transport failed.
     #[error(transparent)]
     Io(#[from] io::Error),

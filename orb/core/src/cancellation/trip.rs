@@ -190,18 +190,18 @@ impl Trip {
 
     /// Waits so long; true once nobody waits for the answer.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
-        let end = Deadline::after(timeout);
+        let end = Deadline::after(timeout).end();
         loop {
             if self.is_tripped() {
                 return true;
             }
-            let until = self.deadline.map_or(end.at, |deadline| deadline.min(end.at));
+            let until = self.deadline.map_or(end, |deadline| deadline.min(end));
             let mut waiting = self.waiting.lock();
             if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == OVER {
                 self.tripped.wait_for(&mut waiting, until.saturating_duration_since(Instant::now()));
             }
             drop(waiting);
-            if end.remaining().is_zero() {
+            if end <= Instant::now() {
                 return self.is_tripped();
             }
         }

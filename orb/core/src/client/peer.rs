@@ -10,7 +10,7 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
     time::Instant,
 };
-use spandrel_transport::{Address, Deadline, MessageReader};
+use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only};
 
 #[cfg(feature = "caching")]
 use super::Loss;
@@ -318,7 +318,13 @@ impl Peer {
         #[cfg(feature = "diagnostics")]
         tracing::debug!(peer = %self.place, %error, "cannot connect");
         let no = CompletionStatus::No;
-        let detail = || format!("cannot connect to {}", self.place);
+        let detail = || match self.place.host_and_port() {
+            Some((host, _)) if is_bidirectional_only(host) => format!(
+                "cannot connect to {}: its server is reached only over connections that it has opened itself, and none is open here (both sides need -ORBBidirectional)",
+                self.place
+            ),
+            _ => format!("cannot connect to {}", self.place),
+        };
         let exception = if is_limited && error.kind() == io::ErrorKind::TimedOut {
             self.statistics.timed_out_connecting();
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no)

@@ -154,8 +154,9 @@ impl Orb {
             if let Some(adapter) = self.adapter() {
                 adapter.begin_close();
             }
-            let patience = Deadline::after(self.0.settings.serving.shutdown_timeout);
-            self.0.serving.server.shutdown(patience.span);
+            let timeout = self.0.settings.serving.shutdown_timeout;
+            let patience = Deadline::after(timeout);
+            self.0.serving.server.shutdown(timeout);
             self.0.serving.watcher.stop();
             self.0.serving.locals.shut_down(patience.remaining());
         }

@@ -80,7 +80,7 @@ impl ObjectRef {
             return own;
         };
         match own {
-            Some(own) if own.at <= inherited => Some(own),
+            Some(own) if own.end() <= inherited => Some(own),
             own => Some(Deadline::until(inherited, own)),
         }
     }

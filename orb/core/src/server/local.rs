@@ -216,7 +216,7 @@ pub(crate) fn ask(
 #[cold]
 fn due(orb: &Orb, deadline: &Deadline) -> Option<Due> {
     frame::note_orb_of_caller(orb);
-    deadline.is_for_answer().then_some(Due { answer: Some(deadline.at), ..Due::default() })
+    deadline.is_for_answer().then_some(Due { answer: Some(deadline.end()), ..Due::default() })
 }
 
 /// The time in which a servant of this ORB is called directly by one who has so much time.

@@ -268,7 +268,7 @@ impl MessageReader<Monitored> {
         let filled = self.buffer.filled();
         let header = self.header.take().filter(|header| is_discardable(*header) && filled.len() >= START_LEN);
         let (Some(header), Some(start)) = (header, filled.get(HEADER_LEN..START_LEN)) else {
-            return Err(ReadError::Rejected(reason));
+            return Err(ReadError::Rejected(reason.into()));
         };
         let id = [start[0], start[1], start[2], start[3]];
         let request_id = match header.order {
@@ -282,7 +282,7 @@ impl MessageReader<Monitored> {
         self.monitor.is_partial = true;
         self.discard_more();
         self.last_len = 0;
-        Err(ReadError::Discarded(DiscardedRequest { request_id, expects_reply, reason }))
+        Err(ReadError::Discarded(Box::new(DiscardedRequest { request_id, expects_reply, reason })))
     }
 }
 

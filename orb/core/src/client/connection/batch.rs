@@ -264,7 +264,7 @@ impl ClientConnection {
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
         let Writer { timeout, rest, batching, is_cut, .. } = writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
-        let mut arm = || self.arm(timeout, deadline);
+        let mut arm = || self.arm(timeout, deadline, Deadline::wait);
         match self.finish_rest(batch, &mut arm) {
             Ok(()) => {
                 batching.last = Some(Instant::now());

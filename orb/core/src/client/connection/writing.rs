@@ -30,7 +30,7 @@ impl ClientConnection {
         match deadline {
             None => Ok(self.writer.lock()),
             Some(deadline) => {
-                let left = deadline.to_send().remaining();
+                let left = deadline.left_to_send();
                 self.writer.try_lock_for(left).ok_or_else(|| io::ErrorKind::TimedOut.into())
             }
         }
@@ -57,10 +57,9 @@ impl ClientConnection {
             return Err(io::ErrorKind::NotConnected.into());
         }
         let Writer { timeout, is_cut, rest, .. } = writer;
-        let deadline = deadline.map(|deadline| deadline.to_send());
         let mut has_begun = false;
         let mut arm = || {
-            let armed = self.arm(timeout, deadline.as_ref());
+            let armed = self.arm(timeout, deadline, Deadline::wait_to_send);
             has_begun |= armed.is_ok();
             armed
         };
@@ -77,12 +76,17 @@ impl ClientConnection {
         sent.inspect_err(|_| *is_cut = has_begun)
     }
 
-    /// Has the transport wait no longer than until then. `told`: what it was told last.
+    /// Sets the time-out for sending to what `wait` says of the deadline. `told`: the time-out that was set last.
     #[inline]
-    pub(super) fn arm(&self, told: &mut Option<Duration>, deadline: Option<&Deadline>) -> io::Result<()> {
+    pub(super) fn arm(
+        &self,
+        told: &mut Option<Duration>,
+        deadline: Option<&Deadline>,
+        wait: impl Fn(&Deadline) -> Option<Duration>,
+    ) -> io::Result<()> {
         let wanted = match deadline {
             None => None,
-            Some(deadline) => Some(deadline.wait().ok_or(io::ErrorKind::TimedOut)?),
+            Some(deadline) => Some(wait(deadline).ok_or(io::ErrorKind::TimedOut)?),
         };
         if *told != wanted {
             self.transport.set_send_timeout(wanted)?;
