@@ -2,7 +2,7 @@
 //!
 //! In GIOP 1.1 the fragments of a message follow in order, and alignment counts anew in each. In 1.2 each begins with the
 //! request id, so that those of several messages may alternate, and alignment goes on. Joined octets lie as if they had
-//! never been cut; where 1.1 needs it, the decoder is told of the joints. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-orb`.
+//! never been cut; where 1.1 needs it, the decoder is told of the joints. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-transport`.
 
 use std::fmt;
 
