@@ -121,7 +121,8 @@ impl Assembler {
     /// [`GiopError::LengthMismatch`], [`GiopError::TooLarge`], [`GiopError::TooManyUnfinished`],
     /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`], [`GiopError::Body`] for a
     /// fragment too short for its request id. The connection is lost after any of them.
-    #[inline]
+    // Readers of both sides call it once for each message; left to itself, it is inlined only where there is one of them.
+    #[inline(always)]
     pub fn accept(&mut self, header: MessageHeader, octets: MessageBlock) -> Result<Option<Message>, GiopError> {
         if octets.len() != header.total_len() {
             return Err(GiopError::LengthMismatch { announced: header.total_len(), found: octets.len() });

@@ -270,6 +270,8 @@ impl<M: ReceiveMonitor> MessageReader<M> {
     }
 
     /// The memory to read into, and no more than should be read.
+    // Called before each read, by two functions.
+    #[inline(always)]
     fn room(&mut self) -> &mut [u8] {
         let filled = self.buffer.filled().len();
         let Some(header) = self.header else {
@@ -284,6 +286,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         if total >= EXACT_OCTETS { self.exact_room(total - filled) } else { self.buffer.spare(total - filled) }
     }
 
+    #[inline(always)]
     fn exact_room(&mut self, len: usize) -> &mut [u8] {
         &mut self.buffer.spare(len)[..len]
     }
