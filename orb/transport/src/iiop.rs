@@ -83,7 +83,8 @@ impl ServerProtocol for Iiop {
 /// Connects by TCP to an address that is a host and a port, for this and other protocols over TCP.
 ///
 /// # Errors
-/// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
+/// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out; [`io::ErrorKind::AddrNotAvailable`] for a host that
+/// [is only called over its own connections](is_bidirectional_only).
 pub fn connect_inet(
     address: &Address,
     timeout: Option<Duration>,

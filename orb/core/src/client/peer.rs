@@ -318,22 +318,29 @@ impl Peer {
         #[cfg(feature = "diagnostics")]
         tracing::debug!(peer = %self.place, %error, "cannot connect");
         let no = CompletionStatus::No;
-        let detail = || match self.place.host_and_port() {
-            Some((host, _)) if is_bidirectional_only(host) => format!(
-                "cannot connect to {}: its server is reached only over connections that it has opened itself, and none is open here (both sides need -ORBBidirectional)",
-                self.place
-            ),
-            _ => format!("cannot connect to {}", self.place),
-        };
+        let detail = || format!("cannot connect to {}", self.place);
         let exception = if is_limited && error.kind() == io::ErrorKind::TimedOut {
             self.statistics.timed_out_connecting();
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no)
         } else {
             SystemException::transient(minor::NO_USABLE_PROFILE, no)
         };
-        CallFailure::new(exception.with_detail(detail).with_source(error))
+        let exception = exception.with_detail(detail);
+        let is_bidirectional_only = || self.place.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
+        CallFailure::new(if cfg!(feature = "details") && is_bidirectional_only() {
+            exception.with_source(OnlyBidirectional)
+        } else {
+            exception.with_source(error)
+        })
     }
 }
+
+/// The reason for which the server of a reference cannot be connected to.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its server is reached only over connections that it has opened itself, and none is open here (both sides need -ORBBidirectional)"
+)]
+struct OnlyBidirectional;
 
 /// It says nothing of the peer.
 fn is_ours(failure: &CallFailure) -> bool {
