@@ -104,34 +104,67 @@ impl<F: Family, C: Creation<F>, A: Acceptance<F>, K: Concurrency<F, C::Handler>>
     }
 }
 
-/// The event handler that accepts, for whoever wants to decide alone what becomes of a connection.
+/// Where an [`AcceptLoop`] takes connections from: any [`Accept`], or a stand-in for the acceptors of several families.
+pub trait ConnectionSource: Send + 'static {
+    /// A connection.
+    type Stream;
+    /// The name of its other side.
+    type Remote: Clone + fmt::Display;
+
+    /// The handle of the acceptor.
+    fn pollable(&self) -> &dyn Pollable;
+
+    /// Accepts one connection.
+    ///
+    /// # Errors
+    /// Those of [`Accept::accept`].
+    fn accept(&mut self) -> io::Result<(Self::Stream, Self::Remote)>;
+}
+
+impl<A: Accept> ConnectionSource for A {
+    type Stream = A::Stream;
+    type Remote = A::Addr;
+
+    fn pollable(&self) -> &dyn Pollable {
+        self
+    }
+
+    fn accept(&mut self) -> io::Result<(A::Stream, A::Addr)> {
+        Accept::accept(self)
+    }
+}
+
+/// The [`AcceptLoop`] of an acceptor of one family.
+pub type Listening<F, W> = AcceptLoop<<F as Family>::Acceptor, W>;
+
+/// The event handler that accepts, for users that decide alone what becomes of a connection.
 ///
 /// It accepts a bounded number of connections at a time, goes on when the system refuses one, and pauses when the system refuses them
 /// all, so that it never spins.
-pub struct Listening<F: Family, W> {
-    acceptor: F::Acceptor,
+pub struct AcceptLoop<S, W> {
+    acceptor: S,
     welcome: W,
     log_limit: LogLimit,
 }
 
-impl<F: Family, W> fmt::Debug for Listening<F, W> {
+impl<S: fmt::Debug, W> fmt::Debug for AcceptLoop<S, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listening").field("acceptor", &self.acceptor).finish_non_exhaustive()
+        f.debug_struct("AcceptLoop").field("acceptor", &self.acceptor).finish_non_exhaustive()
     }
 }
 
-impl<F: Family, W> Listening<F, W>
+impl<S: ConnectionSource, W> AcceptLoop<S, W>
 where
-    W: FnMut(&Context<'_>, F::Stream, F::Addr) -> io::Result<()> + Send + 'static,
+    W: FnMut(&Context<'_>, S::Stream, S::Remote) -> io::Result<()> + Send + 'static,
 {
     /// Gives each connection to `welcome`; an error or a panic of it concerns that connection only. `acceptor` must not block
     /// ([`Accept::set_nonblocking`]). To be registered for [`Interest::INPUT`].
-    pub fn new(acceptor: F::Acceptor, welcome: W) -> Self {
+    pub fn new(acceptor: S, welcome: W) -> Self {
         Self { acceptor, welcome, log_limit: LogLimit::default() }
     }
 
     /// An error or a panic concerns this connection only.
-    fn receive(&mut self, context: &Context<'_>, stream: F::Stream, remote: F::Addr) {
+    fn receive(&mut self, context: &Context<'_>, stream: S::Stream, remote: S::Remote) {
         let from = remote.clone();
         let welcome = AssertUnwindSafe(|| (self.welcome)(context, stream, remote));
         match catch_unwind(welcome) {
@@ -154,12 +187,12 @@ fn is_shut_down(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotConnected && error.raw_os_error().is_none()
 }
 
-impl<F: Family, W> EventHandler for Listening<F, W>
+impl<S: ConnectionSource, W> EventHandler for AcceptLoop<S, W>
 where
-    W: FnMut(&Context<'_>, F::Stream, F::Addr) -> io::Result<()> + Send + 'static,
+    W: FnMut(&Context<'_>, S::Stream, S::Remote) -> io::Result<()> + Send + 'static,
 {
     fn pollable(&self) -> Option<&dyn Pollable> {
-        Some(&self.acceptor)
+        Some(self.acceptor.pollable())
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {

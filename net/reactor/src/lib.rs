@@ -68,7 +68,7 @@ mod table;
 pub mod timer;
 mod wakeup;
 
-pub use acceptor::{Acceptor, Listening, Server};
+pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
 pub use connector::{Backoff, CacheLimits, Cached, Client, ConnectionCache, Connector};
 pub use context::Context;
 pub use handler::{CloseReason, EventHandler, Expired, HandlerId};

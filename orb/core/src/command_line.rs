@@ -11,6 +11,7 @@ use spandrel_cdr::{CharSet, WcharSet};
 #[cfg(feature = "policies")]
 use spandrel_giop::AddressingDisposition;
 use spandrel_giop::SystemException;
+use spandrel_transport::OptionError;
 
 #[cfg(feature = "server")]
 use values::number_or_off;
@@ -32,7 +33,7 @@ use crate::policies::DeadlineContext;
 use crate::{Collocation, Endpoint, EndpointError, QueueOverflow, server::CONCURRENCY};
 #[cfg(feature = "caching")]
 use crate::{ConnectionSharing, Purging};
-use crate::{Orb, OrbBuilder, transport::OptionError};
+use crate::{Orb, OrbBuilder};
 
 /// Why an ORB was not made.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -120,7 +121,7 @@ impl OrbBuilder {
     /// | `-ORBDeadlineContext` | `remaining`, `absolute`, `both` or `none` (see [`DeadlineContext`](crate::policies::DeadlineContext)) |
     /// | `-ORBInheritDeadlines`, `-ORBCancelNested` | `yes` or `no` |
     /// | `-ORBBidirectional`, `-ORBTrustListenPoints` | `yes` or `no` |
-    /// | `-ORBKeepAlive` | `off`, `system`, or seconds: `idle[:interval[:count]]` (see [`KeepAlive`](crate::transport::KeepAlive)) |
+    /// | `-ORBKeepAlive` | `off`, `system`, or seconds: `idle[:interval[:count]]` (see [`KeepAlive`](spandrel_transport::KeepAlive)) |
     /// | `-ORBSocketQueue` | octets, for both directions |
     /// | `-ORBMetrics` | `yes` or `no`: whether calls and requests are measured |
     /// | `-ORBMetricsEndpoint` | `host:port`, both numbers; the port alone means a loopback address |

@@ -8,11 +8,11 @@ use std::{
 
 use spandrel_giop::SystemException;
 use spandrel_sync::{Arc, Mutex, time::Instant};
+use spandrel_transport::Deadline;
 
 use crate::{
     Orb,
     client::{Ending, Limited, Ticket},
-    reader::Deadline,
 };
 
 /// Ready when the time has come: true; or the ORB ends: false.

@@ -7,6 +7,7 @@ use spandrel_giop::{
     minor,
 };
 use spandrel_sync::Arc;
+use spandrel_transport::{Address, Deadline};
 
 #[cfg(feature = "policies")]
 use crate::policies::{DeadlineContext, kept_context, remaining_end, written_contexts};
@@ -17,9 +18,8 @@ use crate::{client::CallFailure, datagrams::DatagramPeer};
 use crate::{
     client::{Peer, PeerTable},
     code_sets::Agreement,
-    reader::Deadline,
     request_cache::RequestCache,
-    transport::{Place, Protocol},
+    transport::ClientProtocol,
 };
 
 /// What the ORB writes when it may choose.
@@ -77,7 +77,7 @@ impl Destination {
     fn new(
         profile: &IiopProfile,
         target: Option<Target<'static>>,
-        (place, protocol): (Place, &Arc<dyn Protocol>),
+        (place, protocol): (Address, &Arc<ClientProtocol>),
         text: Agreement,
         settings: WireSettings,
         peers: &PeerTable,
@@ -262,7 +262,7 @@ impl Destination {
     ) -> Result<Vec<Self>, SystemException> {
         let mut refused = None;
         let mut found: Vec<(u64, Self)> = Vec::new();
-        let mut forbidden = Vec::new();
+        let mut is_forbidden = false;
         for (index, tagged) in ior.profiles.iter().enumerate() {
             let unusable = |error: GiopError| describe_unusable(ior).with_source(error);
             let Some(profile) = IiopProfile::decode(tagged).map_err(unusable)? else { continue };
@@ -276,12 +276,12 @@ impl Destination {
             // What can only be the key is not looked for.
             let addressing = if cfg!(feature = "policies") { settings.addressing } else { AddressingDisposition::Key };
             let target = || Target::by(addressing, ior, index);
-            for (place, protocol) in peers.protocols().places(&profile) {
-                let Some(rank) = peers.protocols().rank(&place, &**protocol) else {
-                    forbidden.push(place);
+            for (address, protocol) in peers.protocols().addresses(&profile) {
+                let Some(rank) = peers.protocols().rank(&address, protocol.cost(&address)) else {
+                    is_forbidden = true;
                     continue;
                 };
-                let destination = Self::new(&profile, target(), (place, protocol), text.clone(), settings, peers)
+                let destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
                     .map_err(unusable)?;
                 // Several profiles may name one place, such as a socket of this host.
                 if !found.iter().any(|(_, known)| known.is_same(&destination)) {
@@ -292,7 +292,7 @@ impl Destination {
         if found.is_empty() {
             return Err(match refused {
                 Some(refused) => refused.into(),
-                None if !forbidden.is_empty() => describe_forbidden(ior, &forbidden),
+                None if is_forbidden => describe_forbidden(ior, peers),
                 None => describe_unusable(ior),
             });
         }
@@ -315,13 +315,15 @@ fn is_ours(profile: &IiopProfile) -> Result<bool, GiopError> {
 }
 
 /// TRANSIENT for a reference all of whose addresses are forbidden, as omniORB has it.
-fn describe_forbidden(ior: &Ior, places: &[Place]) -> SystemException {
+fn describe_forbidden(ior: &Ior, peers: &PeerTable) -> SystemException {
     SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(|| {
-        let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+        let profiles = ior.profiles.iter().filter_map(|tagged| IiopProfile::decode(tagged).ok().flatten());
+        let addresses = profiles.flat_map(|profile| peers.protocols().addresses(&profile));
+        let addresses: Vec<String> = addresses.map(|(address, _)| address.to_string()).collect();
         format!(
             "`-ORBTransports` and `-ORBClientTransportRule` allow none of the addresses of `{}`: {}",
             ior.type_id,
-            places.join(", ")
+            addresses.join(", ")
         )
     })
 }

@@ -1,12 +1,12 @@
 //! One-ways that are written together (the sync scope NONE), as references and the ORB see them.
 
 use spandrel_giop::SystemException;
+use spandrel_transport::Deadline;
 
 use crate::{
     ObjectRef, Orb,
     client::{Buffering, CallFailure, all},
     policies::{BufferingConstraintPolicy, SyncScopePolicy},
-    reader::Deadline,
 };
 
 impl ObjectRef {

@@ -86,7 +86,7 @@ fn announce(
     // Without references nobody can call back.
     let published = orb.published_already().ok_or(NotYet)?;
     let points: Vec<_> = published
-        .addresses
+        .hosts
         .into_iter()
         .map(|(host, port)| ListenPoint { host, port })
         .filter(|point| point.port != 0)

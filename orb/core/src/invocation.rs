@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encoder, Ior};
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, ResponseFlags, SystemException, minor};
+use spandrel_transport::Deadline;
 
 #[cfg(feature = "diagnostics")]
 use crate::diagnostics::WatchedCall;
@@ -29,7 +30,6 @@ use crate::{
     client::{CallFailure, Lease, Peer, Reply, ReplyKind, no_reconnecting, not_sent_in_time},
     destination::Destination,
     policies::{RebindPolicy, SyncScopePolicy},
-    reader::Deadline,
 };
 
 #[cfg(feature = "server")]
@@ -344,7 +344,7 @@ impl ObjectRef {
         deadline: Option<&Deadline>,
     ) -> Result<(), SystemException> {
         let (repeats, exception) = (failure.may_repeat(), failure.exception);
-        let in_time = deadline.is_none_or(|deadline| !deadline.to_send().remaining().is_zero());
+        let in_time = deadline.is_none_or(|deadline| !deadline.left_to_send().is_zero());
         let safe = exception.completed() == CompletionStatus::No && in_time;
         if safe && self.go_home(attempts) {
             return Ok(());

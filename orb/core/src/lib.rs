@@ -1,8 +1,8 @@
-//! The ORB core: transports, connections, references and invocation.
+//! The ORB core: connections, references and invocation.
 //!
 //! An [`Orb`] makes [`ObjectRef`]s from their string forms, invokes operations on them, and listens for requests that it
 //! hands to whatever [`ObjectAdapter`] is installed. It knows servants only through traits: which servant stands behind an
-//! object key belongs to `spandrel-poa`. What messages look like belongs to `spandrel-giop`.
+//! object key belongs to `spandrel-poa`. Messages belong to `spandrel-giop`, and what carries them to `spandrel-transport`.
 //!
 //! One two-way call is one write and one read on either side: the calling thread reads its own reply, the connection's
 //! thread runs the servant, and nothing is allocated once buffers have grown (see [`client`] and `server`).
@@ -69,7 +69,6 @@ mod options;
 mod orb;
 pub mod policies;
 mod policy;
-mod reader;
 mod references;
 mod request_cache;
 mod scratch;

@@ -19,6 +19,11 @@ use spandrel_cdr::{ByteOrder, GiopVersion, Limits};
 use spandrel_giop::ContextLimits;
 use spandrel_giop::{AddressingDisposition, OwnCodeSets, SystemException};
 use spandrel_sync::Arc;
+#[cfg(feature = "transport-rules")]
+use spandrel_transport::{AddressSelection, TransportSelection};
+use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
+#[cfg(feature = "server")]
+use spandrel_transport::{ServerProtocol, ServerProtocols};
 
 #[cfg(feature = "asynchronous")]
 use crate::WaitStrategy;
@@ -36,7 +41,7 @@ use crate::{
     destination::WireSettings,
     diagnostics::DiagnosticsSettings,
     settings::Settings,
-    transport::{KeepAlive, Protocol, Protocols, SocketSettings},
+    transport::ClientProtocols,
 };
 
 /// Sets up an [`Orb`]. Every setting has a default that is right for most.
@@ -44,7 +49,9 @@ use crate::{
 pub struct OrbBuilder {
     pub(crate) settings: Settings,
     client: ClientSettings,
-    pub(crate) protocols: Protocols,
+    pub(crate) protocols: ClientProtocols,
+    #[cfg(feature = "transport-rules")]
+    pub(crate) selection: TransportSelection,
     #[cfg(feature = "server")]
     pub(crate) server: ServerSettings,
     #[cfg(feature = "interceptors")]
@@ -111,7 +118,9 @@ impl Default for OrbBuilder {
                 fragment_sizes: FragmentSizes::default(),
                 sockets: SocketSettings::default(),
             },
-            protocols: Protocols::default(),
+            protocols: client_protocols(),
+            #[cfg(feature = "transport-rules")]
+            selection: TransportSelection::default(),
             #[cfg(feature = "server")]
             server: ServerSettings {
                 order,
@@ -138,12 +147,39 @@ impl Default for OrbBuilder {
                 nests: false,
                 sockets: SocketSettings::default(),
                 #[cfg(feature = "transport-rules")]
-                rules: crate::transport::Rules::default(),
+                rules: spandrel_transport::TransportRules::default(),
+                protocols: server_protocols(),
             },
             #[cfg(feature = "interceptors")]
             interceptors: Registered::default(),
         }
     }
+}
+
+/// The protocols by which an ORB calls unless its builder says otherwise.
+fn client_protocols() -> ClientProtocols {
+    let mut protocols = ClientProtocols::default();
+    protocols.register(Arc::new(Iiop));
+    #[cfg(all(feature = "local", unix))]
+    protocols.register(Arc::new(spandrel_transport::Uds));
+    #[cfg(all(feature = "local", target_os = "linux"))]
+    protocols.register(Arc::new(spandrel_transport::Shm));
+    protocols
+}
+
+/// The protocols by which an ORB can listen unless its builder says otherwise.
+#[cfg(feature = "server")]
+fn server_protocols() -> ServerProtocols {
+    let mut protocols = ServerProtocols::default();
+    protocols.register(Arc::new(Iiop));
+    protocols.register(Arc::new(spandrel_transport::BidirectionalOnly));
+    #[cfg(feature = "datagrams")]
+    protocols.register(Arc::new(spandrel_transport::Diop));
+    #[cfg(all(feature = "local", unix))]
+    protocols.register(Arc::new(spandrel_transport::Uds));
+    #[cfg(all(feature = "local", target_os = "linux"))]
+    protocols.register(Arc::new(spandrel_transport::Shm));
+    protocols
 }
 
 impl OrbBuilder {
@@ -217,10 +253,23 @@ impl OrbBuilder {
         self
     }
 
-    /// Adds a way to reach servers, and to be reached; it takes the place of one with the same scheme.
+    /// Adds a protocol for calls, and [its server's side](Protocol::server) for listening. It replaces a protocol with the same scheme.
     #[must_use]
-    pub fn protocol(mut self, protocol: impl Protocol) -> Self {
-        self.protocols.register(Arc::new(protocol));
+    pub fn protocol<P: Protocol>(mut self, protocol: P) -> Self {
+        let protocol = Arc::new(protocol);
+        #[cfg(feature = "server")]
+        if let Some(server) = P::server(&protocol) {
+            self.server.protocols.register(server);
+        }
+        self.protocols.register(protocol);
+        self
+    }
+
+    /// Adds a protocol that only listens. It replaces a protocol with the same scheme.
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn server_protocol(mut self, protocol: impl ServerProtocol) -> Self {
+        self.server.protocols.register(Arc::new(protocol));
         self
     }
 
@@ -258,6 +307,13 @@ impl OrbBuilder {
         #[cfg(feature = "server")]
         {
             self.server.nests = self.settings.wait == WaitStrategy::OnReactor;
+        }
+        #[cfg(feature = "transport-rules")]
+        {
+            let selection: Arc<dyn AddressSelection> = Arc::new(self.selection);
+            #[cfg(feature = "server")]
+            self.server.protocols.select(Arc::clone(&selection));
+            self.protocols.select(selection);
         }
         let orb = Orb::new(
             self.settings,

@@ -30,6 +30,8 @@ use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
+#[cfg(feature = "server")]
+use spandrel_transport::PublishedAddresses;
 
 #[cfg(feature = "batching")]
 use crate::client::CallFailure;
@@ -49,7 +51,6 @@ use crate::{
     aliases::Aliases,
     bidirectional::Bidirectional,
     server::{Locals, Server, ServerSettings, Watcher},
-    transport::Published,
 };
 use crate::{
     client::{ClientSettings, PeerTable},
@@ -59,7 +60,7 @@ use crate::{
     policies::OrbQuality,
     settings::Settings,
     statistics::Statistics,
-    transport::Protocols,
+    transport::ClientProtocols,
     upcalls::is_in_upcall,
 };
 
@@ -148,7 +149,7 @@ struct ServerSide {
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
     aliases: Aliases,
     /// What references say; made when the first is wanted.
-    published: Mutex<Option<Published>>,
+    published: Mutex<Option<PublishedAddresses>>,
     locals: Locals,
     bidirectional: Bidirectional,
 }
@@ -172,7 +173,7 @@ impl Orb {
     pub(crate) fn new(
         settings: Settings,
         client: ClientSettings,
-        protocols: Protocols,
+        protocols: ClientProtocols,
         #[cfg(feature = "server")] server: ServerSettings,
     ) -> Self {
         #[cfg(feature = "policies")]
@@ -256,11 +257,6 @@ impl Orb {
     #[cfg(feature = "server")]
     pub(crate) fn watcher(&self) -> &Arc<Watcher> {
         &self.0.serving.watcher
-    }
-
-    #[cfg(feature = "server")]
-    pub(crate) fn protocols(&self) -> &Protocols {
-        self.0.peers.protocols()
     }
 
     #[cfg(feature = "server")]
@@ -361,7 +357,7 @@ impl Orb {
 
     /// Has all one-ways written that are buffered.
     #[cfg(feature = "batching")]
-    pub(crate) fn flush_peers(&self, deadline: Option<&crate::reader::Deadline>) -> Result<(), CallFailure> {
+    pub(crate) fn flush_peers(&self, deadline: Option<&spandrel_transport::Deadline>) -> Result<(), CallFailure> {
         self.0.peers.flush(deadline)
     }
 

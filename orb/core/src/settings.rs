@@ -7,11 +7,13 @@ use std::time::Duration;
 use spandrel_giop::OwnCodeSets;
 #[cfg(feature = "server")]
 use spandrel_sync::Arc;
+#[cfg(feature = "server")]
+use spandrel_transport::Endpoint;
 
+#[cfg(feature = "server")]
+use crate::Spawn;
 #[cfg(feature = "urls")]
 use crate::initial::InitialReferences;
-#[cfg(feature = "server")]
-use crate::{Spawn, transport::Endpoint};
 use crate::{destination::WireSettings, diagnostics::DiagnosticsSettings};
 
 /// What both sides of an ORB are configured with.

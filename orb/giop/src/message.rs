@@ -2,7 +2,7 @@
 //!
 //! In GIOP 1.1 the fragments of a message follow in order, and alignment counts anew in each. In 1.2 each begins with the
 //! request id, so that those of several messages may alternate, and alignment goes on. Joined octets lie as if they had
-//! never been cut; where 1.1 needs it, the decoder is told of the joints. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-orb`.
+//! never been cut; where 1.1 needs it, the decoder is told of the joints. Reading octets from a socket, and refusing a message before room is made for it, belong to `spandrel-transport`.
 
 use std::fmt;
 
@@ -121,7 +121,8 @@ impl Assembler {
     /// [`GiopError::LengthMismatch`], [`GiopError::TooLarge`], [`GiopError::TooManyUnfinished`],
     /// [`GiopError::NotFragmentable`], [`GiopError::StrayFragment`], [`GiopError::Interleaved`], [`GiopError::Body`] for a
     /// fragment too short for its request id. The connection is lost after any of them.
-    #[inline]
+    // Readers of both sides call it once for each message; left to itself, it is inlined only where there is one of them.
+    #[inline(always)]
     pub fn accept(&mut self, header: MessageHeader, octets: MessageBlock) -> Result<Option<Message>, GiopError> {
         if octets.len() != header.total_len() {
             return Err(GiopError::LengthMismatch { announced: header.total_len(), found: octets.len() });

@@ -5,14 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustls::ClientConfig;
-#[cfg(feature = "server")]
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
-use spandrel_orb::transport::OptionError;
 use spandrel_sync::Arc;
-#[cfg(feature = "server")]
-use spandrel_tls::ServerOptions;
-use spandrel_tls::{ClientOptions, ConfigError};
+use spandrel_tls::{ClientOptions, ConfigError, ServerOptions};
+use spandrel_transport::OptionError;
 
 use crate::files::{FileError, Files, Paper, Papers};
 
@@ -114,7 +111,6 @@ impl Options {
     }
 
     /// What servers accept with.
-    #[cfg(feature = "server")]
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, SetupError> {
         let Papers { chain, key, authorities, revoked } = self.papers.clone();
         let (false, Some(key)) = (chain.is_empty(), key) else { return Err(SetupError::NoIdentity) };

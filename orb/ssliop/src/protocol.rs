@@ -1,4 +1,4 @@
-//! The protocol: places in references, connecting, listening.
+//! The protocol: addresses in references, connecting, listening.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,24 +8,20 @@ use rustls::{InvalidMessage, RootCertStore};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use spandrel_giop::IiopProfile;
 use spandrel_giop::component::{Component, SslSecTrans};
-use spandrel_ipc::inet::Inet;
-use spandrel_orb::transport::{
-    Iiop, OptionError, Place, PlaceError, Protocol, SocketSettings, Transport, connect_inet, cost,
-};
-#[cfg(feature = "server")]
-use spandrel_orb::{
-    Endpoint,
-    transport::{Listener, Published, listen_inet},
-};
+use spandrel_ipc::inet::{self, Inet};
 use spandrel_sync::Arc;
-use spandrel_tls::{ServerName, Tls, tls_error};
+use spandrel_tls::{ServerName, Stream, Tls, tls_error};
+use spandrel_transport::{
+    Address, Endpoint, IIOP, Listener, OptionError, Protocol, PublishedAddresses, ServerProtocol, SocketSettings,
+    connect_inet, cost, listen_inet,
+};
 
 use crate::files::Paper;
 use crate::options::{Options, SetupError};
 use crate::terms::Terms;
 use crate::{ClientVerification, Plain};
 
-/// The scheme of places and endpoints.
+/// The scheme of addresses and endpoints.
 const SCHEME: &str = "ssliop";
 
 /// GIOP over TLS: for [`OrbBuilder::protocol`](spandrel_orb::OrbBuilder::protocol).
@@ -142,49 +138,47 @@ impl Ssliop {
 }
 
 impl Protocol for Ssliop {
+    type Stream = Stream<inet::Stream>;
+
     fn scheme(&self) -> &'static str {
         SCHEME
     }
 
-    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
-        Place::parse_at_port(SCHEME, text)
-    }
-
-    fn places(&self, profile: &IiopProfile) -> Vec<Place> {
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
         let offered = profile.components.iter().filter_map(|component| match Component::decode(component) {
             Ok(Some(Component::SslSecTrans(SslSecTrans { port: port @ 1.., .. }))) => Some(port),
             _ => None,
         });
-        offered.map(|port| Place::at_port(SCHEME, &profile.host, port)).collect()
+        offered.map(|port| Address::at_port(SCHEME, &profile.host, port)).collect()
     }
 
     fn connect(
         &self,
-        place: &Place,
+        address: &Address,
         timeout: Option<Duration>,
         settings: &SocketSettings,
-    ) -> io::Result<Arc<dyn Transport>> {
-        let (host, _) = place.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
+    ) -> io::Result<Self::Stream> {
+        let (host, _) = address.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
         let (config, patience) = self.terms.client().map_err(unusable)?;
         let name = ServerName::try_from(host.to_owned()).map_err(unusable)?;
         let begun = Instant::now();
         let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(patience);
-        let stream = tls.join(connect_inet(place, timeout, settings)?)?;
+        let stream = tls.join(connect_inet(address, timeout, settings)?)?;
         let done = match timeout {
             None => stream.handshake(),
             Some(timeout) => stream.handshake_within(timeout.saturating_sub(begun.elapsed())),
         };
         done.map_err(explained)?;
-        Ok(Arc::new(stream))
+        Ok(stream)
     }
 
-    fn cost(&self, _place: &Place) -> u32 {
-        // Who has it prefers it to what everybody on the way can read.
+    fn cost(&self, _address: &Address) -> u32 {
+        // Preferred to plain IIOP, which can be read on its way.
         cost::NETWORK - 1
     }
 
     fn excludes(&self, scheme: &str, is_offered: bool) -> bool {
-        scheme == Iiop.scheme()
+        scheme == IIOP
             && match self.terms.read(|options| options.plain) {
                 Plain::Never => true,
                 Plain::Unoffered => is_offered,
@@ -196,7 +190,16 @@ impl Protocol for Ssliop {
         self.terms.change(|options| options.take(option, value))
     }
 
-    #[cfg(feature = "server")]
+    fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {
+        Some(Arc::<Self>::clone(protocol))
+    }
+}
+
+impl ServerProtocol for Ssliop {
+    fn scheme(&self) -> &'static str {
+        SCHEME
+    }
+
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
         let begun = self.terms.server().map_err(|error| endpoint.invalid(error))?;
         let (clients, patience) = self.terms.read(|options| (options.clients, options.handshake_timeout));
@@ -204,11 +207,11 @@ impl Protocol for Ssliop {
         // There are terms to fall back to, so asking for them does not fail.
         let terms = move || terms.server().unwrap_or_else(|_| Arc::clone(&begun));
         let tls = Tls::new(Inet::default()).server_by(terms).handshake_timeout(patience);
-        let (acceptor, addresses) = listen_inet(endpoint, settings)?;
-        let Some(&(_, port)) = addresses.first() else {
+        let (acceptor, hosts) = listen_inet(endpoint, settings)?;
+        let Some(&(_, port)) = hosts.first() else {
             return Err(endpoint.invalid("no address to publish"));
         };
-        if addresses.iter().any(|(_, other)| *other != port) {
+        if hosts.iter().any(|(_, other)| *other != port) {
             return Err(
                 endpoint.invalid("the component that tells of TLS has one port: all published addresses need the same")
             );
@@ -218,24 +221,23 @@ impl Protocol for Ssliop {
             requires: SslSecTrans::PROTECTED | trust_in_client(clients, true),
             port,
         });
-        let bound = Place::new(SCHEME, acceptor.local_addr()?.to_string());
-        let published = Published {
-            places: addresses.iter().map(|(host, port)| Place::at_port(SCHEME, host, *port)).collect(),
+        let bound = Address::new(SCHEME, acceptor.local_addr()?.to_string());
+        let published = PublishedAddresses {
+            addresses: hosts.iter().map(|(host, port)| Address::at_port(SCHEME, host, *port)).collect(),
             // Port 0: plain IIOP is offered by another endpoint, or not at all. The component tells only a port, and goes for all hosts.
-            addresses: addresses.into_iter().map(|(host, _)| (host, 0)).collect(),
+            hosts: hosts.into_iter().map(|(host, _)| (host, 0)).collect(),
             components: vec![component.encode().map_err(unusable)?],
         };
         let keep_alive = settings.keep_alive;
-        Ok(Listener::over::<Tls<Inet>>(bound, tls.secure(acceptor)?, published, move |stream, from| {
+        Listener::over::<Tls<Inet>>(bound, tls.secure(acceptor)?, published, move |stream, from| {
             stream.inner().set_no_delay(true)?;
             keep_alive.apply(stream.inner())?;
-            Ok(Place::new(SCHEME, from.to_string()))
-        }))
+            Ok(Address::new(SCHEME, from.to_string()))
+        })
     }
 }
 
-/// What is said of clients that show who they are.
-#[cfg(feature = "server")]
+/// The flags of the component for the authentication of clients.
 fn trust_in_client(clients: ClientVerification, is_required: bool) -> u16 {
     match clients {
         ClientVerification::Required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
@@ -244,12 +246,12 @@ fn trust_in_client(clients: ClientVerification, is_required: bool) -> u16 {
     }
 }
 
-/// What answers there does not speak TLS.
+/// The server does not speak TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("what listens there does not speak TLS")]
 struct NoTls(#[source] io::Error);
 
-/// The same error, in words that tell what is to be mended.
+/// The same error, in words that name the remedy.
 fn explained(error: io::Error) -> io::Error {
     match tls_error(&error) {
         Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {

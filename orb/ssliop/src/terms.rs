@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "server")]
-use rustls::ServerConfig;
-use rustls::{ClientConfig, crypto::CryptoProvider};
+use rustls::{ClientConfig, ServerConfig, crypto::CryptoProvider};
 use spandrel_sync::{Arc, Mutex};
 
 use crate::options::{Options, SetupError};
@@ -18,14 +16,17 @@ struct State {
     /// When the files were looked at.
     looked: Instant,
     client: Kept<ClientConfig>,
-    #[cfg(feature = "server")]
     server: Kept<ServerConfig>,
 }
 
-/// Made when it is first needed. It remembers sessions, to be resumed.
+/// Makes a configuration from the options.
+type Make<C> = fn(&Options) -> Result<Arc<C>, SetupError>;
+
+/// A configuration, made when it is first needed. It remembers sessions, to be resumed.
 #[derive(Debug)]
 struct Kept<C> {
-    config: Option<Arc<C>>,
+    /// With the function that made it, so that a program that never listens links none for servers.
+    config: Option<(Arc<C>, Make<C>)>,
     /// The options have changed since.
     is_stale: bool,
 }
@@ -36,20 +37,24 @@ impl<C> Kept<C> {
     }
 
     /// Made again, if it was needed at all.
-    fn again(&self, make: impl FnOnce() -> Result<Arc<C>, SetupError>) -> Result<Self, SetupError> {
-        Ok(Self { config: self.config.is_some().then(make).transpose()?, is_stale: false })
+    fn again(&self, options: &Options) -> Result<Self, SetupError> {
+        let again = |(_, make): &(_, Make<C>)| make(options).map(|config| (config, *make));
+        Ok(Self { config: self.config.as_ref().map(again).transpose()?, is_stale: false })
     }
 
-    /// As the options say now; where they cannot be followed, as they said before.
-    fn get(&mut self, make: impl FnOnce() -> Result<Arc<C>, SetupError>) -> Result<Arc<C>, SetupError> {
+    /// The configuration by the present options, or the previous one if these cannot be used.
+    fn get(&mut self, options: &Options, make: Make<C>) -> Result<Arc<C>, SetupError> {
         match &self.config {
-            Some(config) if !self.is_stale => return Ok(Arc::clone(config)),
+            Some((config, _)) if !self.is_stale => return Ok(Arc::clone(config)),
             _ => self.is_stale = false,
         }
-        match (make(), &self.config) {
-            (Ok(made), _) => Ok(Arc::clone(self.config.insert(made))),
+        match (make(options), &self.config) {
+            (Ok(made), _) => {
+                self.config = Some((Arc::clone(&made), make));
+                Ok(made)
+            }
             (Err(error), None) => Err(error),
-            (Err(error), Some(config)) => {
+            (Err(error), Some((config, _))) => {
                 warn(&error);
                 Ok(Arc::clone(config))
             }
@@ -63,7 +68,6 @@ impl Terms {
             options: Options::new(provider),
             looked: Instant::now(),
             client: Kept::nothing(),
-            #[cfg(feature = "server")]
             server: Kept::nothing(),
         }))
     }
@@ -85,16 +89,15 @@ impl Terms {
         let mut state = self.0.lock();
         state.look();
         let State { options, client, .. } = &mut *state;
-        Ok((client.get(|| options.client())?, options.handshake_timeout))
+        Ok((client.get(options, Options::client)?, options.handshake_timeout))
     }
 
     /// What servers accept with.
-    #[cfg(feature = "server")]
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, SetupError> {
         let mut state = self.0.lock();
         state.look();
         let State { options, server, .. } = &mut *state;
-        server.get(|| options.server())
+        server.get(options, Options::server)
     }
 
     /// Reads the files anew.
@@ -106,10 +109,7 @@ impl Terms {
 impl State {
     fn forget(&mut self) {
         self.client.is_stale = true;
-        #[cfg(feature = "server")]
-        {
-            self.server.is_stale = true;
-        }
+        self.server.is_stale = true;
     }
 
     /// Reads files that have changed, if nobody has looked lately. What cannot be used is told once, and looked at again when it changes.
@@ -130,12 +130,7 @@ impl State {
     fn reload(&mut self) -> Result<(), SetupError> {
         let mut options = self.options.clone();
         options.files.read_again(&mut options.papers)?;
-        let client = self.client.again(|| options.client())?;
-        #[cfg(feature = "server")]
-        {
-            self.server = self.server.again(|| options.server())?;
-        }
-        self.client = client;
+        (self.client, self.server) = (self.client.again(&options)?, self.server.again(&options)?);
         self.options = options;
         Ok(())
     }

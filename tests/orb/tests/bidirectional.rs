@@ -11,13 +11,9 @@ use std::{
 use spandrel::{
     BidirectionalPolicy, CancelReason, CancellationToken, CompletionStatus, Concurrency, Endpoint, GiopVersion,
     IiopProfile, Located, Orb, OrbBuilder, SystemException, SystemExceptionKind, WaitStrategy, ior_to_string,
-    net::{
-        ipc::{Interest, Pollable},
-        reactor::EventHandler,
-    },
     policies::SetOverrideType,
     statistics::Event,
-    transport::{Listener, Place, PlaceError, Protocol, Published, SocketSettings, Transport},
+    transport::{Address, Listener, ListenerSource, PublishedAddresses, ServerProtocol, SocketSettings},
 };
 use spandrel_orb_tests::{
     Probe, Repeater, Server,
@@ -449,42 +445,21 @@ fn the_orbs_policy_is_a_setting_too() {
 #[derive(Debug)]
 struct Claimed;
 
-impl Protocol for Claimed {
+impl ServerProtocol for Claimed {
     fn scheme(&self) -> &'static str {
         "claimed"
     }
 
-    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
-        Err(PlaceError::new("claimed", text, "nothing is there"))
-    }
-
-    fn places(&self, _: &IiopProfile) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn connect(&self, _: &Place, _: Option<Duration>, _: &SocketSettings) -> io::Result<Arc<dyn Transport>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
     fn listen(&self, endpoint: &Endpoint, _: &SocketSettings) -> io::Result<Listener> {
         let (host, port) = endpoint.host_and_port()?;
-        let published = Published { addresses: vec![(host.to_owned(), port)], ..Published::default() };
-        let place = Place::at_port("claimed", host, port);
-        Ok(Listener::new(place, published, |registry, _| registry.register(Nobody, Interest::NONE)))
-    }
-}
-
-struct Nobody;
-
-impl EventHandler for Nobody {
-    fn pollable(&self) -> Option<&dyn Pollable> {
-        None
+        let published = PublishedAddresses { hosts: vec![(host.to_owned(), port)], ..PublishedAddresses::default() };
+        Ok(Listener::new(Address::at_port("claimed", host, port), published, ListenerSource::Nothing))
     }
 }
 
 /// A client whose references name this address, although it is not there.
 fn published_as(address: &str) -> OrbBuilder {
-    Orb::builder().bidirectional(true).protocol(Claimed).listen(Endpoint::of("claimed", address))
+    Orb::builder().bidirectional(true).server_protocol(Claimed).listen(Endpoint::of("claimed", address))
 }
 
 #[test]

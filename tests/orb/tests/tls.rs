@@ -158,7 +158,7 @@ fn how_peers_are_probed_is_told_to_accepted_connections_too() {
         let server = Server::with(serving(trusting(authority()).identity_of(&identity)).keep_alive(keep_alive));
         let target = server.client_with(client());
         target.ping().unwrap();
-        let place = server.orb.published().unwrap().places[0].clone();
+        let place = server.orb.published().unwrap().addresses[0].clone();
         let (_, port) = place.host_and_port().unwrap();
         let at = format!("0100007F:{port:04X}");
         let timer = || {
@@ -178,7 +178,7 @@ fn plain_clients_and_plain_servers_are_told_apart() {
     assert_eq!(refused.kind(), SystemExceptionKind::InvObjref, "{refused}");
     // A plain message at the port where TLS is spoken ends that connection, and nothing else.
     let target = server.client_with(client());
-    let place = server.orb.published().unwrap().places[0].clone();
+    let place = server.orb.published().unwrap().addresses[0].clone();
     let (host, port) = place.host_and_port().unwrap();
     let mut stream = TcpStream::connect((host, port)).unwrap();
     stream.write_all(b"GIOP\x01\x02\x01\x03\x00\x00\x00\x00").unwrap();

@@ -86,7 +86,7 @@ fn is_timeout(error: &io::Error) -> bool {
 
 /// The port where TLS is spoken.
 fn secure_port(server: &Server) -> u16 {
-    server.orb.published().unwrap().places[0].host_and_port().unwrap().1
+    server.orb.published().unwrap().addresses[0].host_and_port().unwrap().1
 }
 
 /// A certificate for this host whose time is over.

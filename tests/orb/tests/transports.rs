@@ -12,8 +12,8 @@ use std::{
 
 use spandrel::{
     Endpoint, IiopProfile, Orb,
-    net::ipc::inet::{Acceptor, Addr, Connector, Inet},
-    transport::{Listener, Place, PlaceError, Protocol, Published, SocketSettings, Transport, cost},
+    net::ipc::inet::{Acceptor, Addr, Connector, Inet, Stream},
+    transport::{Address, Listener, Protocol, PublishedAddresses, ServerProtocol, SocketSettings, cost},
 };
 use spandrel_cdr::TaggedComponent;
 use spandrel_orb_tests::{
@@ -30,39 +30,47 @@ struct Courier {
 }
 
 impl Protocol for Courier {
+    type Stream = Stream;
+
     fn scheme(&self) -> &'static str {
         "courier"
     }
 
-    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
-        Ok(Place::new("courier", text))
-    }
-
-    fn places(&self, profile: &IiopProfile) -> Vec<Place> {
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
         let text = profile.component(TAG).and_then(|data| std::str::from_utf8(data).ok());
-        text.into_iter().map(|text| Place::new("courier", text)).collect()
+        text.into_iter().map(|text| Address::new("courier", text)).collect()
     }
 
-    fn connect(&self, place: &Place, _: Option<Duration>, _: &SocketSettings) -> io::Result<Arc<dyn Transport>> {
+    fn connect(&self, address: &Address, _: Option<Duration>, _: &SocketSettings) -> io::Result<Stream> {
         self.connected.fetch_add(1, Ordering::Relaxed);
-        let addr: Addr = place.address().parse().map_err(io::Error::other)?;
-        Ok(Arc::new(Connector::connect(&addr)?))
+        let addr: Addr = address.address().parse().map_err(io::Error::other)?;
+        Connector::connect(&addr)
     }
 
-    fn cost(&self, _: &Place) -> u32 {
+    fn cost(&self, _: &Address) -> u32 {
         cost::SAME_HOST
+    }
+
+    fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {
+        Some(Arc::<Self>::clone(protocol))
+    }
+}
+
+impl ServerProtocol for Courier {
+    fn scheme(&self) -> &'static str {
+        "courier"
     }
 
     fn listen(&self, endpoint: &Endpoint, _: &SocketSettings) -> io::Result<Listener> {
         let (host, port) = endpoint.host_and_port()?;
         let acceptor = Acceptor::open(&Addr::new(host, port)?)?;
-        let place = Place::new("courier", acceptor.local_addr()?.to_string());
-        let component = TaggedComponent { tag: TAG, data: place.address().as_bytes().to_vec() };
-        let mut published = Published::default();
+        let address = Address::new("courier", acceptor.local_addr()?.to_string());
+        let component = TaggedComponent { tag: TAG, data: address.address().as_bytes().to_vec() };
+        let mut published = PublishedAddresses::default();
         published.components.push(component);
-        published.places.push(place.clone());
-        let from = |_: &_, from: &Addr| Ok(Place::new("courier", from.to_string()));
-        Ok(Listener::over::<Inet>(place, acceptor, published, from))
+        published.addresses.push(address.clone());
+        let from = |_: &_, from: &Addr| Ok(Address::new("courier", from.to_string()));
+        Listener::over::<Inet>(address, acceptor, published, from)
     }
 }
 

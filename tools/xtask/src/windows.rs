@@ -23,7 +23,7 @@ use crate::{packages, place};
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// The crates of the ORB that promise Windows, beside everything in `net`.
-const ORB: [&str; 4] = ["spandrel-cdr", "spandrel-giop", "spandrel-orb", "spandrel-poa"];
+const ORB: [&str; 5] = ["spandrel-cdr", "spandrel-giop", "spandrel-transport", "spandrel-orb", "spandrel-poa"];
 
 /// Which crates are tested.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use spandrel_cdr::{CdrError, Encoder, GiopVersion, Wire};
 use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
+use spandrel_transport::Deadline;
 
-use crate::{client::CallFailure, destination::Destination, reader::Deadline, scratch};
+use crate::{client::CallFailure, destination::Destination, scratch};
 
 /// The body of a request.
 #[derive(Debug)]

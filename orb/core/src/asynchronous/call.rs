@@ -16,6 +16,7 @@ use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, minor};
 #[cfg(feature = "policies")]
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, held};
+use spandrel_transport::Deadline;
 
 use super::{
     arguments::Arguments,
@@ -32,7 +33,6 @@ use crate::{
     invocation::{Attempts, Tour},
     orb::is_a_copy,
     policies::Terms,
-    reader::Deadline,
 };
 
 /// What a call ends in; no reply for a one-way.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use spandrel_giop::ServiceContext;
 use spandrel_sync::{Arc, Mutex};
+use spandrel_transport::Address;
 
-use crate::{client::ClientConnection, transport::Place};
+use crate::client::ClientConnection;
 
 /// Places that one connection may stand for.
 const MAX_PLACES: usize = 64;
@@ -14,7 +15,7 @@ const MAX_CONNECTIONS: usize = 16;
 
 /// The addresses, and for each the connections that lead there, in the order in which they were announced.
 #[derive(Debug, Default)]
-pub(super) struct Announced(Mutex<HashMap<Place, Vec<Entry>>>);
+pub(super) struct Announced(Mutex<HashMap<Address, Vec<Entry>>>);
 
 #[derive(Debug)]
 struct Entry {
@@ -30,9 +31,9 @@ impl Announced {
     /// Why not: somebody else's connection does already, and has not ended; or there are too many.
     pub(super) fn enter(
         &self,
-        place: &Place,
+        place: &Address,
         connection: &Arc<ClientConnection>,
-        from: &Place,
+        from: &Address,
     ) -> Result<(), &'static str> {
         let owner = owner(from);
         let mut places = self.0.lock();
@@ -59,7 +60,7 @@ impl Announced {
     }
 
     /// The connection by which requests to this place go. `code_sets`: those that the requests would agree on.
-    pub(super) fn find(&self, place: &Place, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
+    pub(super) fn find(&self, place: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
         let places = self.0.lock();
         let mut open = places.get(place)?.iter().map(|entry| &entry.connection);
         open.find(|connection| !connection.is_retired() && connection.agrees_on(code_sets)).cloned()
@@ -84,6 +85,6 @@ impl Entry {
 }
 
 /// The part of an address that a client's connections have in common.
-fn owner(from: &Place) -> String {
+fn owner(from: &Address) -> String {
     from.host_and_port().map_or_else(|| from.to_string(), |(host, _)| host.to_owned())
 }

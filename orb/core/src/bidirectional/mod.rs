@@ -15,14 +15,12 @@ use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
+use spandrel_transport::{Address, PublishedAddresses};
 
 use announced::Announced;
 pub use policy::BidirectionalPolicy;
 
-use crate::{
-    client::ClientConnection,
-    transport::{Place, Published},
-};
+use crate::client::ClientConnection;
 
 /// What an ORB has of it.
 #[derive(Debug)]
@@ -67,8 +65,8 @@ impl Bidirectional {
     pub(crate) fn note(
         &self,
         points: &[ListenPoint],
-        from: &Place,
-        own: Option<&Published>,
+        from: &Address,
+        own: Option<&PublishedAddresses>,
         adopt: impl Fn() -> Arc<ClientConnection>,
     ) {
         for point in points {
@@ -77,7 +75,7 @@ impl Bidirectional {
                 false => trust::doubt(&point.host, from),
             };
             for place in places(point, from) {
-                let is_own = own.is_some_and(|own| own.places.contains(&place));
+                let is_own = own.is_some_and(|own| own.addresses.contains(&place));
                 let doubt = doubt.or(is_own.then_some("it is this ORB's own"));
                 let entered = match doubt {
                     Some(doubt) => Err(doubt),
@@ -92,7 +90,7 @@ impl Bidirectional {
     }
 
     /// A connection that the peer at this place has opened itself.
-    pub(crate) fn find(&self, place: &Place, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
+    pub(crate) fn find(&self, place: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
         self.announced.find(place, code_sets)
     }
 
@@ -103,11 +101,11 @@ impl Bidirectional {
 }
 
 /// The places that references with this address may mean.
-fn places(point: &ListenPoint, from: &Place) -> Vec<Place> {
-    let mut places = vec![Place::at_port(crate::transport::IIOP, &point.host, point.port)];
-    if from.host_and_port().is_some() && from.scheme() != crate::transport::IIOP {
+fn places(point: &ListenPoint, from: &Address) -> Vec<Address> {
+    let mut places = vec![Address::at_port(spandrel_transport::IIOP, &point.host, point.port)];
+    if from.host_and_port().is_some() && from.scheme() != spandrel_transport::IIOP {
         // The context does not say which protocol listens there (9.8.1.1).
-        places.push(Place::at_port(from.scheme().to_owned(), &point.host, point.port));
+        places.push(Address::at_port(from.scheme().to_owned(), &point.host, point.port));
     }
     places
 }

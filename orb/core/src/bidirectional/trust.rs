@@ -2,14 +2,13 @@
 
 use std::net::IpAddr;
 
-use crate::transport::{Place, is_nowhere};
-
+use spandrel_transport::{Address, is_bidirectional_only};
 /// Why a host that a client at this place announces is not believed; nothing if it is.
 ///
 /// Believed is the address that the client's connection comes from; any address of this machine, if it comes from this machine; and names
 /// that can lead nowhere else. Other names are not looked up: whoever reads would wait for that.
-pub(super) fn doubt(host: &str, from: &Place) -> Option<&'static str> {
-    let is_credible = is_nowhere(host)
+pub(super) fn doubt(host: &str, from: &Address) -> Option<&'static str> {
+    let is_credible = is_bidirectional_only(host)
         || match (address(host), origin(from)) {
             (None, _) => return Some("names are not believed (-ORBTrustListenPoints)"),
             (Some(announced), None) => is_local(announced),
@@ -26,7 +25,7 @@ fn address(host: &str) -> Option<IpAddr> {
 }
 
 /// The address of the connection; nothing if it is one inside of this machine.
-fn origin(from: &Place) -> Option<IpAddr> {
+fn origin(from: &Address) -> Option<IpAddr> {
     from.host_and_port().and_then(|(host, _)| address(host))
 }
 
@@ -41,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_client_is_believed_what_leads_to_its_own_host() {
-        let remote = Place::at_port("iiop", "192.0.2.7", 40_000);
+        let remote = Address::at_port("iiop", "192.0.2.7", 40_000);
         assert_eq!(doubt("192.0.2.7", &remote), None);
         assert_eq!(doubt("::ffff:192.0.2.7", &remote), None);
         assert_eq!(doubt("spandrel-1.bidir.invalid", &remote), None);
@@ -53,7 +52,9 @@ mod tests {
     #[test]
     fn this_machine_may_name_any_of_its_addresses() {
         let own = if_addrs::get_if_addrs().unwrap();
-        for from in [Place::at_port("iiop", "127.0.0.1", 40_000), Place::new("uds", "/run/x"), Place::new("uds", "")] {
+        for from in
+            [Address::at_port("iiop", "127.0.0.1", 40_000), Address::new("uds", "/run/x"), Address::new("uds", "")]
+        {
             assert_eq!(doubt("localhost", &from), None);
             assert_eq!(doubt("::1", &from), None);
             for interface in &own {

@@ -13,14 +13,13 @@ use spandrel_sync::{
     held,
     time::Instant,
 };
+use spandrel_transport::{Deadline, ReactorTransport};
 
 use super::CancelReason;
 use crate::{
     client::{Ending, Limited, Ticket},
     orb::WeakOrb,
-    reader::Deadline,
     statistics::Event,
-    transport::Transport,
 };
 
 /// Nobody has cancelled it.
@@ -39,7 +38,7 @@ pub(crate) struct Trip {
     /// Who counts, and knows the time. None for what never trips.
     orb: Option<WeakOrb>,
     /// What the request came over, if that is known; it is not kept open.
-    transport: Option<Weak<dyn Transport>>,
+    transport: Option<Weak<dyn ReactorTransport>>,
     waiting: Mutex<Waiting>,
     tripped: Condition,
     keys: AtomicU64,
@@ -68,7 +67,7 @@ impl Trip {
     }
 
     /// The same for one that came over this.
-    pub(crate) fn over(transport: &Arc<dyn Transport>, orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
+    pub(crate) fn over(transport: &Arc<dyn ReactorTransport>, orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
         Self::with(Some(orb), deadline, Some(Arc::downgrade(transport)))
     }
 
@@ -77,7 +76,11 @@ impl Trip {
         Self::with(None, None, None)
     }
 
-    fn with(orb: Option<WeakOrb>, deadline: Option<Instant>, transport: Option<Weak<dyn Transport>>) -> Arc<Self> {
+    fn with(
+        orb: Option<WeakOrb>,
+        deadline: Option<Instant>,
+        transport: Option<Weak<dyn ReactorTransport>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             state: AtomicU8::new(OPEN),
             deadline,
@@ -90,7 +93,7 @@ impl Trip {
     }
 
     /// What the request came over, if that is known and still there.
-    pub(crate) fn transport(&self) -> Option<Arc<dyn Transport>> {
+    pub(crate) fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
         self.transport.as_ref()?.upgrade()
     }
 
@@ -187,18 +190,18 @@ impl Trip {
 
     /// Waits so long; true once nobody waits for the answer.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
-        let end = Deadline::after(timeout);
+        let end = Deadline::after(timeout).end();
         loop {
             if self.is_tripped() {
                 return true;
             }
-            let until = self.deadline.map_or(end.at, |deadline| deadline.min(end.at));
+            let until = self.deadline.map_or(end, |deadline| deadline.min(end));
             let mut waiting = self.waiting.lock();
             if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == OVER {
                 self.tripped.wait_for(&mut waiting, until.saturating_duration_since(Instant::now()));
             }
             drop(waiting);
-            if end.remaining().is_zero() {
+            if end <= Instant::now() {
                 return self.is_tripped();
             }
         }

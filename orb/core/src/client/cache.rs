@@ -12,9 +12,9 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     time::Instant,
 };
+use spandrel_transport::Deadline;
 
 use super::{CallFailure, Keeper, Loss, keeper::Visited};
-use crate::reader::Deadline;
 
 /// Which connection is closed when another is to be opened and there are as many as there may be: always one that nobody uses.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]

@@ -27,6 +27,7 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     thread_local,
 };
+use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 
 #[cfg(feature = "batching")]
 pub(crate) use batch::Buffering;
@@ -51,9 +52,8 @@ use writing::{Writer, has_no_last_words};
 use super::Slot;
 use crate::{
     diagnostics::ConnectionMetrics,
-    reader::{Deadline, MessageReader, ReadError},
     statistics::{Level, Statistics},
-    transport::{Place, Transport},
+    transport::ConnectionTransport,
 };
 
 /// How long to look for what the peer said before it made a write fail.
@@ -66,11 +66,11 @@ const HINT: std::time::Duration = std::time::Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
     /// For messages about it.
-    peer: Arc<Place>,
+    peer: Arc<Address>,
     statistics: Statistics,
     /// What those have of it who measure.
     metrics: ConnectionMetrics,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn ConnectionTransport>,
     writer: Mutex<Writer>,
     /// Octets from which on messages are sent in fragments.
     fragment_size: usize,
@@ -98,8 +98,8 @@ thread_local! {
 
 impl ClientConnection {
     pub(crate) fn new(
-        peer: Arc<Place>,
-        transport: Arc<dyn Transport>,
+        peer: Arc<Address>,
+        transport: Arc<dyn ConnectionTransport>,
         reader: MessageReader,
         statistics: Statistics,
     ) -> Self {
@@ -109,8 +109,8 @@ impl ClientConnection {
     }
 
     fn over(
-        peer: Arc<Place>,
-        transport: Arc<dyn Transport>,
+        peer: Arc<Address>,
+        transport: Arc<dyn ConnectionTransport>,
         reader: Option<Box<MessageReader>>,
         statistics: Statistics,
     ) -> Self {
@@ -150,7 +150,7 @@ impl ClientConnection {
     }
 
     /// Where it leads.
-    pub(crate) fn peer(&self) -> &Place {
+    pub(crate) fn peer(&self) -> &Address {
         &self.peer
     }
 

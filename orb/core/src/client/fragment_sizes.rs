@@ -1,6 +1,6 @@
 //! From which length on messages are sent in fragments: to whom.
 
-use crate::transport::Place;
+use spandrel_transport::Address;
 
 /// Octets from which on messages are sent in fragments, for all peers and for some.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl FragmentSizes {
     }
 
     /// That of a peer.
-    pub(crate) fn of(&self, place: &Place) -> usize {
+    pub(crate) fn of(&self, place: &Address) -> usize {
         #[cfg(feature = "fragments")]
         if let Some((_, octets)) = self.of_peers.iter().rev().find(|(peer, _)| is_named(place, peer)) {
             return *octets;
@@ -45,7 +45,7 @@ impl FragmentSizes {
 }
 
 #[cfg(feature = "fragments")]
-fn is_named(place: &Place, peer: &str) -> bool {
+fn is_named(place: &Address, peer: &str) -> bool {
     place.address() == peer || place.host_and_port().is_some_and(|(host, _)| host == peer)
 }
 
@@ -60,10 +60,10 @@ mod tests {
         sizes.set_for("host".into(), 100);
         sizes.set_for("host:2".into(), 200);
         sizes.set_for("::1".into(), usize::MAX);
-        let of = |host, port| sizes.of(&Place::at_port("iiop", host, port));
+        let of = |host, port| sizes.of(&Address::at_port("iiop", host, port));
         assert_eq!([of("host", 1), of("host", 2), of("other", 2), of("::1", 2)], [100, 200, 1000, usize::MAX]);
-        assert_eq!(sizes.of(&Place::new("uds", "/run/host")), 1000);
+        assert_eq!(sizes.of(&Address::new("uds", "/run/host")), 1000);
         sizes.set_for("/run/host".into(), 50);
-        assert_eq!(sizes.of(&Place::new("uds", "/run/host")), 50);
+        assert_eq!(sizes.of(&Address::new("uds", "/run/host")), 50);
     }
 }

@@ -1,6 +1,6 @@
 //! The client side: connections to peers, and how threads share them.
 //!
-//! A [`peer`](self) is a [place](crate::transport::Place), such as a host and a port. Calls to it take a connection for themselves while another may be opened (five by
+//! A [`peer`](self) is a [address](spandrel_transport::Address), such as a host and a port. Calls to it take a connection for themselves while another may be opened (five by
 //! default), and share one after that. Whoever waits first reads for all: the leader delivers other threads' replies and
 //! hands the reading on when its own has come or its time is up.
 //!

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemExceptionKind};
 use spandrel_sync::{Arc, Mutex, thread};
+use spandrel_transport::{Address, Deadline};
 
 use super::{CallFailure, ClientConnection};
 use crate::{
@@ -17,9 +18,7 @@ use crate::{
         pretend::{Manners, Pretend, Record, Running},
         talk::{self, Question},
     },
-    reader::Deadline,
     statistics::Statistics,
-    transport::Place,
 };
 
 type Outcome = (Question, Result<(), CallFailure>);
@@ -44,7 +43,7 @@ impl Stage {
         let (near, far) = pipe::pair(capacity);
         let transport = Arc::new(near.clone());
         let connection = Arc::new(ClientConnection::new(
-            Arc::new(Place::new("pretend", "")),
+            Arc::new(Address::new("pretend", "")),
             transport,
             talk::reader(),
             Statistics::default(),

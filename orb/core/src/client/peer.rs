@@ -10,23 +10,20 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
     time::Instant,
 };
+use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only};
 
 #[cfg(feature = "caching")]
 use super::Loss;
 #[cfg(feature = "asynchronous")]
 use super::{Awaiting, Bounds};
 use super::{Cache, CallFailure, ClientConnection, ClientSettings, no_reconnecting, shunned::Shunned};
-use crate::{
-    reader::{Deadline, MessageReader},
-    statistics::Statistics,
-    transport::{Place, Protocol},
-};
+use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// One place that requests are sent to.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    place: Arc<Place>,
-    protocol: Arc<dyn Protocol>,
+    place: Arc<Address>,
+    protocol: Arc<ClientProtocol>,
     settings: Arc<ClientSettings>,
     statistics: Statistics,
     pool: Mutex<Pool>,
@@ -42,8 +39,8 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(super) fn new(
-        place: Place,
-        protocol: Arc<dyn Protocol>,
+        place: Address,
+        protocol: Arc<ClientProtocol>,
         settings: Arc<ClientSettings>,
         cache: Arc<Cache>,
         statistics: Statistics,
@@ -71,7 +68,7 @@ impl Peer {
 
     /// Where it is.
     #[cfg(feature = "server")]
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &Address {
         &self.place
     }
 
@@ -328,9 +325,22 @@ impl Peer {
         } else {
             SystemException::transient(minor::NO_USABLE_PROFILE, no)
         };
-        CallFailure::new(exception.with_detail(detail).with_source(error))
+        let exception = exception.with_detail(detail);
+        let is_bidirectional_only = || self.place.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
+        CallFailure::new(if cfg!(feature = "details") && is_bidirectional_only() {
+            exception.with_source(OnlyBidirectional)
+        } else {
+            exception.with_source(error)
+        })
     }
 }
+
+/// The reason for which the server of a reference cannot be connected to.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its server is reached only over connections that it has opened itself, and none is open here (both sides need -ORBBidirectional)"
+)]
+struct OnlyBidirectional;
 
 /// It says nothing of the peer.
 fn is_ours(failure: &CallFailure) -> bool {

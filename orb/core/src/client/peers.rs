@@ -5,27 +5,28 @@ use std::time::Duration;
 
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
+use spandrel_transport::Address;
+#[cfg(any(feature = "batching", feature = "server"))]
+use spandrel_transport::Deadline;
 
 #[cfg(feature = "server")]
 use super::ClientConnection;
 use super::{Cache, ClientSettings, Peer};
 #[cfg(feature = "batching")]
 use super::{CallFailure, all};
-#[cfg(any(feature = "batching", feature = "server"))]
-use crate::reader::Deadline;
 use crate::{
     statistics::Statistics,
-    transport::{Place, Protocol, Protocols},
+    transport::{ClientProtocol, ClientProtocols},
 };
 
 /// Where it is, and what was chosen from the code sets that a reference names: a connection has one agreement all its life.
-type PeerKey = (Place, Option<TransmissionCodeSets>);
+type PeerKey = (Address, Option<TransmissionCodeSets>);
 
 /// All peers that references of one ORB name, in the order of their keys: a table that is seldom added to, and small in every sense.
 #[derive(Debug)]
 pub(crate) struct PeerTable {
     settings: Arc<ClientSettings>,
-    protocols: Protocols,
+    protocols: ClientProtocols,
     statistics: Statistics,
     peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
     cache: Arc<Cache>,
@@ -34,7 +35,7 @@ pub(crate) struct PeerTable {
 }
 
 impl PeerTable {
-    pub(crate) fn new(settings: ClientSettings, protocols: Protocols, statistics: Statistics) -> Self {
+    pub(crate) fn new(settings: ClientSettings, protocols: ClientProtocols, statistics: Statistics) -> Self {
         let cache = Cache::new(settings.cache);
         Self {
             settings: Arc::new(settings),
@@ -58,15 +59,15 @@ impl PeerTable {
     }
 
     /// The ways there are to reach peers.
-    pub(crate) fn protocols(&self) -> &Protocols {
+    pub(crate) fn protocols(&self) -> &ClientProtocols {
         &self.protocols
     }
 
     /// The peer at this place and with this agreement, the same for everybody who names it so.
     pub(crate) fn peer(
         &self,
-        place: Place,
-        protocol: &Arc<dyn Protocol>,
+        place: Address,
+        protocol: &Arc<ClientProtocol>,
         code_sets: Option<TransmissionCodeSets>,
     ) -> Arc<Peer> {
         let key = (place, code_sets);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use spandrel_transport::SocketSettings;
+
 use super::{CacheSettings, FragmentSizes};
-use crate::transport::SocketSettings;
 
 /// What the client side of an ORB is configured with.
 #[derive(Clone, Debug)]

@@ -16,12 +16,12 @@ use spandrel_reactor::{
     CloseReason, Context, EventHandler, Expired, HandlerId, Options, Reactor, Registry, timer::TimerId,
 };
 use spandrel_sync::{Arc, Mutex, MutexGuard, thread, thread_local};
+use spandrel_transport::Deadline;
 
 use super::{ClientConnection, connection::Seat, not_sent_in_time};
 use crate::{
-    reader::Deadline,
     task::{self, Task},
-    transport::Transport,
+    transport::ConnectionTransport,
 };
 
 /// Calls that wait for their ends at once, over all connections.
@@ -309,7 +309,7 @@ impl EventHandler for Clock {
 
 /// Reads and writes for one connection. It keeps the handle open, and not the connection.
 struct Reading {
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn ConnectionTransport>,
     connection: Weak<ClientConnection>,
 }
 

@@ -1,8 +1,7 @@
 //! What a call ends in whose request was never sent.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-
-use crate::reader::Deadline;
+use spandrel_transport::Deadline;
 
 /// REBIND for want of a connection that is open.
 pub(crate) fn no_reconnecting() -> SystemException {

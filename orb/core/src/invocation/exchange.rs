@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use spandrel_cdr::{CdrError, Encoder};
 use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
+use spandrel_transport::Deadline;
 
 #[cfg(feature = "asynchronous")]
 use super::waiting;
@@ -18,7 +19,6 @@ use crate::{
     destination::Destination,
     diagnostics::WatchedCall,
     introduction::Introduction,
-    reader::Deadline,
     scratch,
 };
 

@@ -133,7 +133,7 @@ impl ObjectRef {
         question: &Question<'_, '_>,
         attempt: &mut Attempt<'_>,
     ) -> Result<Option<Reply>, Option<CallFailure>> {
-        if attempt.deadline.is_some_and(|deadline| deadline.to_send().remaining().is_zero()) {
+        if attempt.deadline.is_some_and(|deadline| deadline.left_to_send().is_zero()) {
             return Err(Some(CallFailure::new(not_sent_in_time(attempt.deadline))));
         }
         #[cfg(feature = "server")]

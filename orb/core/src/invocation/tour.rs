@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, SystemException, SystemExceptionKind, minor};
 use spandrel_sync::atomic::Ordering;
+use spandrel_transport::Deadline;
 
 use crate::{
     ObjectRef,
     client::{CallFailure, Loss, Reply, ReplyKind},
     destination::Destination,
-    reader::Deadline,
 };
 
 /// How long connecting may take while others have not been tried (as in RFC 8305, section 5); four times as long in each further round.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex};
+use spandrel_transport::Deadline;
 
 use crate::{
     Orb, WaitStrategy,
     client::{Awaiting, Bounds, CallFailure, ClientConnection, Ending, Kind, Limited, Reply, is_station_here},
-    reader::Deadline,
 };
 #[cfg(feature = "server")]
 use crate::{

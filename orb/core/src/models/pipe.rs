@@ -8,8 +8,7 @@ use std::{
 
 use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard};
-
-use crate::transport::Transport;
+use spandrel_transport::{ReactorTransport, Transport};
 
 /// One end of a connection; clones are the same end. Dropping it closes nothing.
 #[derive(Clone, Debug)]
@@ -187,22 +186,9 @@ impl Transport for End {
         self.send(parts.iter().find(|part| !part.is_empty()).map_or(&[], |part| part))
     }
 
-    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let part = parts.iter().find(|part| !part.is_empty()).map_or(&[][..], |part| part);
-        self.output.write(part, Some(Duration::ZERO))
-    }
-
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
         let limit = self.limits.lock().recv;
         self.input.read(room, limit)
-    }
-
-    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        self.input.read(room, Some(Duration::ZERO))
-    }
-
-    fn pollable(&self) -> Option<&dyn Pollable> {
-        None
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
@@ -223,9 +209,19 @@ impl Transport for End {
         self.close_writer();
         self.input.set(|state| state.broken = true);
     }
+}
 
-    #[cfg(feature = "server")]
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
+impl ReactorTransport for End {
+    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let part = parts.iter().find(|part| !part.is_empty()).map_or(&[][..], |part| part);
+        self.output.write(part, Some(Duration::ZERO))
+    }
+
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        self.input.read(room, Some(Duration::ZERO))
+    }
+
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        None
     }
 }

@@ -2,15 +2,12 @@
 
 use spandrel_giop::MessageType;
 use spandrel_sync::{Arc, Condition, Mutex, thread};
+use spandrel_transport::{ReadError, Transport, send_octets};
 
 use super::{
     below, one_in,
     pipe::End,
     talk::{self, Question},
-};
-use crate::{
-    reader::ReadError,
-    transport::{Transport, send_octets},
 };
 
 /// How a pretend server behaves.

@@ -5,8 +5,7 @@ use spandrel_giop::{
     CancelRequest, Message, MessageType, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, bare_message,
     begin_reply, locate_request,
 };
-
-use crate::reader::MessageReader;
+use spandrel_transport::MessageReader;
 
 /// Asks for an answer of this length, or for none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

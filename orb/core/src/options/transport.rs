@@ -1,13 +1,16 @@
 //! How an ORB is told which transports it uses.
 
-use crate::{OrbBuilder, transport::scheme_of};
+use spandrel_transport::scheme_of;
+
+use crate::OrbBuilder;
 
 impl OrbBuilder {
     /// Which transports are used, the preferred one first: `iiop`, `uds`, `shm`, and those of other protocols; others are neither called nor
     /// listened at. Default: all, the cheapest first (`shm`, `uds`, then those between hosts).
     #[must_use]
     pub fn transports<T: AsRef<str>>(mut self, schemes: impl IntoIterator<Item = T>) -> Self {
-        self.protocols.used = Some(schemes.into_iter().map(|scheme| scheme_of(scheme.as_ref()).to_owned()).collect());
+        self.selection.schemes =
+            Some(schemes.into_iter().map(|scheme| scheme_of(scheme.as_ref()).to_owned()).collect());
         self
     }
 
@@ -17,7 +20,7 @@ impl OrbBuilder {
     /// # Errors
     /// What is expected.
     pub fn client_transport_rule(mut self, rules: &str) -> Result<Self, &'static str> {
-        self.protocols.rules.add(rules)?;
+        self.selection.rules.add(rules)?;
         Ok(self)
     }
 

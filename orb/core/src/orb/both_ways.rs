@@ -2,9 +2,10 @@
 
 use spandrel_giop::ListenPoint;
 use spandrel_sync::Arc;
+use spandrel_transport::Address;
 
 use super::Orb;
-use crate::{BidirectionalPolicy, client::ClientConnection, transport::Place};
+use crate::{BidirectionalPolicy, client::ClientConnection};
 
 impl Orb {
     /// Whether requests of both sides go over one connection where the peer agrees.
@@ -39,7 +40,7 @@ impl Orb {
     pub(crate) fn note_listen_points(
         &self,
         points: &[ListenPoint],
-        from: &Place,
+        from: &Address,
         adopt: impl Fn() -> Arc<ClientConnection>,
     ) {
         self.bidirectional().note(points, from, self.published_already().as_ref(), adopt);

@@ -6,10 +6,10 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 #[cfg(feature = "server")]
 use spandrel_sync::held;
 use spandrel_sync::{atomic::Ordering, thread};
+#[cfg(feature = "server")]
+use spandrel_transport::Deadline;
 
 use super::{Core, Orb, has_shut_down};
-#[cfg(feature = "server")]
-use crate::reader::Deadline;
 use crate::upcalls::is_in_upcall;
 
 /// How long peers that may call this side have to close theirs at shutdown, once they were told.
@@ -154,8 +154,9 @@ impl Orb {
             if let Some(adapter) = self.adapter() {
                 adapter.begin_close();
             }
-            let patience = Deadline::after(self.0.settings.serving.shutdown_timeout);
-            self.0.serving.server.shutdown(patience.span);
+            let timeout = self.0.settings.serving.shutdown_timeout;
+            let patience = Deadline::after(timeout);
+            self.0.serving.server.shutdown(timeout);
             self.0.serving.watcher.stop();
             self.0.serving.locals.shut_down(patience.remaining());
         }

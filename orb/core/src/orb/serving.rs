@@ -5,13 +5,10 @@ use std::io;
 use spandrel_cdr::{GiopVersion, Ior, TaggedComponent};
 use spandrel_giop::{CompletionStatus, IiopProfile, SystemException, component::Component, ids};
 use spandrel_sync::Arc;
+use spandrel_transport::{IIOP, PublishedAddresses};
 
 use super::Orb;
-use crate::{
-    Collocation, Endpoint, ObjectAdapter, ObjectRef,
-    destination::Destination,
-    transport::{IIOP, Published},
-};
+use crate::{Collocation, Endpoint, ObjectAdapter, ObjectRef, destination::Destination};
 
 impl Orb {
     /// Installs what answers requests; the one that is there already, if there is one.
@@ -36,11 +33,11 @@ impl Orb {
     ) -> Result<ObjectRef, SystemException> {
         let mut profiles = Vec::new();
         let own = [Component::OrbType(ids::ORB_TYPE).encode()?, self.0.settings.code_sets.component().encode()?];
-        let Published { addresses, components: offered, .. } = self.published()?;
+        let PublishedAddresses { hosts, components: offered, .. } = self.published()?;
         let version = self.0.settings.wire.version;
         let components = [&own, &offered[..], added].concat();
-        let alternates = if version >= GiopVersion::V1_2 { alternates(&addresses)? } else { Vec::new() };
-        for (host, port) in addresses {
+        let alternates = if version >= GiopVersion::V1_2 { alternates(&hosts)? } else { Vec::new() };
+        for (host, port) in hosts {
             let mut components = components.clone();
             if profiles.is_empty() {
                 components.extend_from_slice(&alternates);
@@ -56,11 +53,11 @@ impl Orb {
     /// # Errors
     /// As [`Orb::make_reference`].
     pub fn listen(&self) -> Result<Vec<(String, u16)>, SystemException> {
-        self.published().map(|published| published.addresses)
+        self.published().map(|published| published.hosts)
     }
 
     /// What references say, if there has been one.
-    pub(crate) fn published_already(&self) -> Option<Published> {
+    pub(crate) fn published_already(&self) -> Option<PublishedAddresses> {
         self.0.serving.published.lock().clone()
     }
 
@@ -68,7 +65,7 @@ impl Orb {
     ///
     /// # Errors
     /// As [`Orb::make_reference`].
-    pub fn published(&self) -> Result<Published, SystemException> {
+    pub fn published(&self) -> Result<PublishedAddresses, SystemException> {
         self.check_not_destroyed()?;
         self.check_running()?;
         let mut published = self.0.serving.published.lock();
@@ -100,7 +97,7 @@ impl Orb {
     pub(super) fn note_own(&self, mut destinations: Vec<Destination>) -> Vec<Destination> {
         if self.0.settings.serving.collocation != Collocation::No {
             let published = self.0.serving.published.lock();
-            let own = published.as_ref().map_or(&[][..], |published| &published.places);
+            let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
             for Destination { peer, is_here, .. } in &mut destinations {
                 *is_here = own.contains(peer.place());
             }
@@ -110,8 +107,8 @@ impl Orb {
 }
 
 /// The first profile names the other addresses, too: some clients look at no other profile, and some at none of these components.
-fn alternates(addresses: &[(String, u16)]) -> Result<Vec<TaggedComponent>, SystemException> {
-    let others = addresses.iter().skip(1).filter(|(_, port)| *port != 0);
+fn alternates(hosts: &[(String, u16)]) -> Result<Vec<TaggedComponent>, SystemException> {
+    let others = hosts.iter().skip(1).filter(|(_, port)| *port != 0);
     let component =
         |(host, port): &(String, u16)| Component::AlternateIiopAddress { host: host.clone(), port: *port }.encode();
     Ok(others.map(component).collect::<Result<_, _>>()?)

@@ -22,13 +22,13 @@ use spandrel_giop::ServiceContexts;
 use spandrel_giop::ids;
 #[cfg(feature = "server")]
 use spandrel_sync::time::Instant;
+#[cfg(feature = "policies")]
+use spandrel_transport::Deadline;
 
 #[cfg(feature = "policies")]
 use super::{UtcT, values};
 #[cfg(feature = "server")]
 use crate::deadlines::Due;
-#[cfg(feature = "policies")]
-use crate::reader::Deadline;
 
 /// Whether requests with a deadline say so, and how (`-ORBDeadlineContext`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -3,12 +3,13 @@
 use std::time::{Duration, SystemTime};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_transport::Deadline;
 
 use super::{
     ConnectionTimeoutPolicy, OverrideError, Overrides, RebindPolicy, RelativeRequestTimeoutPolicy, ReplyEndTimePolicy,
     RequestEndTimePolicy, SetOverrideType, SyncScopePolicy, current, manager, messaging, values,
 };
-use crate::{ObjectRef, Policy, PolicyType, PolicyValue, reader::Deadline};
+use crate::{ObjectRef, Policy, PolicyType, PolicyValue};
 
 impl ObjectRef {
     /// The same object, with other policies of the reference's own (`Object::_set_policy_overrides`, CORBA 3.3 Part 1, 8.3.9).

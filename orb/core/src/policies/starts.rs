@@ -7,9 +7,10 @@ use std::time::SystemTime;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
+use spandrel_transport::Deadline;
 
 use super::{ReplyStartTimePolicy, RequestStartTimePolicy, values};
-use crate::{ObjectRef, Orb, reader::Deadline};
+use crate::{ObjectRef, Orb};
 
 /// When a call's request and its reply may be delivered at the earliest.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,8 @@ impl Starts {
     pub(crate) fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException> {
         let is_after =
             |start: Option<Instant>, end: Option<Instant>| start.zip(end).is_some_and(|(start, end)| start > end);
-        let (sent_by, come_by) = (deadline.map(|deadline| deadline.to_send().at), deadline.map(|deadline| deadline.at));
+        let (sent_by, come_by) =
+            (deadline.map(|deadline| deadline.send_end()), deadline.map(|deadline| deadline.end()));
         let (what, minor) = if is_after(self.request, sent_by) {
             ("request", minor::REQUEST_EXPIRED)
         } else if is_after(self.reply, come_by) {

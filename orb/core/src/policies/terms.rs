@@ -1,13 +1,15 @@
 //! What is in force for a call that begins now: what the reference, the thread and the ORB say, and until when whoever waits for it has time.
 
+use spandrel_transport::Deadline;
+
 use super::{Quality, RebindPolicy};
 #[cfg(feature = "policies")]
 use super::{Starts, current};
+use crate::ObjectRef;
 #[cfg(feature = "server")]
 use crate::deadlines;
 #[cfg(any(feature = "policies", feature = "server"))]
 use crate::thread_terms;
-use crate::{ObjectRef, reader::Deadline};
 
 /// What a call goes by that begins now.
 #[derive(Debug)]
@@ -78,7 +80,7 @@ impl ObjectRef {
             return own;
         };
         match own {
-            Some(own) if own.at <= inherited => Some(own),
+            Some(own) if own.end() <= inherited => Some(own),
             own => Some(Deadline::until(inherited, own)),
         }
     }

@@ -22,6 +22,7 @@ use spandrel_sync::{
     Arc, Condition, Mutex, Weak,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
+use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
 use cancelling::{Cancelled, Requests};
 use lane::Lane;
@@ -42,12 +43,7 @@ use super::{
 };
 #[cfg(feature = "diagnostics")]
 use crate::diagnostics::ConnectionMetrics;
-use crate::{
-    CancelReason, Orb,
-    reader::{Deadline, Intake, MessageReader, ReadError},
-    statistics::Event,
-    transport::{Place, Transport},
-};
+use crate::{CancelReason, Orb, statistics::Event};
 
 /// A connection that a client opened.
 #[derive(Debug)]
@@ -60,9 +56,9 @@ pub(crate) struct ServerConnection {
     /// Itself, for what outlives an upcall.
     me: Weak<Self>,
     settings: Arc<ServerSettings>,
-    reader: Mutex<MessageReader>,
+    reader: Mutex<MessageReader<Monitored>>,
     /// What shows of it while somebody reads, and the memory that it takes.
-    intake: Arc<Intake>,
+    intake: Arc<ReceiveBudget>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
     /// to even reads next: the thread itself, or the watcher for another. With [`CLOSING`] and [`SEATED`] on top.
     turn: AtomicU64,
@@ -121,8 +117,8 @@ impl ServerConnection {
     /// A connection that is served so.
     pub(super) fn new(
         orb: Orb,
-        from: Place,
-        transport: Box<dyn Transport>,
+        from: Address,
+        transport: Box<dyn ReactorTransport>,
         settings: Arc<ServerSettings>,
         service: Service,
     ) -> Arc<Self> {
@@ -131,8 +127,8 @@ impl ServerConnection {
             Service::Queue(queue) => Some(Lane::new(queue)),
             Service::OwnThread | Service::Reactor => None,
         };
-        let intake = Intake::new(settings.max_connection_memory, Arc::clone(orb.server().budget()));
-        let reader = MessageReader::watched(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
+        let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget()));
+        let reader = MessageReader::monitored(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
         let wire = Wire { limits: settings.limits, ..Wire::new(settings.order, GiopVersion::V1_2) };
         Arc::new_cyclic(|me| Self {
             orb,

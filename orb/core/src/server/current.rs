@@ -1,5 +1,7 @@
 //! What the request is that the calling thread serves: for servants that ask for its [token](CancellationToken), or for what it came over.
 
+use std::any::Any;
+
 use spandrel_ipc::Transfer;
 use spandrel_sync::Arc;
 
@@ -40,7 +42,8 @@ pub fn with_current_stream<S: Transfer, R>(look: impl FnOnce(&S) -> R) -> Option
         Some((_, connection)) => Arc::clone(connection.link().shared_transport()),
         None => served()?.transport()?,
     };
-    (*transport).as_any().downcast_ref().map(look)
+    let transport: &dyn Any = &*transport;
+    transport.downcast_ref().map(look)
 }
 
 fn of_connection() -> Option<Arc<Trip>> {

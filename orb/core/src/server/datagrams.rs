@@ -17,6 +17,8 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Instant,
 };
+#[cfg(feature = "transport-rules")]
+use spandrel_transport::{Address, DIOP};
 
 use super::{
     ServerSettings,
@@ -25,8 +27,6 @@ use super::{
     origin::{AnswerKind, Origin, Which},
     worker,
 };
-#[cfg(feature = "transport-rules")]
-use crate::transport::{DATAGRAMS, Place};
 use crate::{Orb, Spawn, cancellation::Trip, orb::WeakOrb, statistics::Event};
 
 /// Requests that run or wait for a thread at once.
@@ -67,7 +67,7 @@ impl Drop for Running {
 impl Datagrams {
     fn take(&self, orb: &Orb, octets: &[u8], from: inet::Addr) {
         #[cfg(feature = "transport-rules")]
-        if self.settings.rules.rank(&Place::new(DATAGRAMS, from.to_string())).is_none() {
+        if self.settings.rules.rank(&Address::new(DIOP, from.to_string())).is_none() {
             orb.statistics().note(Event::RefusedForAddress);
             tracing::debug!(%from, "a datagram is refused: no rule allows it (-ORBServerTransportRule)");
             return;

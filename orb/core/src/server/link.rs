@@ -14,16 +14,15 @@ use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
+use spandrel_transport::{
+    Address, Charge, Deadline, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets,
+};
 
 use super::{
     origin::AnswerKind,
     reply_queue::{Outgoing, QueuedMessage, ReplyQueue},
 };
-use crate::{
-    client::ClientConnection,
-    reader::{Charge, Deadline, Intake, NoRoom},
-    transport::{Place, Transport, send_octets},
-};
+use crate::client::ClientConnection;
 
 /// How long what a peer still sends is read and dropped when its connection ends.
 pub(super) const LINGER: Duration = Duration::from_millis(500);
@@ -39,10 +38,10 @@ const WAITS_PER_TIMEOUT: u32 = 4;
 /// A client's transport, and how it is written to.
 #[derive(Debug)]
 pub(super) struct Link {
-    from: Place,
+    from: Address,
     /// The same, for messages about it.
     peer: String,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn ReactorTransport>,
     /// Order and limits; the version is that of each message, the code sets are the client's choice.
     wire: Wire,
     writer: Mutex<ReplyQueue>,
@@ -53,7 +52,7 @@ pub(super) struct Link {
     /// Grows with each piece of such a reply that the transport takes.
     progress: AtomicU64,
     /// The memory that this connection takes, and its limits.
-    intake: Arc<Intake>,
+    intake: Arc<ReceiveBudget>,
     /// Octets from which on messages are sent in fragments.
     fragment_size: usize,
     /// Minor version of the last message read: what the peer speaks.
@@ -69,11 +68,11 @@ pub(super) struct Link {
 impl Link {
     /// `send_timeout`: how long the client may take nothing of what it is sent, before it is given up.
     pub(super) fn new(
-        from: Place,
-        transport: Arc<dyn Transport>,
+        from: Address,
+        transport: Arc<dyn ReactorTransport>,
         wire: Wire,
         send_timeout: Option<Duration>,
-        intake: Arc<Intake>,
+        intake: Arc<ReceiveBudget>,
     ) -> Self {
         let peer = from.to_string();
         if let Err(error) = transport.set_send_timeout(send_timeout.map(|timeout| timeout / WAITS_PER_TIMEOUT)) {
@@ -110,15 +109,15 @@ impl Link {
     }
 
     /// Where the client is.
-    pub(super) fn from(&self) -> &Place {
+    pub(super) fn from(&self) -> &Address {
         &self.from
     }
 
-    pub(super) fn transport(&self) -> &dyn Transport {
+    pub(super) fn transport(&self) -> &dyn ReactorTransport {
         &*self.transport
     }
 
-    pub(super) fn shared_transport(&self) -> &Arc<dyn Transport> {
+    pub(super) fn shared_transport(&self) -> &Arc<dyn ReactorTransport> {
         &self.transport
     }
 
@@ -235,7 +234,7 @@ impl Link {
     }
 
     /// Charges a message, and the request that it answers if the thread waits and there is room for both: it is kept as long. True in that case.
-    fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), NoRoom> {
+    fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), MemoryLimitExceeded> {
         match kind {
             AnswerKind::Reply { request_octets } if waits => {
                 Charge::new(&self.intake, len.saturating_add(request_octets))
@@ -356,7 +355,7 @@ impl Link {
     /// Both sides send requests from now on: this side's go by `connection`, and answers past its lock.
     pub(super) fn adopt(
         &self,
-        connection: impl FnOnce(&Arc<dyn Transport>) -> Arc<ClientConnection>,
+        connection: impl FnOnce(&Arc<dyn ReactorTransport>) -> Arc<ClientConnection>,
     ) -> &Arc<ClientConnection> {
         // Nobody is to be inside of a message.
         let mut writer = self.writer.lock();
@@ -452,7 +451,7 @@ pub(super) enum Sent {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoMemory {
     #[error(transparent)]
-    Limit(#[from] NoRoom),
+    Limit(#[from] MemoryLimitExceeded),
     #[error("the system has no memory for it")]
     OfSystem,
 }

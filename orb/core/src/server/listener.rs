@@ -4,12 +4,15 @@ use std::{io, time::Duration};
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{MessageType, bare_message};
-#[cfg(feature = "datagrams")]
-use spandrel_ipc::Interest;
-use spandrel_reactor::{HandlerId, LogLimit};
+use spandrel_ipc::{Interest, Pollable};
+use spandrel_reactor::{AcceptLoop, ConnectionSource, Context, HandlerId, LogLimit};
 use spandrel_sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+use spandrel_transport::{
+    Address, ConnectionAcceptor, Deadline, Listener, ListenerSource, MemoryBudget, PendingConnection,
+    PublishedAddresses, ReactorTransport, host_name, send_octets,
 };
 
 #[cfg(feature = "datagrams")]
@@ -24,21 +27,32 @@ use super::{
 };
 #[cfg(feature = "datagrams")]
 use crate::orb::WeakOrb;
-use crate::{
-    Endpoint, Orb,
-    reader::{Budget, Deadline},
-    statistics::Level,
-    transport::{Arriving, Listener, Place, Published, Transport, host_name, send_octets},
-};
+use crate::{Endpoint, Orb, statistics::Level};
 
 /// How long peers have to close their side at shutdown, once they were told. Those that do not look at their idle
 /// connections find CloseConnection when they do.
 const GOODBYE: Duration = Duration::from_millis(200);
 /// Tells a client that its requests were and will not be acted on here.
-fn refuse(transport: &dyn Transport, order: ByteOrder) {
+fn refuse(transport: &dyn ReactorTransport, order: ByteOrder) {
     // In the oldest version, which everybody reads. A client that is gone needs no telling.
     let _ = send_octets(transport, &bare_message(GiopVersion::V1_0, order, MessageType::CloseConnection));
     transport.close_writer();
+}
+
+/// An acceptor of any family, for the reactor.
+struct AnyAcceptor(Box<dyn ConnectionAcceptor>);
+
+impl ConnectionSource for AnyAcceptor {
+    type Stream = PendingConnection;
+    type Remote = String;
+
+    fn pollable(&self) -> &dyn Pollable {
+        self.0.pollable()
+    }
+
+    fn accept(&mut self) -> io::Result<(PendingConnection, String)> {
+        self.0.accept()
+    }
 }
 
 /// All listeners and accepted connections of one ORB.
@@ -55,7 +69,7 @@ pub(crate) struct Server {
     threads: Arc<ServerThreads>,
     log_limit: Arc<LogLimit>,
     /// What all connections may take of memory.
-    budget: Arc<Budget>,
+    budget: Arc<MemoryBudget>,
     closing: AtomicBool,
 }
 
@@ -81,7 +95,7 @@ impl Server {
             pool: Pool::new(settings.max_connections, settings.concurrency, settings.nests, &threads, &log_limit),
             threads,
             log_limit,
-            budget: Arc::new(Budget::new(settings.max_server_memory)),
+            budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
             settings: Arc::new(settings),
             listeners: Mutex::default(),
             admitted: Mutex::default(),
@@ -92,8 +106,8 @@ impl Server {
     }
 
     /// Listens on all endpoints, or on none, and says what to publish.
-    pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<Published> {
-        let open = |endpoint: &Endpoint| orb.protocols().open(endpoint, &self.settings.sockets);
+    pub(crate) fn listen(self: &Arc<Self>, orb: &Orb, endpoints: &[Endpoint]) -> io::Result<PublishedAddresses> {
+        let open = |endpoint: &Endpoint| self.settings.protocols.open(endpoint, &self.settings.sockets);
         let opened: Vec<Listener> = endpoints.iter().map(open).collect::<io::Result<_>>()?;
         let mut listeners = self.listeners.lock();
         if self.closing.load(Ordering::Acquire) {
@@ -101,35 +115,43 @@ impl Server {
         }
         orb.watcher().attend(self, self.settings.patience());
         let registry = self.pool.registry()?;
-        let mut published = Published::default();
+        let mut published = PublishedAddresses::default();
         for listener in opened {
-            let places = listener.published().places.iter().map(ToString::to_string).collect::<Vec<_>>();
-            tracing::info!(at = %listener.bound(), published = places.join(" "), "listening");
-            let (arriving, said) = listener.into_parts();
-            listeners.push(match arriving {
-                Arriving::Connections(attach) => {
+            let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+            tracing::info!(at = %listener.bound(), published = addresses.join(" "), "listening");
+            let (source, said) = listener.into_parts();
+            match source {
+                ListenerSource::Connections(acceptor) => {
                     let (server, orb) = (Arc::clone(self), orb.clone());
-                    attach(registry, Box::new(move |transport, from| server.welcome(transport, &from, &orb)))?
+                    let welcome = move |_: &Context<'_>, pending: PendingConnection, _| {
+                        let (transport, from) = pending()?;
+                        server.welcome(transport, &from, &orb)
+                    };
+                    listeners
+                        .push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), welcome), Interest::INPUT)?);
                 }
                 #[cfg(feature = "datagrams")]
-                Arriving::Datagrams(socket, max_octets) => {
+                ListenerSource::Datagrams(socket, max_octets) => {
                     let (orb, settings) = (WeakOrb::of(orb), Arc::clone(&self.settings));
                     let room = vec![0; max_octets as usize];
                     let (running, deferred) = <(Arc<_>, Arc<_>)>::default();
                     let datagrams = Datagrams { socket, orb, settings, room, running, deferred };
-                    registry.register(datagrams, Interest::INPUT)?
+                    listeners.push(registry.register(datagrams, Interest::INPUT)?);
                 }
-            });
+                #[cfg(not(feature = "datagrams"))]
+                ListenerSource::Datagrams(..) => return Err(io::ErrorKind::Unsupported.into()),
+                ListenerSource::Nothing => {}
+            }
             published.add(said);
         }
-        if published.addresses.is_empty() {
+        if published.hosts.is_empty() {
             // A profile has a host, and port 0 if the server is not reached there: so says omniORB, too.
-            published.addresses.push((host_name(), 0));
+            published.hosts.push((host_name(), 0));
         }
         Ok(published)
     }
 
-    fn welcome(self: &Arc<Self>, transport: Box<dyn Transport>, from: &Place, orb: &Orb) -> io::Result<()> {
+    fn welcome(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
         #[cfg(feature = "transport-rules")]
         if self.settings.rules.rank(from).is_none() {
             orb.statistics().note(crate::statistics::Event::RefusedForAddress);
@@ -176,7 +198,7 @@ impl Server {
     }
 
     /// Whether one more client may come in.
-    fn admit(&self, from: &Place) -> Result<MutexGuard<'_, Admitted>, Refusal> {
+    fn admit(&self, from: &Address) -> Result<MutexGuard<'_, Admitted>, Refusal> {
         let from = from.to_string();
         let mut has_room = false;
         loop {
@@ -214,7 +236,7 @@ impl Server {
     }
 
     /// What all connections may take of memory.
-    pub(super) fn budget(&self) -> &Arc<Budget> {
+    pub(super) fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
     }
 
@@ -295,7 +317,7 @@ mod tests {
         let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();
         let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
         let (stream, addr) = acceptor.accept().unwrap();
-        let from = Place::new("iiop", addr.to_string());
+        let from = Address::new("iiop", addr.to_string());
         let error = server.welcome(Box::new(stream), &from, &orb).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotConnected);
         assert!(server.admitted.lock().connections.is_empty());

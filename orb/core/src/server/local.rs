@@ -28,6 +28,7 @@ use spandrel_sync::{
     thread_local,
     time::Instant,
 };
+use spandrel_transport::Deadline;
 
 use awaited::Awaited;
 
@@ -42,7 +43,6 @@ use crate::{
     cancellation::Trip,
     client::{CallFailure, Reply},
     deadlines::{Due, Inherited},
-    reader::Deadline,
 };
 
 /// What most messages fit into.
@@ -216,7 +216,7 @@ pub(crate) fn ask(
 #[cold]
 fn due(orb: &Orb, deadline: &Deadline) -> Option<Due> {
     frame::note_orb_of_caller(orb);
-    deadline.is_for_answer().then_some(Due { answer: Some(deadline.at), ..Due::default() })
+    deadline.is_for_answer().then_some(Due { answer: Some(deadline.end()), ..Due::default() })
 }
 
 /// The time in which a servant of this ORB is called directly by one who has so much time.

@@ -14,6 +14,7 @@ use std::{any::Any, collections::HashSet, io, io::IoSlice, time::Duration};
 use spandrel_giop::{ContextLimits, LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
+use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, SocketSettings, Transport, send_octets};
 
 use super::{
     Concurrency, DeferredCall, QueueOverflow, ServerConnection, ServerSettings,
@@ -27,8 +28,6 @@ use crate::{
         pipe::{self, End},
         talk::{self, Question},
     },
-    reader::{Deadline, ReadError},
-    transport::{Place, SocketSettings, Transport, send_octets},
 };
 
 /// Holds its upcall until a [`RELEASE`] has run.
@@ -171,10 +170,6 @@ struct Readers {
 }
 
 impl Transport for Attended {
-    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.end.try_send_v(parts)
-    }
-
     fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
         let me = thread::current().id();
         let mut readers = self.readers.lock();
@@ -191,20 +186,6 @@ impl Transport for Attended {
 
     fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.end.send_v(parts)
-    }
-
-    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        let mut readers = self.readers.lock();
-        // Elsewhere it is the watcher, who looks ahead and takes the reading from nobody.
-        if readers.is_pooled {
-            readers.read_in_reactor();
-        }
-        drop(readers);
-        self.end.try_recv(room)
-    }
-
-    fn pollable(&self) -> Option<&dyn Pollable> {
-        None
     }
 
     fn set_recv_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
@@ -228,9 +209,25 @@ impl Transport for Attended {
     fn close(&self) {
         self.end.close();
     }
+}
 
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
+impl ReactorTransport for Attended {
+    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.end.try_send_v(parts)
+    }
+
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        let mut readers = self.readers.lock();
+        // Elsewhere it is the watcher, who looks ahead and takes the reading from nobody.
+        if readers.is_pooled {
+            readers.read_in_reactor();
+        }
+        drop(readers);
+        self.end.try_recv(room)
+    }
+
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        None
     }
 }
 
@@ -297,11 +294,12 @@ impl Stage {
             nests: false,
             sockets: SocketSettings::default(),
             #[cfg(feature = "transport-rules")]
-            rules: crate::transport::Rules::default(),
+            rules: spandrel_transport::TransportRules::default(),
+            protocols: spandrel_transport::ServerProtocols::default(),
         };
         let connection = ServerConnection::new(
             orb.clone(),
-            Place::new("iiop", "pretend"),
+            Address::new("iiop", "pretend"),
             Box::new(transport),
             Arc::new(settings),
             service,

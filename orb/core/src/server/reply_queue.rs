@@ -10,11 +10,7 @@ use std::{
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::Fragments;
-
-use crate::{
-    reader::Charge,
-    transport::{Transport, is_timeout},
-};
+use spandrel_transport::{Charge, ReactorTransport, is_timeout};
 
 /// Messages that have still to be written on one connection.
 #[derive(Debug, Default)]
@@ -55,7 +51,7 @@ impl ReplyQueue {
     ///
     /// # Errors
     /// Those of the transport. Nothing further can be written then.
-    pub(super) fn write_ready(&mut self, transport: &dyn Transport, progress: impl Fn()) -> io::Result<bool> {
+    pub(super) fn write_ready(&mut self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<bool> {
         while let Some(message) = self.queued.front_mut() {
             match transport.try_send(&message.octets[message.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -93,7 +89,7 @@ impl QueuedMessage {
     }
 
     /// Writes all of it, waiting for the transport.
-    pub(super) fn write_all(&self, transport: &dyn Transport, progress: impl Fn()) -> io::Result<()> {
+    pub(super) fn write_all(&self, transport: &dyn ReactorTransport, progress: impl Fn()) -> io::Result<()> {
         write_all(transport, &mut [IoSlice::new(&self.octets[self.written..])], progress)
     }
 }
@@ -120,7 +116,7 @@ impl<'m, 'e> Outgoing<'m, 'e> {
 
     /// Writes what the transport takes without waiting, in one call; the number of octets.
     #[inline]
-    pub(super) fn try_send(&self, transport: &dyn Transport) -> io::Result<usize> {
+    pub(super) fn try_send(&self, transport: &dyn ReactorTransport) -> io::Result<usize> {
         let sent = match (self.message.contiguous(), &self.fragments) {
             (Some(octets), None) => transport.try_send(octets),
             _ => self.with_slices(0, |slices| transport.try_send_v(slices)),
@@ -133,7 +129,12 @@ impl<'m, 'e> Outgoing<'m, 'e> {
     }
 
     /// Writes what follows the first `written` octets, waiting for the transport.
-    pub(super) fn write_rest(&self, transport: &dyn Transport, written: usize, progress: impl Fn()) -> io::Result<()> {
+    pub(super) fn write_rest(
+        &self,
+        transport: &dyn ReactorTransport,
+        written: usize,
+        progress: impl Fn(),
+    ) -> io::Result<()> {
         self.with_slices(written, |slices| write_all(transport, slices, progress))
     }
 
@@ -155,7 +156,7 @@ impl<'m, 'e> Outgoing<'m, 'e> {
 }
 
 /// A transport that says it has waited long enough is asked again: the rounds decide when it is given up.
-fn write_all(transport: &dyn Transport, mut rest: &mut [IoSlice<'_>], progress: impl Fn()) -> io::Result<()> {
+fn write_all(transport: &dyn ReactorTransport, mut rest: &mut [IoSlice<'_>], progress: impl Fn()) -> io::Result<()> {
     while !rest.is_empty() {
         let sent = match &*rest {
             [one] => transport.send(one),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, Limits};
 use spandrel_giop::ContextLimits;
+use spandrel_transport::{ServerProtocols, SocketSettings};
 
 use super::concurrency::{Concurrency, QueueOverflow};
-use crate::transport::SocketSettings;
 
 /// The longest time between two rounds.
 const LONGEST: Duration = Duration::from_secs(15);
@@ -57,9 +57,11 @@ pub(crate) struct ServerSettings {
     /// The reactor's threads serve others while they wait for replies.
     pub(crate) nests: bool,
     pub(crate) sockets: SocketSettings,
+    /// The protocols of endpoints.
+    pub(crate) protocols: ServerProtocols,
     /// Who may connect, from where.
     #[cfg(feature = "transport-rules")]
-    pub(crate) rules: crate::transport::Rules,
+    pub(crate) rules: spandrel_transport::TransportRules,
 }
 
 impl ServerSettings {

@@ -76,7 +76,7 @@ impl Call {
 
     /// Where it is sent next; nowhere if that is to be asked once more.
     fn next_leg(&self, progress: &mut Progress) -> Result<Option<Next>, SystemException> {
-        let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.to_send().remaining().is_zero());
+        let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.left_to_send().is_zero());
         let next =
             if is_late { Err(not_sent_in_time(self.deadline.as_ref())) } else { self.next_destination(progress) };
         match next {

@@ -11,13 +11,12 @@ use std::{io, time::Duration};
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{Arc, Weak, time::Instant};
+use spandrel_transport::{Deadline, is_timeout};
 
 use super::{CallFailure, ClientConnection, Writer, task::Kind, task::Unsent};
 use crate::{
     client::keeper::{Keeper, Visited},
-    reader::Deadline,
     statistics::{Level, Statistics},
-    transport::is_timeout,
 };
 
 /// A connection that was quiet for this long is written to at once.
@@ -265,7 +264,7 @@ impl ClientConnection {
     fn write_batch(&self, writer: &mut Writer, deadline: Option<&Deadline>) -> Result<(), Refusal> {
         let Writer { timeout, rest, batching, is_cut, .. } = writer;
         let Some(batch) = rest.as_mut().filter(|batch| batch.is_batch()) else { return Ok(()) };
-        let mut arm = || self.arm(timeout, deadline);
+        let mut arm = || self.arm(timeout, deadline, Deadline::wait);
         match self.finish_rest(batch, &mut arm) {
             Ok(()) => {
                 batching.last = Some(Instant::now());

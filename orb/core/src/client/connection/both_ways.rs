@@ -17,15 +17,10 @@ use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
+use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError, send_octets};
 
 use super::{CallFailure, ClientConnection, Kind, Reply, Waiter, Who, Writer, said};
-use crate::{
-    client::Station,
-    reader::{Charge, Deadline, ReadError},
-    statistics::Statistics,
-    task::Task,
-    transport::{Place, Transport, send_octets},
-};
+use crate::{client::Station, statistics::Statistics, task::Task};
 
 /// The id of the entry that stands for the peer. Those of requests that this side sends are even.
 const PEER: u32 = 1;
@@ -87,8 +82,8 @@ enum Role {
 impl ClientConnection {
     /// A connection that the peer has opened, for requests of this side. `feeder` reads it.
     pub(crate) fn adopted(
-        peer: Arc<Place>,
-        transport: Arc<dyn Transport>,
+        peer: Arc<Address>,
+        transport: Arc<dyn ReactorTransport>,
         feeder: Weak<dyn Feeder>,
         statistics: Statistics,
     ) -> Self {

@@ -6,12 +6,10 @@ use spandrel_giop::{
     bare_message, ids, minor,
 };
 use spandrel_sync::atomic::Ordering;
+use spandrel_transport::{Deadline, ReadError};
 
 use super::{CallFailure, ClientConnection, HINT, Loss};
-use crate::{
-    reader::{Deadline, ReadError},
-    statistics::Event,
-};
+use crate::statistics::Event;
 
 impl ClientConnection {
     /// Nothing more will come: all who wait learn why.

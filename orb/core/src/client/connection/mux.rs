@@ -6,9 +6,9 @@ use std::convert::Infallible;
 use std::fmt;
 
 use spandrel_sync::{Arc, Condition};
+use spandrel_transport::MessageReader;
 
 use super::reply::{CallFailure, Reply};
-use crate::reader::MessageReader;
 
 /// Who reads, who waits, and whether there is anything left to wait for.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use std::{convert::Infallible, io};
 
+use spandrel_transport::MessageReader;
+
 use super::{CallFailure, ClientConnection, mux::Mux};
-use crate::reader::MessageReader;
 
 /// Nothing.
 #[derive(Debug, Default)]

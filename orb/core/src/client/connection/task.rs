@@ -16,12 +16,12 @@ use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException,
 #[cfg(feature = "server")]
 use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
+use spandrel_transport::MessageReader;
 
 use super::{
     CallFailure, ClientConnection, CloseOnPanic, Loss,
     mux::{Awaiting, Mux, Waiter, Who},
 };
-use crate::reader::MessageReader;
 #[cfg(feature = "server")]
 use seated::OUTPUT;
 pub(crate) use seated::Seat;

@@ -3,16 +3,13 @@
 use std::{io, time::Duration};
 
 use spandrel_cdr::Encoder;
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, Fragments, SystemException, minor};
 use spandrel_sync::MutexGuard;
+use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
 #[cfg(feature = "batching")]
 use super::batch;
 use super::{CallFailure, ClientConnection, HINT, Loss, Reply, Unsent};
-use crate::{
-    reader::Deadline,
-    transport::{is_timeout, send_message},
-};
 
 /// What there is to know for whoever writes.
 #[derive(Debug, Default)]
@@ -33,7 +30,7 @@ impl ClientConnection {
         match deadline {
             None => Ok(self.writer.lock()),
             Some(deadline) => {
-                let left = deadline.to_send().remaining();
+                let left = deadline.left_to_send();
                 self.writer.try_lock_for(left).ok_or_else(|| io::ErrorKind::TimedOut.into())
             }
         }
@@ -60,10 +57,9 @@ impl ClientConnection {
             return Err(io::ErrorKind::NotConnected.into());
         }
         let Writer { timeout, is_cut, rest, .. } = writer;
-        let deadline = deadline.map(|deadline| deadline.to_send());
         let mut has_begun = false;
         let mut arm = || {
-            let armed = self.arm(timeout, deadline.as_ref());
+            let armed = self.arm(timeout, deadline, Deadline::wait_to_send);
             has_begun |= armed.is_ok();
             armed
         };
@@ -76,16 +72,21 @@ impl ClientConnection {
             Some(rest) => self.finish_rest(rest, &mut arm),
             None => Ok(()),
         };
-        let sent = before.and_then(|()| send_message(&*self.transport, message, self.fragment_size, arm));
+        let sent = before.and_then(|()| send_fragmented(&*self.transport, message, self.fragment_size, arm));
         sent.inspect_err(|_| *is_cut = has_begun)
     }
 
-    /// Has the transport wait no longer than until then. `told`: what it was told last.
+    /// Sets the time-out for sending to what `wait` says of the deadline. `told`: the time-out that was set last.
     #[inline]
-    pub(super) fn arm(&self, told: &mut Option<Duration>, deadline: Option<&Deadline>) -> io::Result<()> {
+    pub(super) fn arm(
+        &self,
+        told: &mut Option<Duration>,
+        deadline: Option<&Deadline>,
+        wait: impl Fn(&Deadline) -> Option<Duration>,
+    ) -> io::Result<()> {
         let wanted = match deadline {
             None => None,
-            Some(deadline) => Some(deadline.wait().ok_or(io::ErrorKind::TimedOut)?),
+            Some(deadline) => Some(wait(deadline).ok_or(io::ErrorKind::TimedOut)?),
         };
         if *told != wanted {
             self.transport.set_send_timeout(wanted)?;
@@ -160,4 +161,20 @@ impl ClientConnection {
 /// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
 pub(super) fn has_no_last_words(error: &io::Error) -> bool {
     is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
+}
+
+/// Writes a whole message, in fragments if it is longer than `limit`. `before` runs before each call of the transport.
+fn send_fragmented(
+    transport: &dyn Transport,
+    message: &Encoder<'_>,
+    limit: usize,
+    mut before: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    if cfg!(feature = "fragments")
+        && message.position() > limit
+        && let Some(fragments) = Fragments::of(message, limit)
+    {
+        return send_slices(transport, &mut fragments.slices(message), &mut before);
+    }
+    send_message(transport, message, before)
 }

@@ -3,6 +3,7 @@
 
 use spandrel_giop::{Message, MessageType, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
+use spandrel_transport::{Address, Transport, send_octets};
 
 use super::{Outcome, Stage, tasks::Pretended, verify};
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
         talk::{self, Question},
     },
     statistics::Statistics,
-    transport::{Place, Transport, send_octets},
 };
 
 /// Who reads an adopted connection.
@@ -62,7 +62,7 @@ fn adopted(manners: Manners, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Out
     let (near, far) = pipe::pair(capacity);
     let feeding = Arc::new(Feeding { orb: Orb::builder().build().unwrap(), near: near.clone() });
     let feeder: Weak<dyn Feeder> = Arc::downgrade(&(Arc::clone(&feeding) as Arc<dyn Feeder>));
-    let (place, transport) = (Arc::new(Place::new("pretend", "")), Arc::new(near.clone()));
+    let (place, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
     let connection = Arc::new(ClientConnection::adopted(place, transport, feeder, Statistics::default()));
     let stage = Arc::new(Stage { connection: Arc::clone(&connection), octets: 20, outcomes: Mutex::default() });
     let server = Pretend::start(far, manners);
@@ -168,7 +168,7 @@ fn calls_are_taken_in_order_whoever_reads_and_also_if_nobody_waits() {
     const CALLS: u32 = 3;
     check(4000, || {
         let (near, far) = pipe::pair(4096);
-        let (place, transport) = (Arc::new(Place::new("pretend", "")), Arc::new(near.clone()));
+        let (place, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
         let connection = Arc::new(ClientConnection::new(place, transport, talk::reader(), Statistics::default()));
         let reactor = Pretended::start(&connection, near.clone());
         let bell = Arc::new(Bell::default());

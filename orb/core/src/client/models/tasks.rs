@@ -3,6 +3,7 @@
 use spandrel_giop::SystemExceptionKind;
 use spandrel_ipc::Interest;
 use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
+use spandrel_transport::Deadline;
 
 use super::{Outcome, Stage, an_hour, verify};
 use crate::{
@@ -14,7 +15,6 @@ use crate::{
         pretend::{Manners, Record, Running},
         talk::{self, Question},
     },
-    reader::Deadline,
 };
 
 /// So many requests and octets may wait.

@@ -6,10 +6,11 @@ use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
+use spandrel_transport::Deadline;
 
 use super::{CallFailure, ClientConnection, Lease, Peer, Pool, is_free};
+use crate::client::ConnectionSharing;
 use crate::client::Keeper;
-use crate::{client::ConnectionSharing, reader::Deadline};
 
 /// What a peer has for them.
 #[derive(Debug, Default)]

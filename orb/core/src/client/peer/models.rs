@@ -3,13 +3,13 @@
 use std::{io, ops::Deref, time::Duration};
 
 use spandrel_sync::{Arc, Condition, Mutex, thread};
+use spandrel_transport::{Address, Iiop, SocketSettings, Transport};
 
 use super::{Awaiting, Cache, CallFailure, ClientConnection, ClientSettings, Lease, Leasing, Peer};
 use crate::{
     client::{CacheSettings, FragmentSizes, Reply},
     models::{check, one_in, pipe, talk},
     statistics::Statistics,
-    transport::{Iiop, Place, SocketSettings, Transport},
 };
 
 const LIMIT: usize = 2;
@@ -29,7 +29,7 @@ fn peer() -> Arc<Peer> {
         sockets: SocketSettings::default(),
     };
     let cache = Cache::new(settings.cache);
-    Arc::new(Peer::new(Place::new("pretend", ""), Arc::new(Iiop), Arc::new(settings), cache, Statistics::default()))
+    Arc::new(Peer::new(Address::new("pretend", ""), Arc::new(Iiop), Arc::new(settings), cache, Statistics::default()))
 }
 
 /// A connection whose other end is there, or is gone.
@@ -38,7 +38,7 @@ fn connection(is_dead: bool) -> ClientConnection {
     if is_dead {
         far.close();
     }
-    ClientConnection::new(Arc::new(Place::new("pretend", "")), Arc::new(near), talk::reader(), Statistics::default())
+    ClientConnection::new(Arc::new(Address::new("pretend", "")), Arc::new(near), talk::reader(), Statistics::default())
 }
 
 fn verify(peer: &Peer) {
@@ -190,7 +190,7 @@ mod caching {
         let settings = CacheSettings { limit, purging, ..CacheSettings::default() };
         let cache = Cache::new(settings);
         ["first", "second"].map(|name| {
-            let (settings, place) = (Arc::clone(&first.settings), Place::new("pretend", name));
+            let (settings, place) = (Arc::clone(&first.settings), Address::new("pretend", name));
             let peer = Peer::new(place, Arc::new(Iiop), settings, Arc::clone(&cache), Statistics::default());
             let peer = Arc::new(peer);
             cache.join(&peer);

@@ -16,6 +16,7 @@ use spandrel_giop::{
     SystemException, TransmissionCodeSets, begin_reply, minor,
 };
 use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
+use spandrel_transport::ReceiveBudget;
 
 use origin::Caller;
 use queue::{Next, Queue};
@@ -30,7 +31,6 @@ use crate::{
     cancellation::Trip,
     client::{Called, ClientConnection},
     orb::WeakOrb,
-    reader::Intake,
 };
 
 /// How long a one-way may keep what came after it.
@@ -46,7 +46,7 @@ pub(crate) struct Callbacks {
     name: String,
     settings: Arc<ServerSettings>,
     /// The memory that the connection takes, and its limits.
-    intake: Arc<Intake>,
+    intake: Arc<ReceiveBudget>,
     /// What the other side has said of text.
     code_sets: OnceLock<TransmissionCodeSets>,
     queue: Mutex<Queue>,
@@ -64,7 +64,7 @@ impl Callbacks {
             connection: Arc::downgrade(connection),
             name: connection.peer().to_string(),
             queue: Mutex::new(Queue::new(settings.max_in_flight)),
-            intake: Intake::new(settings.max_connection_memory, Arc::clone(orb.server().budget())),
+            intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget())),
             settings: Arc::clone(settings),
             code_sets: OnceLock::new(),
             passed_on: Condition::new(),

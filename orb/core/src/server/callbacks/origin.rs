@@ -3,13 +3,13 @@
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
 use spandrel_sync::{Arc, time::Instant};
+use spandrel_transport::Charge;
 
 use super::Callbacks;
 use crate::{
     CancelReason, Orb,
     cancellation::Trip,
     client::ClientConnection,
-    reader::Charge,
     server::{
         connection::no_room_for_reply,
         origin::{AnswerKind, Origin, Which},

@@ -5,11 +5,11 @@
 use spandrel_cdr::GiopVersion;
 use spandrel_giop::{CONTEXT_BI_DIR_IIOP, ListenPoint, Message, RequestHeader, SystemException};
 use spandrel_sync::{Arc, Weak, atomic::Ordering};
+use spandrel_transport::ReadError;
 
 use super::{SEATED, Served, ServerConnection};
 use crate::{
     client::{ClientConnection, Feeder},
-    reader::ReadError,
     server::nesting,
     task::Task,
 };

@@ -6,9 +6,10 @@
 use std::collections::{HashMap, VecDeque};
 
 use spandrel_sync::{Arc, MutexGuard, atomic::Ordering, time::Instant};
+use spandrel_transport::{MessageReader, Monitored};
 
 use super::{COUNT, ServerConnection};
-use crate::{CancelReason, cancellation::Trip, orb::WeakOrb, reader::MessageReader, server::origin::Which};
+use crate::{CancelReason, cancellation::Trip, orb::WeakOrb, server::origin::Which};
 
 /// CancelRequests that are kept for servants that have not asked yet; as many requests as run at once by default.
 const MAX_KEPT: usize = 64;
@@ -143,7 +144,7 @@ impl ServerConnection {
         }
     }
 
-    fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader>) {
+    fn look_ahead(&self, reader: &mut MutexGuard<'_, MessageReader<Monitored>>) {
         while let Some(message) = reader.look_ahead(self.link.transport()) {
             // One that cannot be read means nobody.
             if let Ok(cancelled) = self.cancelled_by(&message) {

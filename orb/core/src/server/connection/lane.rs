@@ -15,12 +15,12 @@ use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
 use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::Ordering};
+use spandrel_transport::ReadError;
 
 use super::{CLOSING, COUNT, ServerConnection, is_one_way, refusing::no_memory};
 use crate::{
     deadlines::Due,
     diagnostics::Arrival,
-    reader::ReadError,
     server::{
         answering::answer_exception,
         asked::{Asked, Noted},

@@ -8,14 +8,10 @@ use std::time::Duration;
 
 use spandrel_giop::{MessageType, Reaction};
 use spandrel_sync::atomic::Ordering;
+use spandrel_transport::{Deadline, ReadError};
 
 use super::{CLOSING, SEATED, ServerConnection, cancelling::Cancelled};
-use crate::{
-    CancelReason,
-    reader::{Deadline, ReadError},
-    server::link::LINGER,
-    statistics::Event,
-};
+use crate::{CancelReason, server::link::LINGER, statistics::Event};
 
 /// How long a peer is waited for to take a message that only tells it of the end.
 const COURTESY: Duration = Duration::from_millis(200);
@@ -46,7 +42,7 @@ impl ServerConnection {
                     self.say_bare(MessageType::MessageError);
                 }
             }
-            ReadError::NotTaken(_) => {
+            ReadError::Rejected(_) => {
                 log_limited!(warn, self.orb, "message refused", peer = %self.link.peer(), reason = %error, "refused a message");
                 self.orb.statistics().refused_memory();
                 // Nothing that is unanswered was acted on.

@@ -8,12 +8,10 @@ use std::{fmt, io, mem, time::Duration};
 
 use spandrel_giop::SystemException;
 use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_transport::ReadError;
 
 use super::{CLOSING, Ending, SEATED, Served, ServerConnection};
-use crate::{
-    reader::ReadError,
-    server::nesting::{self, Reading},
-};
+use crate::server::nesting::{self, Reading};
 
 /// How long a thread that took over from the reactor waits for a further request before it looks whether it is still needed. Twice as
 /// long after each time that it was, so that thousands of such threads do not keep a processor busy.

@@ -7,15 +7,13 @@
 use spandrel_cdr::Encoder;
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
 use spandrel_sync::atomic::Ordering;
+use spandrel_transport::{Charge, MemoryLimitExceeded};
 
 use super::ServerConnection;
-use crate::{
-    reader::{Charge, NoRoom},
-    server::{
-        frame::Frame,
-        link::{NoMemory, Sent},
-        origin::AnswerKind,
-    },
+use crate::server::{
+    frame::Frame,
+    link::{NoMemory, Sent},
+    origin::AnswerKind,
 };
 
 impl ServerConnection {
@@ -57,7 +55,7 @@ impl ServerConnection {
     ///
     /// # Errors
     /// The limit that would be exceeded.
-    pub(super) fn check_room_for_reply(&self) -> Result<(), NoRoom> {
+    pub(super) fn check_room_for_reply(&self) -> Result<(), MemoryLimitExceeded> {
         let longest = self.orb.server().budget().longest_reply();
         Charge::new(&self.intake, longest.saturating_mul(2)).map(drop)
     }
@@ -140,7 +138,7 @@ impl ServerConnection {
 }
 
 /// NO_RESOURCES for a reply that there is no memory to keep; the request was carried out.
-pub(in crate::server) fn no_room_for_reply(no_room: &NoRoom) -> SystemException {
+pub(in crate::server) fn no_room_for_reply(no_room: &MemoryLimitExceeded) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::Yes)
         .with_detail(|| format!("the reply cannot be kept until the client takes it: {no_room}"))
 }

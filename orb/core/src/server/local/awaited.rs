@@ -3,6 +3,7 @@
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{Message, SystemException};
 use spandrel_sync::{Arc, Condition, Mutex, Weak, time::Instant};
+use spandrel_transport::Deadline;
 
 use super::{deliver, read, too_late, unanswered};
 use crate::{
@@ -10,7 +11,6 @@ use crate::{
     cancellation::Trip,
     client::CallFailure,
     orb::WeakOrb,
-    reader::Deadline,
     server::{
         nesting::{Meanwhile, Nested},
         origin::{AnswerKind, Origin, Which},

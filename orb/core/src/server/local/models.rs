@@ -4,6 +4,7 @@ use std::{any::Any, time::Duration};
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemExceptionKind};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
+use spandrel_transport::Deadline;
 
 use super::{ask, deliver};
 use crate::{
@@ -13,7 +14,6 @@ use crate::{
         check, one_in,
         talk::{Question, request, wire},
     },
-    reader::Deadline,
     server::DeferredCall,
 };
 

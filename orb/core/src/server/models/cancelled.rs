@@ -1,12 +1,12 @@
 //! Models of servants that want to know whether they are cancelled: whoever reads meanwhile, none of them waits for ever.
 
 use spandrel_sync::{Arc, thread};
+use spandrel_transport::Transport;
 
 use super::{Stage, join, requests, two_way};
 use crate::{
     CancelReason, Orb,
     models::{check, one_in, talk},
-    transport::Transport,
 };
 
 /// Waits until it is cancelled.

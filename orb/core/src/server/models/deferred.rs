@@ -1,14 +1,13 @@
 //! Models of requests that are answered after their upcall, by another thread.
 
 use spandrel_sync::{Arc, thread};
+use spandrel_transport::{Deadline, Transport, send_octets};
 
 use super::{Stage, join, one_way, requests, two_way};
 use crate::{
     Orb,
     models::{check, one_in, talk},
-    reader::Deadline,
     server::{DeferredCall, connection::Farewell},
-    transport::{Transport, send_octets},
 };
 
 /// Requests from this token on are deferred.

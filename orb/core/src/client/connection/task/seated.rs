@@ -4,12 +4,12 @@ use std::{fmt, io, time::Duration};
 
 use spandrel_ipc::Interest;
 use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_transport::MessageReader;
 
 use super::{
     super::{CallFailure, ClientConnection, CloseOnPanic, Writer},
     Kind, Unsent,
 };
-use crate::reader::MessageReader;
 
 /// In `wanted`: replies are to be read.
 const INPUT: u8 = 1;
@@ -53,7 +53,7 @@ impl ClientConnection {
     }
 
     /// What a reactor waits on.
-    pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::Transport> {
+    pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
         &self.transport
     }
 

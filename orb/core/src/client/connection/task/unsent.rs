@@ -6,7 +6,7 @@ use spandrel_cdr::Encoder;
 use spandrel_giop::Fragments;
 
 #[cfg(feature = "server")]
-pub(super) use crate::reader::Charge;
+pub(super) use spandrel_transport::Charge;
 
 /// Only servers count what they keep.
 #[cfg(not(feature = "server"))]

@@ -1,48 +1,31 @@
-//! Endpoints where datagrams are read: requests that nobody answers, one to each.
+//! DIOP: endpoints that read datagrams, each one request without a reply.
 
-use std::{io, time::Duration};
+use std::io;
 
-use spandrel_giop::{
-    IiopProfile,
-    datagram::{DatagramAddress, MAX_DATAGRAM},
-};
+use spandrel_giop::datagram::{DatagramAddress, MAX_DATAGRAM};
 use spandrel_ipc::inet;
-use spandrel_sync::Arc;
 
-use super::Endpoint;
-use super::{Listener, Place, PlaceError, Protocol, Published, SocketSettings, Transport, host_name};
+use crate::{
+    address::Address,
+    endpoint::Endpoint,
+    host_name::host_name,
+    listener::{Listener, ListenerSource, PublishedAddresses},
+    protocol::{ServerProtocol, SocketSettings},
+};
 
 /// The scheme of endpoints that read datagrams.
-pub(crate) const SCHEME: &str = "diop";
+pub const DIOP: &str = "diop";
 
-/// What a datagram may have on Ethernet without being cut on the way.
+/// The default size of a datagram: the most that Ethernet carries unfragmented.
 const DEFAULT_MAX_OCTETS: u32 = 1472;
 
-/// One-ways by UDP (TAO calls it DIOP). Listens only: what is sent is the business of [`datagrams`](crate::datagrams), since no connection
-/// is made for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Datagrams;
+/// One-ways by UDP, in TAO called DIOP. The client's side is no [`Protocol`](crate::Protocol), since it makes no connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Diop;
 
-impl Protocol for Datagrams {
+impl ServerProtocol for Diop {
     fn scheme(&self) -> &'static str {
-        SCHEME
-    }
-
-    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
-        Err(PlaceError::new(SCHEME, text, "there are no connections to it"))
-    }
-
-    fn places(&self, _profile: &IiopProfile) -> Vec<Place> {
-        Vec::new()
-    }
-
-    fn connect(
-        &self,
-        _place: &Place,
-        _timeout: Option<Duration>,
-        _settings: &SocketSettings,
-    ) -> io::Result<Arc<dyn Transport>> {
-        Err(io::ErrorKind::Unsupported.into())
+        DIOP
     }
 
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
@@ -73,7 +56,8 @@ impl Protocol for Datagrams {
         let host = if addr.ip().is_unspecified() { host_name() } else { host.to_owned() };
         let address = DatagramAddress { host, port: bound.port(), max_octets };
         let component = address.encode().map_err(|error| endpoint.invalid(error))?;
-        let published = Published { components: vec![component], ..Published::default() };
-        Ok(Listener::of_datagrams(Place::new(SCHEME, bound.to_string()), published, socket, max_octets))
+        let published = PublishedAddresses { components: vec![component], ..PublishedAddresses::default() };
+        let source = ListenerSource::Datagrams(socket, max_octets);
+        Ok(Listener::new(Address::new(DIOP, bound.to_string()), published, source))
     }
 }

@@ -1,4 +1,4 @@
-//! How a peer is noticed that has vanished without a word: a host that was switched off, a cable that was pulled.
+//! TCP keep-alive: finds peers that have vanished, such as a host that was switched off.
 
 use std::{io, str::FromStr, time::Duration};
 

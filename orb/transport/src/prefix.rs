@@ -14,7 +14,7 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// Whether the address is one of them. An IPv4 address within IPv6 counts as what it is.
+    /// Whether the address is one of them. An IPv4 address mapped to IPv6 counts as IPv4.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         match (self.network, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -33,7 +33,7 @@ fn is_alike(one: u128, other: u128, last: u32) -> bool {
     (one ^ other).checked_shr(last).unwrap_or(0) == 0
 }
 
-/// How many bits a mask says are compared, if they are the first ones.
+/// The number of bits that a mask compares, if they are the first ones.
 fn bits_of(mask: Ipv4Addr) -> Option<u32> {
     let mask = mask.to_bits();
     (mask.leading_ones() + mask.trailing_zeros() >= 32).then(|| mask.leading_ones())

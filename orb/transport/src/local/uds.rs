@@ -9,12 +9,13 @@ use spandrel_giop::{
 use spandrel_ipc::unix;
 use spandrel_sync::Arc;
 
-use super::{addresses, host, is_here};
-use crate::transport::{Place, PlaceError, Protocol, SocketSettings, Transport, cost};
-#[cfg(feature = "server")]
+use super::{host, is_here, offered_addresses};
 use crate::{
-    Endpoint,
-    transport::{Listener, Published},
+    address::Address,
+    endpoint::Endpoint,
+    host_name::host_name,
+    listener::{Listener, PublishedAddresses},
+    protocol::{Protocol, ServerProtocol, SocketSettings, cost},
 };
 
 const SCHEME: &str = "uds";
@@ -27,30 +28,28 @@ const SCHEME: &str = "uds";
 pub struct Uds;
 
 impl Protocol for Uds {
+    type Stream = unix::Stream;
+
     fn scheme(&self) -> &'static str {
         SCHEME
     }
 
-    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
-        super::parse(SCHEME, text)
-    }
-
-    fn places(&self, profile: &IiopProfile) -> Vec<Place> {
-        let ours = addresses(SCHEME, profile);
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
+        let ours = offered_addresses(SCHEME, profile);
         let addresses: Vec<String> = if ours.is_empty() {
-            omniorbs(profile).collect()
+            omniorb_paths(profile).collect()
         } else {
             ours.into_iter().filter(is_here).map(|offered: LocalAddress| offered.address).collect()
         };
-        addresses.into_iter().filter_map(|address| self.parse_place(&address).ok()).collect()
+        addresses.into_iter().filter_map(|address| super::parse(SCHEME, &address)).collect()
     }
 
     fn connect(
         &self,
-        place: &Place,
+        address: &Address,
         timeout: Option<Duration>,
         settings: &SocketSettings,
-    ) -> io::Result<Arc<dyn Transport>> {
+    ) -> io::Result<unix::Stream> {
         let mut connector = unix::Connector::new();
         if let Some(octets) = settings.send_queue {
             connector = connector.send_queue(octets);
@@ -61,48 +60,58 @@ impl Protocol for Uds {
         if let Some(timeout) = timeout {
             connector = connector.timeout(timeout);
         }
-        Ok(Arc::new(connector.open(&place.address().parse()?)?))
+        connector.open(&address.address().parse()?)
     }
 
-    fn cost(&self, _: &Place) -> u32 {
+    fn cost(&self, _: &Address) -> u32 {
         cost::SAME_HOST
     }
 
-    #[cfg(feature = "server")]
+    fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {
+        Some(Arc::<Self>::clone(protocol))
+    }
+}
+
+impl ServerProtocol for Uds {
+    fn scheme(&self) -> &'static str {
+        SCHEME
+    }
+
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
         endpoint.check_options(&["mode"])?;
         let (addr, options) = (super::locate(endpoint)?, super::socket_options(endpoint, settings)?);
         let opened = unix::Acceptor::open_with(&addr, &options);
         let acceptor = opened.map_err(|error| super::cannot_open(endpoint, &addr, &error))?;
         let addr = acceptor.local_addr()?;
-        let place = Place::new(SCHEME, addr.to_string());
+        let address = Address::new(SCHEME, addr.to_string());
         let mut components = Vec::new();
-        if let Some(address) = super::describe(SCHEME, &addr, true)? {
-            components.push(address.encode().map_err(|error| endpoint.invalid(error))?);
+        if let Some(component) = super::describe(SCHEME, &addr, true)? {
+            components.push(component.encode().map_err(|error| endpoint.invalid(error))?);
         }
         if let Some(path) = addr.as_path().and_then(Path::to_str) {
-            let address = UnixTransport { host: host::host_name(), path: path.to_owned() };
-            components.push(address.encode().map_err(|error| endpoint.invalid(error))?);
+            let component = UnixTransport { host: host_name(), path: path.to_owned() };
+            components.push(component.encode().map_err(|error| endpoint.invalid(error))?);
         }
-        let published = Published { components, places: vec![place.clone()], ..Published::default() };
-        Ok(Listener::over::<unix::Unix>(place, acceptor, published, |stream, _| from(stream)))
+        let published =
+            PublishedAddresses { components, addresses: vec![address.clone()], ..PublishedAddresses::default() };
+        Listener::over::<unix::Unix>(address, acceptor, published, |stream, _| from(stream))
     }
 }
 
-/// Paths of sockets of this host, in components of omniORB's.
-fn omniorbs(profile: &IiopProfile) -> impl Iterator<Item = String> {
+/// The paths of sockets of this host, in components of omniORB.
+fn omniorb_paths(profile: &IiopProfile) -> impl Iterator<Item = String> {
     let offered = profile.components.iter().filter_map(|component| UnixTransport::decode(component).ok().flatten());
     offered
-        .filter(|offered| offered.host == host::host_name() && host::socket_at(Path::new(&offered.path)).is_ok())
+        .filter(|offered| offered.host == host_name() && host::socket_at(Path::new(&offered.path)).is_ok())
         .map(|offered| offered.path)
 }
 
-#[cfg(all(feature = "server", target_os = "linux"))]
-fn from(stream: &unix::Stream) -> io::Result<Place> {
+#[cfg(target_os = "linux")]
+fn from(stream: &unix::Stream) -> io::Result<Address> {
     Ok(super::from(SCHEME, stream.peer_credentials()?))
 }
 
-#[cfg(all(feature = "server", not(target_os = "linux")))]
-fn from(stream: &unix::Stream) -> io::Result<Place> {
-    Ok(Place::new(SCHEME, stream.remote_addr()?.to_string()))
+#[cfg(not(target_os = "linux"))]
+fn from(stream: &unix::Stream) -> io::Result<Address> {
+    Ok(Address::new(SCHEME, stream.remote_addr()?.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Where a server that is reached by host and port listens, and what its references say: names for outside, ranges of ports, networks.
+//! Endpoints that are a host and a port: the ports at which they listen, and the hosts and ports that references publish.
 
 use std::{
     io,
@@ -7,13 +7,12 @@ use std::{
 
 use spandrel_ipc::inet;
 
-use super::Endpoint;
-use super::{SocketSettings, host_name, prefix::Prefix};
+use crate::{endpoint::Endpoint, host_name::host_name, prefix::Prefix, protocol::SocketSettings};
 
 /// The options of endpoints that are a host and a port.
 pub const INET_OPTIONS: [&str; 3] = ["portspan", "publish", "interface"];
 
-/// Which addresses of this machine are published.
+/// The addresses of this machine that are published.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Networks {
     All,
@@ -30,7 +29,7 @@ pub fn listen_inet(endpoint: &Endpoint, settings: &SocketSettings) -> io::Result
     let networks = networks(endpoint)?;
     let (host, port) = endpoint.host_and_port()?;
     let host = match host {
-        // Who says how others reach it wants to be reached by others.
+        // An endpoint that says how others reach it is meant for others.
         "" if networks.is_none() && endpoint.option("publish").is_none() => "127.0.0.1",
         "" => "*",
         host => host,
@@ -102,7 +101,7 @@ fn open_at(host: &str, port: u16, settings: &SocketSettings) -> io::Result<inet:
 /// The system's error, with what can be done.
 fn cannot_listen(endpoint: &Endpoint, at: &str, error: &io::Error) -> io::Error {
     let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => "somebody listens there: choose another port, or several by `portspan=N`",
+        io::ErrorKind::AddrInUse => "another program listens there: choose another port, or several by `portspan=N`",
         io::ErrorKind::AddrNotAvailable => {
             "it is no address of this machine: listen at `*`, and say by `publish=HOST:PORT` how others reach it"
         }
@@ -112,7 +111,7 @@ fn cannot_listen(endpoint: &Endpoint, at: &str, error: &io::Error) -> io::Error 
     io::Error::new(error.kind(), format!("cannot listen at {at} for {endpoint}: {error} ({advice})"))
 }
 
-/// The hosts to publish where nothing is said of that.
+/// The hosts to publish without `publish` and `interface`.
 fn natural(host: &str, bound: IpAddr) -> io::Result<Vec<String>> {
     if !bound.is_unspecified() {
         // A name is published as it stands; the zone of an address means nothing elsewhere.
@@ -128,7 +127,7 @@ fn natural(host: &str, bound: IpAddr) -> io::Result<Vec<String>> {
         routed.or_else(|| all.iter().map(|(_, ip)| *ip).find(|ip| ip.is_ipv6() == is_v6))
     };
     let (v4, v6) = (best(false), best(true).filter(|_| bound.is_ipv6()));
-    // Whoever asks for IPv6 prefers it.
+    // `[::]` asks for IPv6 first.
     let best = if host == "*" { [v4, v6] } else { [v6, v4] };
     let hosts: Vec<String> = best.into_iter().flatten().map(|ip| ip.to_string()).collect();
     Ok(if hosts.is_empty() { vec!["127.0.0.1".to_owned()] } else { hosts })
@@ -171,7 +170,7 @@ fn networks(endpoint: &Endpoint) -> io::Result<Option<Networks>> {
     })
 }
 
-/// What `publish` says, separated by commas: `host:port`, `host` with the port that is listened at, `addr` for what would be published
+/// The hosts and ports of `publish`, separated by commas: `host:port`, `host` with the port that is listened at, `addr` for what would be published
 /// without, `hostname` for what this machine calls itself.
 fn publish(endpoint: &Endpoint, rules: &str, natural: &[(String, u16)], port: u16) -> io::Result<Vec<(String, u16)>> {
     let mut published: Vec<(String, u16)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Which host this is, and what tells files of it apart.
+//! The identity of this host, and of files on it.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use std::{
 
 use spandrel_ipc::unix::Addr;
 
-/// What tells this host, since it was started, from all others; `None` if the system has no such thing.
+/// An identifier of this host since it was started; `None` if the system has none.
 pub(super) fn host_id() -> Option<&'static str> {
     static ID: OnceLock<Option<String>> = OnceLock::new();
     ID.get_or_init(find_host_id).as_deref()
@@ -25,15 +25,10 @@ fn find_host_id() -> Option<String> {
 /// Elsewhere the name has to do; devices and inodes tell the rest.
 #[cfg(not(target_os = "linux"))]
 fn find_host_id() -> Option<String> {
-    Some(host_name()).filter(|name| !name.is_empty())
+    Some(crate::host_name::host_name()).filter(|name| !name.is_empty())
 }
 
-/// What this host calls itself (`gethostname`), which omniORB goes by.
-pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// Who this process runs as.
+/// The user that this process runs as.
 pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
@@ -47,7 +42,7 @@ pub(super) fn file_of(addr: &Addr) -> io::Result<(u64, u64)> {
     Ok((file.dev(), file.ino()))
 }
 
-/// What there is at a path, if it is a socket.
+/// The file at a path, if it is a socket.
 pub(super) fn socket_at(path: &Path) -> io::Result<fs::Metadata> {
     let file = fs::metadata(path)?;
     if file.file_type().is_socket() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }

@@ -6,12 +6,12 @@ use spandrel_giop::{IiopProfile, local_address::LocalAddress};
 use spandrel_ipc::{Family, shm};
 use spandrel_sync::Arc;
 
-use super::{addresses, host, is_here};
-use crate::transport::{Place, PlaceError, Protocol, SocketSettings, Transport, cost};
-#[cfg(feature = "server")]
+use super::{host, is_here, offered_addresses};
 use crate::{
-    Endpoint,
-    transport::{Listener, Published},
+    address::Address,
+    endpoint::Endpoint,
+    listener::{Listener, PublishedAddresses},
+    protocol::{Protocol, ServerProtocol, SocketSettings, cost},
 };
 
 const SCHEME: &str = "shm";
@@ -24,27 +24,25 @@ const SCHEME: &str = "shm";
 pub struct Shm;
 
 impl Protocol for Shm {
+    type Stream = shm::Stream;
+
     fn scheme(&self) -> &'static str {
         SCHEME
     }
 
-    fn parse_place(&self, text: &str) -> Result<Place, PlaceError> {
-        super::parse(SCHEME, text)
-    }
-
-    fn places(&self, profile: &IiopProfile) -> Vec<Place> {
-        // Whom the server would refuse must not try: a refusal shows only after the request is written.
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
+        // A client that the server would refuse must not connect: the refusal shows only after the request is written.
         let may = |offered: &LocalAddress| offered.any_user || offered.user == host::user() || host::user() == 0;
-        let offered = addresses(SCHEME, profile).into_iter().filter(|offered| may(offered) && is_here(offered));
-        offered.filter_map(|offered| self.parse_place(&offered.address).ok()).collect()
+        let offered = offered_addresses(SCHEME, profile).into_iter().filter(|offered| may(offered) && is_here(offered));
+        offered.filter_map(|offered| super::parse(SCHEME, &offered.address)).collect()
     }
 
     fn connect(
         &self,
-        place: &Place,
+        address: &Address,
         timeout: Option<Duration>,
         settings: &SocketSettings,
-    ) -> io::Result<Arc<dyn Transport>> {
+    ) -> io::Result<shm::Stream> {
         let mut family = shm::Shm::default();
         if let Some(octets) = settings.send_queue {
             family.connector = family.connector.send_queue(octets);
@@ -52,14 +50,23 @@ impl Protocol for Shm {
         if let Some(octets) = settings.recv_queue {
             family.connector = family.connector.recv_queue(octets);
         }
-        Ok(Arc::new(family.connect(&place.address().parse()?, timeout)?))
+        family.connect(&address.address().parse()?, timeout)
     }
 
-    fn cost(&self, _: &Place) -> u32 {
+    fn cost(&self, _: &Address) -> u32 {
         cost::SHARED_MEMORY
     }
 
-    #[cfg(feature = "server")]
+    fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {
+        Some(Arc::<Self>::clone(protocol))
+    }
+}
+
+impl ServerProtocol for Shm {
+    fn scheme(&self) -> &'static str {
+        SCHEME
+    }
+
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
         endpoint.check_options(&["mode", "any-user"])?;
         let any_user = match endpoint.option("any-user") {
@@ -72,13 +79,14 @@ impl Protocol for Shm {
         let opened = shm::Acceptor::open_with(&addr, &options);
         let acceptor = opened.map_err(|error| super::cannot_open(endpoint, &addr, &error))?;
         let addr = acceptor.local_addr()?;
-        let place = Place::new(SCHEME, addr.to_string());
-        let address = super::describe(SCHEME, &addr, any_user)?
+        let address = Address::new(SCHEME, addr.to_string());
+        let component = super::describe(SCHEME, &addr, any_user)?
             .ok_or_else(|| endpoint.invalid("the system does not say which host this is (/proc is not there)"))?;
-        let components = vec![address.encode().map_err(|error| endpoint.invalid(error))?];
-        let published = Published { components, places: vec![place.clone()], ..Published::default() };
-        Ok(Listener::over::<shm::Shm>(place, acceptor, published, |stream, _| {
+        let components = vec![component.encode().map_err(|error| endpoint.invalid(error))?];
+        let published =
+            PublishedAddresses { components, addresses: vec![address.clone()], ..PublishedAddresses::default() };
+        Listener::over::<shm::Shm>(address, acceptor, published, |stream, _| {
             Ok(super::from(SCHEME, stream.peer_credentials()?))
-        }))
+        })
     }
 }

@@ -1,20 +1,56 @@
-//! Rules which addresses are called, by which transports, and who may connect: omniORB's transport rules.
+//! Transport rules, as in omniORB: the addresses that are called, the transports that are used for them, and the clients that may connect.
 //!
 //! A rule is a set of addresses and what is allowed there: `10.0.0.0/8 uds,iiop`. The first rule whose set has an address decides, and the
 //! order of its transports is that of preference. What no rule has is not allowed; where there are no rules, everything is.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 use spandrel_ipc::inet;
 
-use super::{Place, prefix::Prefix};
+use crate::{
+    address::{Address, scheme_of},
+    prefix::Prefix,
+};
 
-/// More transports than a rule can name.
+/// The distance between the ranks of two rules: more transports than a rule can name.
 const STEP: u32 = 1 << 8;
 
-/// Rules, the first that fits counts.
+/// Decides which addresses are called, and in what order.
+pub trait AddressSelection: fmt::Debug + Send + Sync {
+    /// Whether the protocol with this scheme is used at all.
+    fn uses(&self, scheme: &str) -> bool;
+
+    /// The rank of an address among those of the same server, the lowest first; `None` if it is not to be used. `cost` is what its
+    /// protocol says.
+    fn rank(&self, address: &Address, cost: u32) -> Option<u64>;
+}
+
+/// The selection of the options `-ORBTransports` and `-ORBClientTransportRule`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rules(Vec<Rule>);
+pub struct TransportSelection {
+    /// The schemes that are used, the preferred one first; all without a list.
+    pub schemes: Option<Vec<String>>,
+    /// The addresses that are called.
+    pub rules: TransportRules,
+}
+
+impl AddressSelection for TransportSelection {
+    fn uses(&self, scheme: &str) -> bool {
+        self.schemes.as_ref().is_none_or(|schemes| schemes.iter().any(|used| used == scheme))
+    }
+
+    fn rank(&self, address: &Address, cost: u32) -> Option<u64> {
+        let preference = match &self.schemes {
+            None => u64::from(cost),
+            Some(schemes) => schemes.iter().position(|scheme| scheme == address.scheme())? as u64,
+        };
+        Some(u64::from(self.rules.rank(address)?) << 32 | preference)
+    }
+}
+
+/// Rules of which the first that fits decides.
+#[derive(Clone, Debug, Default)]
+pub struct TransportRules(Vec<Rule>);
 
 #[derive(Clone, Debug)]
 struct Rule {
@@ -26,41 +62,42 @@ struct Rule {
 #[derive(Clone, Debug)]
 enum Addresses {
     All,
-    /// Those of this machine, and whatever does not leave it.
+    /// The addresses of this machine, and those of transports that do not leave it.
     OwnHost,
     Within(Prefix),
 }
 
-/// What is known of a place that rules are asked about.
+/// The network addresses behind an address that rules are asked about.
 enum Found {
-    /// It is inside of this machine.
+    /// It is within this machine.
     Inside,
     At(Vec<IpAddr>),
 }
 
-impl Rules {
+impl TransportRules {
     /// Adds rules, separated by `;`: *addresses* *transports*, where addresses are a prefix, `localhost` or `*`, and transports are
     /// names, separated by commas or spaces, or `none`.
     ///
     /// # Errors
-    /// What is expected.
-    pub(crate) fn add(&mut self, text: &str) -> Result<(), &'static str> {
+    /// The expected form.
+    pub fn add(&mut self, text: &str) -> Result<(), &'static str> {
         for rule in text.split(';').map(str::trim).filter(|rule| !rule.is_empty()) {
             self.0.push(parse(rule)?);
         }
         Ok(())
     }
 
-    /// How much a place is liked, the less the more; nothing if it is not allowed.
-    pub(crate) fn rank(&self, place: &Place) -> Option<u32> {
+    /// The rank of an address, the lowest is preferred; `None` if it is not allowed.
+    #[must_use]
+    pub fn rank(&self, address: &Address) -> Option<u32> {
         if self.0.is_empty() {
             return Some(0);
         }
         let is_all = |rule: &Rule| matches!(rule.addresses, Addresses::All);
-        // Names are looked up only where somebody asks.
-        let found = if self.0.iter().all(is_all) { Found::At(Vec::new()) } else { find(place) };
+        // Names are looked up only if a rule depends on them.
+        let found = if self.0.iter().all(is_all) { Found::At(Vec::new()) } else { resolve(address) };
         let at = self.0.iter().position(|rule| rule.addresses.contain(&found))?;
-        let preference = self.0[at].transports.iter().position(|scheme| scheme == place.scheme())?;
+        let preference = self.0[at].transports.iter().position(|scheme| scheme == address.scheme())?;
         u32::try_from(at).ok()?.checked_mul(STEP)?.checked_add(u32::try_from(preference).ok()?)
     }
 }
@@ -82,11 +119,11 @@ fn is_own(address: IpAddr) -> bool {
         || if_addrs::get_if_addrs().is_ok_and(|all| all.iter().any(|interface| interface.ip() == address))
 }
 
-fn find(place: &Place) -> Found {
-    match place.host_and_port() {
+fn resolve(address: &Address) -> Found {
+    match address.host_and_port() {
         None => Found::Inside,
         Some((host, port)) => {
-            // A name that nobody knows is within no prefix.
+            // A name that cannot be resolved is within no prefix.
             let addresses = inet::Addr::resolve(host, port).unwrap_or_default();
             Found::At(addresses.iter().map(inet::Addr::ip).collect())
         }
@@ -102,7 +139,7 @@ fn parse(rule: &str) -> Result<Rule, &'static str> {
         prefix => Addresses::Within(prefix.parse().map_err(|_| EXPECTED)?),
     };
     let named = transports.split([',', ' ', '\t']).filter(|name| !name.is_empty());
-    let transports: Vec<String> = named.map(|name| super::scheme_of(name).to_owned()).collect();
+    let transports: Vec<String> = named.map(|name| scheme_of(name).to_owned()).collect();
     if transports.is_empty() || transports.len() >= STEP as usize {
         return Err(EXPECTED);
     }
@@ -113,14 +150,14 @@ fn parse(rule: &str) -> Result<Rule, &'static str> {
 mod tests {
     use super::*;
 
-    fn rules(text: &str) -> Rules {
-        let mut rules = Rules::default();
+    fn rules(text: &str) -> TransportRules {
+        let mut rules = TransportRules::default();
         rules.add(text).unwrap();
         rules
     }
 
-    fn iiop(host: &str) -> Place {
-        Place::at_port("iiop", host, 1)
+    fn iiop(host: &str) -> Address {
+        Address::at_port("iiop", host, 1)
     }
 
     #[test]
@@ -128,20 +165,24 @@ mod tests {
         let rules =
             rules("10.1.0.0/16 none; 10.0.0.0/255.0.0.0 ssl,tcp; localhost unix,tcp; 2001:db8::/32 iiop; * ssliop");
         assert_eq!(rules.rank(&iiop("10.1.2.3")), None);
-        let (tls, plain) = (Place::at_port("ssliop", "10.2.2.3", 1), iiop("10.2.2.3"));
+        let (tls, plain) = (Address::at_port("ssliop", "10.2.2.3", 1), iiop("10.2.2.3"));
         assert!(rules.rank(&tls).unwrap() < rules.rank(&plain).unwrap());
-        assert_eq!(rules.rank(&Place::new("uds", "10.2.2.3:1")), rules.rank(&Place::new("uds", "/x")), "it is a path");
-        assert!(rules.rank(&plain).unwrap() < rules.rank(&Place::new("uds", "/x")).unwrap());
+        assert_eq!(
+            rules.rank(&Address::new("uds", "10.2.2.3:1")),
+            rules.rank(&Address::new("uds", "/x")),
+            "it is a path"
+        );
+        assert!(rules.rank(&plain).unwrap() < rules.rank(&Address::new("uds", "/x")).unwrap());
         assert!(rules.rank(&iiop("127.0.0.1")).is_some() && rules.rank(&iiop("::1")).is_some());
-        assert_eq!(rules.rank(&Place::new("shm", "@x")), None);
+        assert_eq!(rules.rank(&Address::new("shm", "@x")), None);
         assert!(rules.rank(&iiop("2001:db8::7")).is_some());
         assert_eq!(rules.rank(&iiop("192.0.2.1")), None);
-        assert!(rules.rank(&Place::at_port("ssliop", "192.0.2.1", 1)).is_some());
+        assert!(rules.rank(&Address::at_port("ssliop", "192.0.2.1", 1)).is_some());
     }
 
     #[test]
     fn without_rules_all_is_allowed_and_with_them_what_they_say() {
-        assert_eq!(Rules::default().rank(&iiop("no-such-host.invalid")), Some(0));
+        assert_eq!(TransportRules::default().rank(&iiop("no-such-host.invalid")), Some(0));
         assert_eq!(rules("10.0.0.0/8 iiop").rank(&iiop("192.0.2.1")), None);
         assert!(rules("* iiop").rank(&iiop("no-such-host.invalid")).is_some());
     }
@@ -149,8 +190,8 @@ mod tests {
     #[test]
     fn what_is_no_rule_is_refused() {
         for text in ["*", "iiop", "10.0.0.0/40 iiop", "* ,", "host.example iiop", "; 1.2.3.4/x iiop"] {
-            assert!(Rules::default().add(text).is_err(), "{text}");
+            assert!(TransportRules::default().add(text).is_err(), "{text}");
         }
-        assert!(Rules::default().add(" ; ").is_ok(), "none is added");
+        assert!(TransportRules::default().add(" ; ").is_ok(), "none is added");
     }
 }

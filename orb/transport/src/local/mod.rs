@@ -1,10 +1,9 @@
 //! Transports inside of one host: UNIX-domain sockets ([`Uds`]) and shared memory (`Shm`, Linux only).
 //!
-//! A server says in its references on which host, and by which file, it is reached so; a client that finds the same file on the same host
-//! goes there, and everybody else goes by IIOP. Numbers tell hosts and files apart, because containers of one host, and copies of one
-//! machine, share names and paths. Who may connect is decided by the permissions of the file.
+//! References name the host and the socket file of such a server. A client that finds the same file on the same host connects there; other
+//! clients use IIOP. Numbers identify hosts and files, because containers of one host, and copies of one machine, share names and paths.
+//! The permissions of the file decide which clients may connect.
 
-#[cfg(feature = "server")]
 mod folder;
 mod host;
 #[cfg(target_os = "linux")]
@@ -15,25 +14,20 @@ mod uds;
 pub use shm::Shm;
 pub use uds::Uds;
 
-#[cfg(feature = "server")]
-pub(crate) use host::host_name;
-
 use std::io;
 
 use spandrel_giop::{IiopProfile, local_address::LocalAddress};
 use spandrel_ipc::unix::Addr;
 
-#[cfg(feature = "server")]
-use super::Endpoint;
-use super::{Place, PlaceError};
+use crate::{address::Address, endpoint::Endpoint, protocol::SocketSettings};
 
-/// Where a profile says that its server is inside of this host, by this transport. What is malformed is as if it were not there.
-fn addresses(scheme: &str, profile: &IiopProfile) -> Vec<LocalAddress> {
+/// The addresses within a host that a profile offers for this transport. Malformed ones are left out.
+fn offered_addresses(scheme: &str, profile: &IiopProfile) -> Vec<LocalAddress> {
     let offered = profile.components.iter().filter_map(|component| LocalAddress::decode(component).ok().flatten());
     offered.filter(|offered| offered.scheme == scheme).collect()
 }
 
-/// Whether what is at this address on this host is what is meant.
+/// Whether the address is on this host, and the file at its path is the offered one.
 fn is_here(offered: &LocalAddress) -> bool {
     if host::host_id() != Some(&offered.host) {
         return false;
@@ -42,8 +36,7 @@ fn is_here(offered: &LocalAddress) -> bool {
     file.is_ok_and(|file| file == offered.file)
 }
 
-/// What references say of an acceptor at this address.
-#[cfg(feature = "server")]
+/// The component of references to an acceptor at this address.
 fn describe(scheme: &str, addr: &Addr, any_user: bool) -> io::Result<Option<LocalAddress>> {
     let Some(host) = host::host_id() else { return Ok(None) };
     Ok(Some(LocalAddress {
@@ -56,18 +49,14 @@ fn describe(scheme: &str, addr: &Addr, any_user: bool) -> io::Result<Option<Loca
     }))
 }
 
-/// Reads an address: an absolute path, or `@` and an abstract name.
-fn parse(scheme: &'static str, text: &str) -> Result<Place, PlaceError> {
-    if !text.starts_with(['/', '@']) {
-        return Err(PlaceError::new(scheme, text, "expected an absolute path, or `@` and a name"));
-    }
-    let addr: io::Result<Addr> = text.parse();
-    addr.map(|_| Place::new(scheme, text)).map_err(|error| PlaceError::new(scheme, text, error.to_string()))
+/// Reads an address: an absolute path, or `@` and an abstract name. `None` for other text.
+fn parse(scheme: &'static str, text: &str) -> Option<Address> {
+    let is_valid = text.starts_with(['/', '@']) && text.parse::<Addr>().is_ok();
+    is_valid.then(|| Address::new(scheme, text))
 }
 
-/// Where an endpoint is to be: a path or an abstract name as it stands, a mere name in this user's own folder, where there is also a place
-/// for an endpoint without any.
-#[cfg(feature = "server")]
+/// The path of an endpoint: a path or an abstract name as it stands, a plain name in this user's own folder, and for an endpoint without an
+/// address a new name there.
 fn locate(endpoint: &Endpoint) -> io::Result<Addr> {
     let name = match endpoint.address() {
         address if address.starts_with(['/', '@']) => return address.parse().map_err(|error| endpoint.invalid(error)),
@@ -80,11 +69,7 @@ fn locate(endpoint: &Endpoint) -> io::Result<Addr> {
 }
 
 /// The options of an endpoint's socket file.
-#[cfg(feature = "server")]
-fn socket_options(
-    endpoint: &Endpoint,
-    settings: &super::SocketSettings,
-) -> io::Result<spandrel_ipc::unix::AcceptorOptions> {
+fn socket_options(endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<spandrel_ipc::unix::AcceptorOptions> {
     let mut options = spandrel_ipc::unix::AcceptorOptions::default().replace_stale(true);
     if let Some(octets) = settings.send_queue {
         options = options.send_queue(octets);
@@ -99,19 +84,18 @@ fn socket_options(
     Ok(options)
 }
 
-/// An error of opening, with the address and what can be done.
-#[cfg(feature = "server")]
+/// The error of opening an endpoint, with its address and the remedy.
 fn cannot_open(endpoint: &Endpoint, addr: &Addr, error: &io::Error) -> io::Error {
     let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => " (somebody listens there: choose another path)",
+        io::ErrorKind::AddrInUse => " (another program listens there: choose another path)",
         io::ErrorKind::NotFound => " (the folder must exist)",
         _ => "",
     };
     io::Error::new(error.kind(), format!("cannot listen at {}://{addr}: {error}{advice}", endpoint.scheme()))
 }
 
-/// Where a connection comes from: the process, and the user that it runs as, where the system tells.
-#[cfg(all(feature = "server", target_os = "linux"))]
-fn from(scheme: &'static str, peer: spandrel_ipc::unix::Credentials) -> Place {
-    Place::new(scheme, format!("uid={},pid={}", peer.uid, peer.pid))
+/// The address of a client: its process, and the user that it runs as.
+#[cfg(target_os = "linux")]
+fn from(scheme: &'static str, peer: spandrel_ipc::unix::Credentials) -> Address {
+    Address::new(scheme, format!("uid={},pid={}", peer.uid, peer.pid))
 }

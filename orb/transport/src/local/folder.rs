@@ -1,4 +1,4 @@
-//! The folder for sockets whose path nobody has chosen: this user's own, where nobody else can put or replace one.
+//! The folder for sockets without a given path: this user's own, in which no other user can create or replace one.
 
 use std::{
     env, fs, io,
@@ -21,7 +21,7 @@ pub(super) fn fresh_name() -> String {
     format!("{}-{count}-{:x}", process::id(), since.as_micros())
 }
 
-/// The folder, made if need be: in that of the user's session if there is one, otherwise in that for temporary files.
+/// The folder, created if necessary: below the folder of the user's session if there is one, otherwise below that for temporary files.
 pub(super) fn own_folder() -> io::Result<PathBuf> {
     let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| is_own(folder));
     let folder = match session {
@@ -30,7 +30,7 @@ pub(super) fn own_folder() -> io::Result<PathBuf> {
     };
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(io::Error::new(error.kind(), format!("cannot make the folder {}: {error}", folder.display())))
+            Err(io::Error::new(error.kind(), format!("cannot create the folder {}: {error}", folder.display())))
         }
         _ if is_own(&folder) => Ok(folder),
         _ => Err(io::Error::new(
@@ -40,7 +40,7 @@ pub(super) fn own_folder() -> io::Result<PathBuf> {
     }
 }
 
-/// Whether it is a folder, and nobody but this user can change what is in it.
+/// Whether the path is a folder that only this user can change.
 fn is_own(folder: &Path) -> bool {
     let found = fs::symlink_metadata(folder);
     found.is_ok_and(|found| found.is_dir() && found.uid() == host::user() && found.mode() & 0o077 == 0)

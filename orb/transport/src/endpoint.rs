@@ -1,8 +1,8 @@
-//! Where a server listens and what its references say, as `-ORBListenEndpoints` spells it.
+//! Endpoints: the addresses at which a server listens, as `-ORBListenEndpoints` spells them.
 
 use std::{fmt, io, str::FromStr};
 
-use super::{IIOP, scheme_of};
+use crate::address::{IIOP, scheme_of};
 
 /// An address to listen on, and how: `scheme://address`, with options `name=value` that are separated by commas after a further `/`
 /// (after `|` where the address is a path): `iiop://host:port/portspan=10`. Or as omniORB spells it, `giop:tcp:host:port`.
@@ -25,7 +25,7 @@ pub struct Endpoint {
     options: Vec<(String, String)>,
 }
 
-/// Text that is no endpoint.
+/// The error for text that is no endpoint.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{text}` is no endpoint: {reason} (expected `iiop://host:port` or `giop:tcp:host:port`)")]
 pub struct EndpointError {
@@ -42,8 +42,8 @@ impl Endpoint {
         Self::of(IIOP, address)
     }
 
-    /// No place at all: nobody can connect, and objects are reached only over connections that their own ORB has opened, if it is
-    /// [bidirectional](crate::OrbBuilder::bidirectional). Spelled `bidir://`.
+    /// An endpoint without an address: no client can connect, and objects are reached only over connections that their own ORB has opened,
+    /// if it is bidirectional (`-ORBBidirectional`). Spelled `bidir://`.
     #[must_use]
     pub fn nowhere() -> Self {
         Self::of("bidir", "")
@@ -62,13 +62,13 @@ impl Endpoint {
         self
     }
 
-    /// Which protocol it is of.
+    /// The scheme of its protocol.
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// Where it is, as its protocol reads it.
+    /// The address, as its protocol reads it.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -93,7 +93,7 @@ impl Endpoint {
         host_and_port(&self.address).map_err(|reason| self.invalid(reason))
     }
 
-    /// An error of this endpoint: what is wrong with its address or one of its options.
+    /// The error that this endpoint is not usable, for a reason in its address or one of its options.
     #[must_use]
     pub fn invalid(&self, reason: impl fmt::Display) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidInput, format!("the endpoint {self} is not usable: {reason}"))
@@ -158,7 +158,7 @@ fn parse_options(text: &str) -> Option<Vec<(String, String)>> {
     Some(options)
 }
 
-/// What is between an address and its options. Paths have slashes of their own.
+/// The character between an address and its options. Paths have slashes of their own.
 fn separator(scheme: &str) -> char {
     if matches!(scheme, "uds" | "shm") { '|' } else { '/' }
 }

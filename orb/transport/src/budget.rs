@@ -1,0 +1,163 @@
+//! Memory of received messages and of replies that wait: counted against limits of one connection and of all together.
+
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+/// The memory that all clients of a server may use together.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    used: AtomicUsize,
+    limit: usize,
+    /// The greatest length of recent long replies.
+    longest_reply: AtomicUsize,
+}
+
+impl MemoryBudget {
+    /// A budget of `limit` octets.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { used: AtomicUsize::new(0), limit, longest_reply: AtomicUsize::new(0) }
+    }
+
+    /// The greatest length of recent long replies, in octets.
+    #[must_use]
+    pub fn longest_reply(&self) -> usize {
+        self.longest_reply.load(Ordering::Relaxed)
+    }
+
+    /// Halves the remembered length of long replies: called periodically.
+    pub fn forget_long_replies(&self) {
+        self.longest_reply.store(self.longest_reply() / 2, Ordering::Relaxed);
+    }
+
+    /// The octets in use.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// A limit of memory would be exceeded.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{wanted} octets more than the {used} in use exceed the limit of {limit} octets for {scope} ({setting})")]
+pub struct MemoryLimitExceeded {
+    wanted: usize,
+    used: usize,
+    limit: usize,
+    scope: &'static str,
+    setting: &'static str,
+}
+
+/// The memory that one connection may use, and the progress of the message that it is receiving.
+#[derive(Debug)]
+pub struct ReceiveBudget {
+    progress: AtomicU64,
+    used: AtomicUsize,
+    limit: usize,
+    all: Arc<MemoryBudget>,
+}
+
+impl ReceiveBudget {
+    /// A budget of `limit` octets within that of all connections.
+    #[must_use]
+    pub fn new(limit: usize, all: Arc<MemoryBudget>) -> Arc<Self> {
+        Arc::new(Self { progress: AtomicU64::new(0), used: AtomicUsize::new(0), limit, all })
+    }
+
+    /// A number that is odd while a message is half read, and that changes with each MiB of it and at its end.
+    #[must_use]
+    pub fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn advance(&self, by: u64) {
+        self.progress.fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Remembers the length of a long reply.
+    pub fn note_long_reply(&self, octets: usize) {
+        self.all.longest_reply.fetch_max(octets, Ordering::Relaxed);
+    }
+
+    /// Counts so many octets more.
+    ///
+    /// # Errors
+    /// One of the limits would be exceeded.
+    pub fn charge(&self, octets: usize) -> Result<(), MemoryLimitExceeded> {
+        add(&self.used, octets, self.limit, "one connection", "-ORBMaxConnectionMemory")?;
+        let all = add(&self.all.used, octets, self.all.limit, "all connections", "-ORBMaxServerMemory");
+        all.inspect_err(|_| {
+            self.used.fetch_sub(octets, Ordering::Relaxed);
+        })
+    }
+
+    /// Counts so many octets less.
+    pub fn release(&self, octets: usize) {
+        self.used.fetch_sub(octets, Ordering::Relaxed);
+        self.all.used.fetch_sub(octets, Ordering::Relaxed);
+    }
+}
+
+/// Octets that count against the limits of one connection and of the server until this is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    budget: Arc<ReceiveBudget>,
+    octets: usize,
+}
+
+impl Charge {
+    /// How far the messages of [`beyond_limit`](Self::beyond_limit) may exceed the limit of one connection.
+    const EXCESS: usize = 64 << 10;
+
+    /// Counts so many octets.
+    ///
+    /// # Errors
+    /// One of the limits would be exceeded.
+    pub fn new(budget: &Arc<ReceiveBudget>, octets: usize) -> Result<Self, MemoryLimitExceeded> {
+        budget.charge(octets)?;
+        Ok(Self { budget: Arc::clone(budget), octets })
+    }
+
+    /// The same for a short message that says why a longer one is not sent: it may exceed both limits, the connection's by 64 KiB.
+    ///
+    /// # Errors
+    /// The connection's limit would be exceeded by more.
+    pub fn beyond_limit(budget: &Arc<ReceiveBudget>, octets: usize) -> Result<Self, MemoryLimitExceeded> {
+        let limit = budget.limit.saturating_add(Self::EXCESS);
+        add(&budget.used, octets, limit, "one connection", "-ORBMaxConnectionMemory")?;
+        budget.all.used.fetch_add(octets, Ordering::Relaxed);
+        Ok(Self { budget: Arc::clone(budget), octets })
+    }
+
+    /// Counts only so many octets from now on, if these are fewer.
+    pub fn reduce_to(&mut self, octets: usize) {
+        self.budget.release(self.octets.saturating_sub(octets));
+        self.octets = self.octets.min(octets);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.release(self.octets);
+    }
+}
+
+impl Drop for ReceiveBudget {
+    fn drop(&mut self) {
+        self.all.used.fetch_sub(self.used.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+fn add(
+    count: &AtomicUsize,
+    wanted: usize,
+    limit: usize,
+    scope: &'static str,
+    setting: &'static str,
+) -> Result<(), MemoryLimitExceeded> {
+    let more = |used: usize| used.checked_add(wanted).filter(|sum| *sum <= limit);
+    let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    added.map(drop).map_err(|used| MemoryLimitExceeded { wanted, used, limit, scope, setting })
+}

@@ -1,0 +1,168 @@
+//! The deadlines of a call: for its reply, for sending its request, for connecting.
+
+use std::time::Duration;
+
+use spandrel_sync::time::Instant;
+
+/// As good as for ever, and small enough for every clock.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// How much of the span may have passed before waiting for what is left is worth a system call.
+const NEGLIGIBLE: Duration = Duration::from_millis(1);
+
+/// The deadlines of one call.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    /// The limit for the whole call.
+    whole: Limit,
+    /// The limit for sending the request, if it is separate.
+    sending: Option<Limit>,
+    /// The limit for connecting, if it is separate.
+    connecting: Option<Duration>,
+}
+
+/// A moment until which to wait, and the whole span, so that a constant time-out needs no system call.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    at: Instant,
+    /// The time from the beginning to the end.
+    span: Duration,
+}
+
+impl Deadline {
+    /// The deadline that ends after `span`.
+    #[must_use]
+    pub fn after(span: Duration) -> Self {
+        Self { whole: Limit::after(span), sending: None, connecting: None }
+    }
+
+    /// The same, with another limit on sending.
+    #[must_use]
+    pub fn with_sending(self, span: Duration) -> Self {
+        Self { sending: Some(Limit::after(span)), ..self }
+    }
+
+    /// The same, with another limit on connecting.
+    #[must_use]
+    pub fn with_connecting(self, connecting: Option<Duration>) -> Self {
+        Self { connecting, ..self }
+    }
+
+    /// A deadline that ends at `at`, with the other limits of `own`, which may end later.
+    #[must_use]
+    pub fn until(at: Instant, own: Option<Self>) -> Self {
+        let whole = Limit { at, span: at.saturating_duration_since(Instant::now()) };
+        let (sending, connecting) = own.map_or((None, None), |own| (own.sending, own.connecting));
+        Self { whole, sending, connecting }
+    }
+
+    /// The end.
+    #[must_use]
+    #[inline]
+    pub fn end(&self) -> Instant {
+        self.whole.at
+    }
+
+    /// Whether waiting for the reply ends at all.
+    #[must_use]
+    #[inline]
+    pub fn is_for_answer(&self) -> bool {
+        self.whole.span < LONGEST
+    }
+
+    /// Whether it limits what servers are told.
+    #[must_use]
+    pub fn is_worth_saying(&self, is_awaited: bool) -> bool {
+        is_awaited && self.is_for_answer() || self.sending.is_some()
+    }
+
+    /// The time that is left for the reply, if that is limited.
+    #[must_use]
+    pub fn to_answer(self) -> Option<Duration> {
+        self.is_for_answer().then(|| self.remaining())
+    }
+
+    /// The time that is left for delivering the request, if that is limited separately.
+    #[must_use]
+    pub fn to_deliver(self) -> Option<Duration> {
+        self.sending.map(|limit| limit.remaining())
+    }
+
+    /// The time that is left for sending. Cold: calls without a deadline skip it.
+    #[must_use]
+    #[cold]
+    pub fn left_to_send(&self) -> Duration {
+        self.send_limit().remaining()
+    }
+
+    /// The end for sending.
+    #[must_use]
+    pub fn send_end(&self) -> Instant {
+        self.send_limit().at
+    }
+
+    /// The time for connecting to one of several `addresses` that may have to be tried.
+    #[must_use]
+    #[cold]
+    pub fn left_to_connect(&self, addresses: u32) -> Duration {
+        let share = self.left_to_send() / addresses.max(1);
+        self.connecting.map_or(share, |limit| limit.min(share))
+    }
+
+    /// The limit on sending.
+    #[inline]
+    fn send_limit(&self) -> &Limit {
+        match &self.sending {
+            Some(limit) if limit.at < self.whole.at => limit,
+            _ => &self.whole,
+        }
+    }
+
+    /// Whether the time for sending ends before that for the reply.
+    #[must_use]
+    pub fn limits_sending(&self) -> bool {
+        self.sending.is_some_and(|limit| limit.at < self.whole.at)
+    }
+
+    /// How long a transport may wait now, `None` if the time is up: the same span from call to call while all of it is
+    /// ahead, so that a constant time-out costs no system call.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        self.whole.wait()
+    }
+
+    /// The same for sending.
+    #[must_use]
+    pub fn wait_to_send(&self) -> Option<Duration> {
+        self.send_limit().wait()
+    }
+
+    /// The time that is left; zero after the end.
+    #[must_use]
+    #[inline]
+    pub fn remaining(&self) -> Duration {
+        self.whole.remaining()
+    }
+}
+
+impl Limit {
+    fn after(span: Duration) -> Self {
+        let span = span.min(LONGEST);
+        Self { at: Instant::now() + span, span }
+    }
+
+    fn remaining(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        let remaining = self.remaining();
+        if remaining.is_zero() {
+            None
+        } else if self.span - remaining < NEGLIGIBLE {
+            Some(self.span)
+        } else {
+            Some(remaining)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! IIOP: GIOP over TCP.
+
+use std::{io, time::Duration};
+
+use spandrel_giop::{IiopProfile, component::Component};
+use spandrel_ipc::inet;
+use spandrel_sync::Arc;
+
+use crate::{
+    address::{Address, IIOP},
+    addressing::{INET_OPTIONS, listen_inet},
+    bidirectional::is_bidirectional_only,
+    endpoint::Endpoint,
+    listener::{Listener, PublishedAddresses},
+    protocol::{Protocol, ServerProtocol, SocketSettings},
+};
+
+/// How many addresses of one profile are tried: its own, and alternate ones.
+const MOST_ADDRESSES: usize = 16;
+
+/// GIOP over TCP, which every ORB speaks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Iiop;
+
+impl Protocol for Iiop {
+    type Stream = inet::Stream;
+
+    fn scheme(&self) -> &'static str {
+        IIOP
+    }
+
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
+        let mut addresses = Vec::new();
+        // Port 0: only components tell how the server is reached.
+        if profile.port != 0 {
+            addresses.push(Address::at_port(IIOP, &profile.host, profile.port));
+        }
+        for component in &profile.components {
+            if addresses.len() < MOST_ADDRESSES
+                && let Ok(Some(Component::AlternateIiopAddress { host, port: port @ 1.. })) =
+                    Component::decode(component)
+            {
+                addresses.push(Address::at_port(IIOP, &host, port));
+            }
+        }
+        addresses
+    }
+
+    fn connect(
+        &self,
+        address: &Address,
+        timeout: Option<Duration>,
+        settings: &SocketSettings,
+    ) -> io::Result<inet::Stream> {
+        connect_inet(address, timeout, settings)
+    }
+
+    fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {
+        Some(Arc::<Self>::clone(protocol))
+    }
+}
+
+impl ServerProtocol for Iiop {
+    fn scheme(&self) -> &'static str {
+        IIOP
+    }
+
+    fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
+        endpoint.check_options(&INET_OPTIONS)?;
+        let (acceptor, hosts) = listen_inet(endpoint, settings)?;
+        let addresses = hosts.iter().map(|(host, port)| Address::at_port(IIOP, host, *port)).collect();
+        let published = PublishedAddresses { addresses, hosts, ..PublishedAddresses::default() };
+        let bound = Address::new(IIOP, acceptor.local_addr()?.to_string());
+        let keep_alive = settings.keep_alive;
+        Listener::over::<inet::Inet>(bound, acceptor, published, move |stream, from| {
+            stream.set_no_delay(true)?;
+            keep_alive.apply(stream)?;
+            Ok(Address::new(IIOP, from.to_string()))
+        })
+    }
+}
+
+/// Connects by TCP to an address that is a host and a port, for this and other protocols over TCP.
+///
+/// # Errors
+/// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out; [`io::ErrorKind::AddrNotAvailable`] for a host that
+/// [is only called over its own connections](is_bidirectional_only).
+pub fn connect_inet(
+    address: &Address,
+    timeout: Option<Duration>,
+    settings: &SocketSettings,
+) -> io::Result<inet::Stream> {
+    let (host, port) = address.host_and_port().ok_or(io::ErrorKind::InvalidInput)?;
+    if is_bidirectional_only(host) {
+        return Err(io::ErrorKind::AddrNotAvailable.into());
+    }
+    let mut connector = inet::Connector::new().no_delay(true);
+    if let Some(octets) = settings.send_queue {
+        connector = connector.send_queue(octets);
+    }
+    if let Some(octets) = settings.recv_queue {
+        connector = connector.recv_queue(octets);
+    }
+    if let Some(timeout) = timeout {
+        connector = connector.timeout(timeout);
+    }
+    let stream = match &*inet::Addr::resolve(host, port)? {
+        [addr] => connector.open(addr)?,
+        // A dead one costs its stagger, and not its time-out.
+        addrs => connector.open_any(addrs)?,
+    };
+    settings.keep_alive.apply(&stream)?;
+    Ok(stream)
+}

@@ -1,0 +1,56 @@
+//! What carries GIOP: the transports of connections, the protocols that make them, and the reading of whole messages.
+//!
+//! A [`Transport`] carries the octets of one connection; every stream of `spandrel-ipc` is one. A [`Protocol`] finds the [`Address`]es of
+//! a server in its profiles and connects to them; a [`ServerProtocol`] opens [`Endpoint`]s and says what references publish of them. A
+//! [`MessageReader`] cuts what arrives into messages within limits and a [`MemoryBudget`].
+//!
+//! The sides are separate traits, because a vtable keeps every method of its trait: a program that only calls links nothing that
+//! listens, and one without a reactor nothing that a reactor needs. There are no Cargo features. A program consists of the protocols that
+//! are registered in its [`Protocols`] and [`ServerProtocols`]; the linker drops the rest.
+//!
+//! This crate knows neither requests nor servants. Pooling of connections, replies, and the reactor that accepts belong to `spandrel-orb`;
+//! TLS is a protocol of its own crate, `spandrel-ssliop`.
+#![forbid(unsafe_code)]
+
+mod address;
+mod addressing;
+mod bidirectional;
+mod budget;
+mod datagram;
+mod deadline;
+mod endpoint;
+mod host_name;
+mod iiop;
+mod keep_alive;
+mod listener;
+#[cfg(unix)]
+mod local;
+mod prefix;
+mod protocol;
+mod protocols;
+mod read_error;
+mod reader;
+mod rules;
+mod transport;
+
+pub use address::{Address, IIOP, scheme_of};
+pub use addressing::{INET_OPTIONS, listen_inet};
+pub use bidirectional::{BidirectionalOnly, is_bidirectional_only};
+pub use budget::{Charge, MemoryBudget, MemoryLimitExceeded, ReceiveBudget};
+pub use datagram::{DIOP, Diop};
+pub use deadline::Deadline;
+pub use endpoint::{Endpoint, EndpointError};
+pub use host_name::host_name;
+pub use iiop::{Iiop, connect_inet};
+pub use keep_alive::KeepAlive;
+pub use listener::{ConnectionAcceptor, Listener, ListenerSource, PendingConnection, PublishedAddresses};
+#[cfg(target_os = "linux")]
+pub use local::Shm;
+#[cfg(unix)]
+pub use local::Uds;
+pub use protocol::{OptionError, Protocol, ServerProtocol, SocketSettings, cost};
+pub use protocols::{DynProtocol, FromStream, OfferedAddress, Protocols, ServerProtocols};
+pub use read_error::{DiscardedRequest, ReadError, RejectReason};
+pub use reader::{MessageReader, Monitored, ReceiveMonitor, Unmonitored};
+pub use rules::{AddressSelection, TransportRules, TransportSelection};
+pub use transport::{ReactorTransport, Transport, is_timeout, send_message, send_octets, send_slices};

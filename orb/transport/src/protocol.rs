@@ -1,0 +1,130 @@
+//! Ways to carry GIOP, as plug-ins: the pluggable protocols of the TAO papers.
+//!
+//! A [`Protocol`] is the client's side and a [`ServerProtocol`] the server's. A type may be both.
+
+use std::{fmt, io, time::Duration};
+
+use spandrel_giop::IiopProfile;
+use spandrel_sync::Arc;
+
+use crate::{
+    address::Address, endpoint::Endpoint, keep_alive::KeepAlive, listener::Listener, transport::ReactorTransport,
+};
+
+/// One way to carry GIOP to servers.
+///
+/// The ORB asks all [registered](crate::Protocols) protocols for the addresses of a server, tries the cheapest address first, and goes on
+/// to the next one if it cannot connect. A protocol over streams of `spandrel_ipc` needs little more than names, since every
+/// [`Transfer`](spandrel_ipc::Transfer) is a [`Transport`](crate::Transport).
+pub trait Protocol: fmt::Debug + Send + Sync + 'static {
+    /// A connection of this protocol.
+    type Stream: ReactorTransport;
+
+    /// The scheme of its addresses and endpoints, such as `iiop`.
+    fn scheme(&self) -> &'static str;
+
+    /// The addresses by which this protocol reaches the server of a profile, in the profile's order of preference; none if it cannot.
+    ///
+    /// The profile comes from a peer: malformed parts are left out.
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address>;
+
+    /// Connects, within `timeout` if there is one.
+    ///
+    /// # Errors
+    /// Those of the system; [`io::ErrorKind::TimedOut`] when the time ran out.
+    fn connect(
+        &self,
+        address: &Address,
+        timeout: Option<Duration>,
+        settings: &SocketSettings,
+    ) -> io::Result<Self::Stream>;
+
+    /// The cost of calls to an address, compared with other addresses of the same server: see [`cost`]. Among equal costs the reference's
+    /// order counts.
+    fn cost(&self, address: &Address) -> u32 {
+        let _ = address;
+        cost::NETWORK
+    }
+
+    /// Whether a server is not to be reached by another protocol, whose addresses are then ignored. `is_offered`: the server can be
+    /// reached by this one.
+    fn excludes(&self, scheme: &str, is_offered: bool) -> bool {
+        let _ = (scheme, is_offered);
+        false
+    }
+
+    /// Takes an option of a command line that the ORB itself does not know, such as `-ORBSSLKey`. Returns false for an option that is not
+    /// this protocol's.
+    ///
+    /// # Errors
+    /// The reason for which the value is of no use.
+    fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
+        let _ = (option, value);
+        Ok(false)
+    }
+
+    /// The server's side of this protocol, for a type that is both: an ORB that listens registers it, too.
+    ///
+    /// It is called only where servers are registered, so that a program without them links no [`ServerProtocol`].
+    fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>>
+    where
+        Self: Sized,
+    {
+        let _ = protocol;
+        None
+    }
+}
+
+/// One way to be reached by clients.
+///
+/// [`Listener::over`] accepts for every [`Family`](spandrel_ipc::Family).
+pub trait ServerProtocol: fmt::Debug + Send + Sync + 'static {
+    /// The scheme of its endpoints, such as `iiop`.
+    fn scheme(&self) -> &'static str;
+
+    /// Opens an endpoint.
+    ///
+    /// # Errors
+    /// Those of the system, naming the option to change.
+    fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener>;
+}
+
+/// The reason for which a protocol refuses the value of an option.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionError(String);
+
+impl OptionError {
+    /// The value is none of the expected ones.
+    #[must_use]
+    pub fn expected(what: &str) -> Self {
+        Self(format!("expected {what}"))
+    }
+
+    /// Another reason, in words.
+    pub fn because(reason: impl fmt::Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
+/// The costs of calls over different kinds of transports, for [`Protocol::cost`]: numbers between these are free.
+pub mod cost {
+    /// Memory that both processes share.
+    pub const SHARED_MEMORY: u32 = 10;
+    /// Sockets within one host.
+    pub const SAME_HOST: u32 = 20;
+    /// Sockets between hosts.
+    pub const NETWORK: u32 = 100;
+}
+
+/// Settings of sockets, whatever the protocol.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct SocketSettings {
+    /// The size of the queue for sending, in octets; the system's unless set.
+    pub send_queue: Option<usize>,
+    /// The size of the queue for receiving, in octets; the system's unless set.
+    pub recv_queue: Option<usize>,
+    /// How a TCP peer is noticed that has vanished.
+    pub keep_alive: KeepAlive,
+}

@@ -1,0 +1,216 @@
+//! The protocols that an ORB has been given: by which of them a server can be reached, in what order they are tried, and by which it listens.
+
+use std::{fmt, io, time::Duration};
+
+use spandrel_giop::{IiopProfile, datagram::DatagramAddress};
+use spandrel_sync::Arc;
+
+use crate::{
+    address::{Address, IIOP},
+    datagram::DIOP,
+    endpoint::Endpoint,
+    listener::Listener,
+    protocol::{OptionError, Protocol, ServerProtocol, SocketSettings, cost},
+    rules::AddressSelection,
+    transport::{ReactorTransport, Transport},
+};
+
+/// A [`Protocol`] without its type. `T` says how much of a connection its user needs: `dyn Transport` or `dyn ReactorTransport`.
+pub trait DynProtocol<T: ?Sized>: fmt::Debug + Send + Sync {
+    /// See [`Protocol::scheme`].
+    fn scheme(&self) -> &'static str;
+    /// See [`Protocol::addresses`].
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address>;
+    /// See [`Protocol::connect`].
+    ///
+    /// # Errors
+    /// Those of [`Protocol::connect`].
+    fn connect(&self, address: &Address, timeout: Option<Duration>, settings: &SocketSettings) -> io::Result<Arc<T>>;
+    /// See [`Protocol::cost`].
+    fn cost(&self, address: &Address) -> u32;
+    /// See [`Protocol::excludes`].
+    fn excludes(&self, scheme: &str, is_offered: bool) -> bool;
+    /// See [`Protocol::option`].
+    ///
+    /// # Errors
+    /// Those of [`Protocol::option`].
+    fn option(&self, option: &str, value: &str) -> Result<bool, OptionError>;
+}
+
+/// A trait object that any stream of type `S` can become.
+pub trait FromStream<S> {
+    /// The stream without its type.
+    fn from_stream(stream: S) -> Arc<Self>;
+}
+
+impl<S: ReactorTransport> FromStream<S> for dyn Transport {
+    fn from_stream(stream: S) -> Arc<Self> {
+        Arc::new(stream)
+    }
+}
+
+impl<S: ReactorTransport> FromStream<S> for dyn ReactorTransport {
+    fn from_stream(stream: S) -> Arc<Self> {
+        Arc::new(stream)
+    }
+}
+
+impl<P: Protocol, T: FromStream<P::Stream> + ?Sized> DynProtocol<T> for P {
+    fn scheme(&self) -> &'static str {
+        Protocol::scheme(self)
+    }
+
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
+        Protocol::addresses(self, profile)
+    }
+
+    fn connect(&self, address: &Address, timeout: Option<Duration>, settings: &SocketSettings) -> io::Result<Arc<T>> {
+        Protocol::connect(self, address, timeout, settings).map(T::from_stream)
+    }
+
+    fn cost(&self, address: &Address) -> u32 {
+        Protocol::cost(self, address)
+    }
+
+    fn excludes(&self, scheme: &str, is_offered: bool) -> bool {
+        Protocol::excludes(self, scheme, is_offered)
+    }
+
+    fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
+        Protocol::option(self, option, value)
+    }
+}
+
+/// The protocols by which an ORB calls, in order of preference where nothing else decides.
+#[derive(Debug)]
+pub struct Protocols<T: ?Sized> {
+    all: Vec<Arc<dyn DynProtocol<T>>>,
+    /// The addresses that are used; all without one.
+    selection: Option<Arc<dyn AddressSelection>>,
+}
+
+impl<T: ?Sized> Default for Protocols<T> {
+    fn default() -> Self {
+        Self { all: Vec::new(), selection: None }
+    }
+}
+
+impl<T: ?Sized> Clone for Protocols<T> {
+    fn clone(&self) -> Self {
+        Self { all: self.all.clone(), selection: self.selection.clone() }
+    }
+}
+
+/// An address that a reference offers, and the protocol that connects to it.
+pub type OfferedAddress<'p, T> = (Address, &'p Arc<dyn DynProtocol<T>>);
+
+impl<T: ?Sized> Protocols<T> {
+    /// Adds a protocol, in place of one with the same scheme.
+    pub fn register(&mut self, protocol: Arc<dyn DynProtocol<T>>) {
+        match self.all.iter_mut().find(|known| known.scheme() == protocol.scheme()) {
+            Some(known) => *known = protocol,
+            None => self.all.push(protocol),
+        }
+    }
+
+    /// Uses only the addresses of a selection, in its order.
+    pub fn select(&mut self, selection: Arc<dyn AddressSelection>) {
+        self.selection = Some(selection);
+    }
+
+    /// The rank of an address among those of the same server, the lowest first; `None` if it is not to be used. `cost` is what its
+    /// protocol says.
+    #[must_use]
+    pub fn rank(&self, address: &Address, cost: u32) -> Option<u64> {
+        match &self.selection {
+            None => Some(u64::from(cost)),
+            Some(selection) => selection.rank(address, cost),
+        }
+    }
+
+    /// Offers an option to each protocol until one takes it. Returns false if none does.
+    ///
+    /// # Errors
+    /// Those of the protocol that takes it.
+    pub fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
+        for protocol in &self.all {
+            if protocol.option(option, value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The addresses by which the server of a profile can be reached.
+    #[must_use]
+    pub fn addresses<'p>(&'p self, profile: &IiopProfile) -> Vec<OfferedAddress<'p, T>> {
+        let mut offered = Vec::new();
+        for protocol in &self.all {
+            for address in protocol.addresses(profile) {
+                offered.push((address, protocol));
+            }
+        }
+        for protocol in &self.all {
+            let is_offered = offered.iter().any(|(address, _)| address.scheme() == protocol.scheme());
+            offered.retain(|(address, _)| !protocol.excludes(address.scheme(), is_offered));
+        }
+        offered
+    }
+
+    /// The address to which requests to the server of a profile may go by datagram. Datagrams can be read on their way, and go only where
+    /// plain IIOP might.
+    #[must_use]
+    pub fn datagrams(&self, profile: &IiopProfile) -> Option<DatagramAddress> {
+        let address = profile.components.iter().find_map(DatagramAddress::decode)?;
+        let excludes =
+            |protocol: &Arc<dyn DynProtocol<T>>| protocol.excludes(IIOP, !protocol.addresses(profile).is_empty());
+        if self.all.iter().any(excludes) {
+            return None;
+        }
+        self.rank(&Address::at_port(DIOP, &address.host, address.port), cost::NETWORK).map(|_| address)
+    }
+}
+
+/// The protocols by which an ORB can listen.
+#[derive(Clone, Debug, Default)]
+pub struct ServerProtocols {
+    all: Vec<Arc<dyn ServerProtocol>>,
+    selection: Option<Arc<dyn AddressSelection>>,
+}
+
+impl ServerProtocols {
+    /// Adds a protocol, in place of one with the same scheme.
+    pub fn register(&mut self, protocol: Arc<dyn ServerProtocol>) {
+        match self.all.iter_mut().find(|known| known.scheme() == protocol.scheme()) {
+            Some(known) => *known = protocol,
+            None => self.all.push(protocol),
+        }
+    }
+
+    /// Uses only the protocols of a selection.
+    pub fn select(&mut self, selection: Arc<dyn AddressSelection>) {
+        self.selection = Some(selection);
+    }
+
+    fn usable(&self) -> impl Iterator<Item = &Arc<dyn ServerProtocol>> {
+        let is_used = |scheme| self.selection.as_ref().is_none_or(|selection| selection.uses(scheme));
+        self.all.iter().filter(move |protocol| is_used(protocol.scheme()))
+    }
+
+    /// Opens an endpoint by its protocol.
+    ///
+    /// # Errors
+    /// Those of [`ServerProtocol::listen`]; [`io::ErrorKind::InvalidInput`] without such a protocol.
+    pub fn open(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
+        match self.usable().find(|protocol| protocol.scheme() == endpoint.scheme()) {
+            Some(protocol) => protocol.listen(endpoint, settings),
+            None => {
+                let schemes: Vec<_> = self.usable().map(|protocol| protocol.scheme()).collect();
+                let reason =
+                    format_args!("there is no protocol `{}` here, but {}", endpoint.scheme(), schemes.join(", "))
+                        .to_string();
+                Err(endpoint.invalid(reason))
+            }
+        }
+    }
+}

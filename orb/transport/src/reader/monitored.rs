@@ -1,0 +1,292 @@
+//! The monitor of a server: shows whether a message makes progress, charges its memory, and discards requests that are not taken.
+//!
+//! A message that arrives whole costs nothing here. One that arrives in pieces shows its progress in the connection's [`ReceiveBudget`], and is
+//! charged before its memory is allocated; a request that is too long, or finds no memory, is read to its end and discarded if it can be
+//! answered.
+
+use std::{cell::Cell, mem};
+
+use spandrel_cdr::{ByteOrder, GiopVersion};
+use spandrel_giop::{GiopError, HEADER_LEN, Message, MessageHeader, MessageType};
+use spandrel_message::Memory;
+use spandrel_sync::{Arc, thread_local};
+
+use super::{MessageReader, ReceiveMonitor};
+use crate::{
+    budget::ReceiveBudget,
+    read_error::{DiscardedRequest, ReadError, RejectReason},
+    transport::ReactorTransport,
+};
+
+/// The unit of progress.
+const STRIDE: usize = 1 << 20;
+
+/// Messages that take less memory are not charged.
+const SMALL: usize = 1024;
+
+/// Requests up to so many times the limit are read and discarded, so that their clients, which may not read before they have written,
+/// see the answer. Beyond, the connection ends.
+const LENIENCY: usize = 16;
+
+/// A request's header up to its id and the flag whether it expects a reply: all before the first item of variable length (GIOP 1.2).
+const START_LEN: usize = HEADER_LEN + 5;
+
+/// The beginning of a message up to this size is moved to memory of its own when the thread's memory is wanted by other connections.
+const SMALL_OCTETS: usize = 1024;
+
+thread_local! {
+    /// The memory of connections that this thread has served and that are idle now.
+    static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
+}
+
+/// The monitor of a server's reader.
+#[derive(Debug)]
+pub struct Monitored {
+    budget: Arc<ReceiveBudget>,
+    /// A message is half read, and the progress says so.
+    is_begun: bool,
+    /// Memory has been charged, or a message is half read.
+    is_partial: bool,
+    /// Octets since the last progress.
+    received: usize,
+    charged: usize,
+    /// Octets that are still to be discarded.
+    to_discard: usize,
+    /// What [looking ahead](MessageReader::look_ahead) found and did not return.
+    pending: Option<Result<Message, ReadError>>,
+}
+
+impl Monitored {
+    fn new(budget: Arc<ReceiveBudget>) -> Self {
+        Self { budget, is_begun: false, is_partial: false, received: 0, charged: 0, to_discard: 0, pending: None }
+    }
+
+    /// Releases what is charged beyond so many octets.
+    fn settle(&mut self, held: usize) {
+        self.budget.release(self.charged.saturating_sub(held));
+        self.charged = self.charged.min(held);
+    }
+}
+
+impl ReceiveMonitor for Monitored {
+    #[inline]
+    fn has_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    #[cold]
+    fn take_pending(&mut self) -> Option<Result<Message, ReadError>> {
+        self.pending.take()
+    }
+
+    #[inline]
+    fn received(&mut self, octets: usize) {
+        self.received += octets;
+    }
+
+    #[inline]
+    fn discard(reader: &mut MessageReader<Self>) -> bool {
+        reader.monitor.to_discard == 0 || reader.discard_more()
+    }
+
+    #[inline]
+    fn incomplete(reader: &mut MessageReader<Self>) -> Result<(), ReadError> {
+        if reader.buffer.filled().is_empty() && reader.assembler.unfinished() == 0 && reader.monitor.to_discard == 0 {
+            return Ok(());
+        }
+        reader.note_partial()
+    }
+
+    #[inline]
+    fn fragment(reader: &mut MessageReader<Self>) -> Result<(), ReadError> {
+        reader.note_partial()
+    }
+
+    #[inline]
+    fn complete(reader: &mut MessageReader<Self>) {
+        if reader.monitor.is_partial {
+            reader.note_complete();
+        }
+    }
+
+    #[cold]
+    fn too_long(reader: &mut MessageReader<Self>, header: MessageHeader) -> Result<Option<MessageHeader>, ReadError> {
+        let (len, limit) = (header.total_len(), reader.max_message);
+        let is_absurd = len / LENIENCY > limit;
+        if !is_discardable(header) || is_absurd {
+            return Err(GiopError::TooLarge { len, limit }.into());
+        }
+        if reader.buffer.filled().len() < START_LEN {
+            return Ok(None);
+        }
+        reader.header = Some(header);
+        reader.discard_message(RejectReason::TooLong { len, limit }).map(|()| None)
+    }
+}
+
+impl MessageReader<Monitored> {
+    /// A reader of a client's messages. `max_unfinished`: how many messages may arrive in fragments at a time.
+    #[must_use]
+    pub fn monitored(max_message: usize, max_unfinished: usize, budget: Arc<ReceiveBudget>) -> Self {
+        Self::with(Monitored::new(budget), max_message, max_unfinished)
+    }
+
+    /// A CancelRequest that is there now, for a thread that reads only for these while no other reads. Another message is kept for the
+    /// next reader, and nothing beyond it is looked at.
+    pub fn look_ahead(&mut self, transport: &dyn ReactorTransport) -> Option<Message> {
+        if self.monitor.pending.is_some() {
+            return None;
+        }
+        let next = self.next_ready(transport);
+        self.stop();
+        match next {
+            Ok(None) => None,
+            Ok(Some(message)) if message.header.message_type == MessageType::CancelRequest => Some(message),
+            Ok(Some(message)) => {
+                self.monitor.pending = Some(Ok(message));
+                None
+            }
+            Err(error) => {
+                self.monitor.pending = Some(Err(error));
+                None
+            }
+        }
+    }
+
+    /// Whether looking ahead found the end of the connection.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let is_end = |error: &ReadError| !matches!(error, ReadError::Discarded(_));
+        self.monitor.pending.as_ref().is_some_and(|pending| pending.as_ref().is_err_and(is_end))
+    }
+
+    /// Before reading on a thread that serves many connections: uses the memory that the thread keeps.
+    pub fn wake(&mut self) {
+        SPARE.with(|spare| {
+            if let Some(memory) = spare.take() {
+                spare.set(self.buffer.use_memory(memory));
+            }
+        });
+    }
+
+    /// After reading: leaves the memory with the thread, so that an idle connection, or one with the beginning of a small message, has none.
+    pub fn rest(&mut self) {
+        SPARE.with(|spare| {
+            if let Some(memory) = self.buffer.set_aside(SMALL_OCTETS) {
+                spare.set(Some(memory));
+            }
+        });
+    }
+
+    /// After the last read: leaves the memory with the thread, whatever has come.
+    pub fn end(&mut self) {
+        SPARE.with(|spare| {
+            if let Some(memory) = self.buffer.give_up_memory() {
+                spare.set(Some(memory));
+            }
+        });
+    }
+
+    /// Forgets the fragments of a request that its sender has cancelled.
+    pub fn cancel(&mut self, request_id: u32) {
+        self.assembler.cancel(request_id);
+        self.note_complete();
+    }
+
+    /// A message that needs no further octet.
+    ///
+    /// # Errors
+    /// Those of [`next_ready`](Self::next_ready) but for the transport's.
+    pub fn buffered(&mut self) -> Result<Option<Message>, ReadError> {
+        if self.monitor.pending.is_some() {
+            return self.monitor.take_pending().transpose();
+        }
+        self.whole()
+    }
+
+    /// Nothing is read for now, and the peer is not to blame for that.
+    pub fn stop(&mut self) {
+        if mem::take(&mut self.monitor.is_begun) {
+            self.monitor.budget.advance(1);
+        }
+    }
+
+    /// Charges a half-read message, and shows its progress.
+    #[cold]
+    fn note_partial(&mut self) -> Result<(), ReadError> {
+        let filled = self.buffer.filled().len();
+        let reading = match self.header {
+            Some(header) => Self::at_once(header.total_len(), filled),
+            None => filled,
+        };
+        let wanted = self.assembler.held() + if reading > SMALL { reading } else { 0 };
+        let monitor = &mut self.monitor;
+        monitor.is_partial = true;
+        if !monitor.is_begun {
+            monitor.is_begun = true;
+            monitor.received = 0;
+            monitor.budget.advance(1);
+        } else if monitor.received >= STRIDE {
+            monitor.received = 0;
+            monitor.budget.advance(2);
+        }
+        if wanted > monitor.charged {
+            match monitor.budget.charge(wanted - monitor.charged) {
+                Ok(()) => monitor.charged = wanted,
+                Err(exceeded) => return self.discard_message(exceeded.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A half-read message is complete, or given up.
+    #[cold]
+    fn note_complete(&mut self) {
+        let held = self.assembler.held();
+        self.monitor.settle(held);
+        if self.assembler.unfinished() == 0 {
+            self.monitor.is_partial = false;
+            self.stop();
+        }
+    }
+
+    /// Discards the octets that are there of a message. Returns whether these were the last.
+    #[cold]
+    fn discard_more(&mut self) -> bool {
+        let count = self.monitor.to_discard.min(self.buffer.filled().len());
+        self.monitor.to_discard -= count;
+        let is_over = self.monitor.to_discard == 0;
+        self.buffer.consume(count);
+        if is_over {
+            self.note_complete();
+        }
+        is_over
+    }
+
+    /// Discards the message that is being read, as far as it is there and as it comes.
+    fn discard_message(&mut self, reason: RejectReason) -> Result<(), ReadError> {
+        let filled = self.buffer.filled();
+        let header = self.header.take().filter(|header| is_discardable(*header) && filled.len() >= START_LEN);
+        let (Some(header), Some(start)) = (header, filled.get(HEADER_LEN..START_LEN)) else {
+            return Err(ReadError::Rejected(reason.into()));
+        };
+        let id = [start[0], start[1], start[2], start[3]];
+        let request_id = match header.order {
+            ByteOrder::Big => u32::from_be_bytes(id),
+            ByteOrder::Little => u32::from_le_bytes(id),
+        };
+        let expects_reply = start[4] & 1 != 0;
+        let held = self.assembler.held();
+        self.monitor.settle(held);
+        self.monitor.to_discard = header.total_len();
+        self.monitor.is_partial = true;
+        self.discard_more();
+        self.last_len = 0;
+        Err(ReadError::Discarded(Box::new(DiscardedRequest { request_id, expects_reply, reason })))
+    }
+}
+
+/// Whether a message is a request with its id and its response flags at a fixed place, and without further fragments.
+fn is_discardable(header: MessageHeader) -> bool {
+    header.version >= GiopVersion::V1_2 && header.message_type == MessageType::Request && !header.more_fragments
+}
