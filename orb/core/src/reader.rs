@@ -204,6 +204,12 @@ impl MessageReader {
         }
     }
 
+    /// Whether something was found by [looking ahead](Self::look_ahead) that is for another reader.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.is_some()
+    }
+
     /// Whether the end was found by looking ahead.
     #[cfg(feature = "server")]
     pub(crate) fn has_ended(&self) -> bool {

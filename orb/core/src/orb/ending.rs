@@ -156,7 +156,7 @@ impl Orb {
             }
             let patience = Deadline::after(self.0.settings.serving.shutdown_timeout);
             self.0.serving.server.shutdown(patience.span);
-            self.0.serving.watcher.stop();
+            self.0.serving.upcall_monitor.stop();
             self.0.serving.locals.shut_down(patience.remaining());
         }
         #[cfg(feature = "server")]
