@@ -30,7 +30,7 @@ use parting::Ending;
 pub(super) use parting::Farewell;
 pub(super) use seat::{Ready, Seat};
 use turns::{CLOSING, COUNT, SEATED, Served};
-pub(super) use turns::{Lasting, Overdue};
+pub(super) use turns::{Lasting, Overdue, open_turn};
 pub(super) use writing::no_room_for_reply;
 
 use super::{

@@ -30,7 +30,7 @@ use pace::{Finding, Pace, SHORTEST};
 
 use super::{
     Callbacks, Server, ServerConnection,
-    connection::{Lasting, Overdue},
+    connection::{Lasting, Overdue, open_turn},
     rounds::{self, Past, WaitingReplies},
     settings::Patience,
 };
@@ -250,7 +250,8 @@ impl UpcallMonitor {
             self.can_hurry.store(pace.can_hurry(), Ordering::SeqCst);
             let until = state.next_round.into_iter().chain([pace.due()]).min();
             let left = until.map_or(SHORTEST, |until| until.saturating_duration_since(now));
-            state = self.wait(state, Some(left));
+            // The clock of models runs with the waits. It must not run past other threads' deadlines.
+            state = self.wait(state, Some(if cfg!(shuttle) { SHORTEST } else { left }));
             self.can_hurry.store(false, Ordering::SeqCst);
         }
         self.round(state)
@@ -470,16 +471,16 @@ impl Monitored {
     /// Looks at its upcall; what there is to see to if it lasts.
     fn look(&mut self, now: Instant, seen: &mut Seen) -> Option<Option<LastingUpcall>> {
         let connection = self.connection.upgrade()?;
-        let turn = connection.turn_of_upcall();
+        let turn = connection.turn();
         let in_upcall = turn % 2 == 1;
-        if turn == self.turn {
+        if open_turn(turn) == self.turn {
             self.looks += 1;
             if in_upcall && self.registration.is_none() && connection.has_input_in_memory() {
                 self.note_input(now);
             }
-            return Some(in_upcall.then(|| self.lasting(connection, now)));
+            return Some(in_upcall.then(|| self.lasting(connection, turn, now)));
         }
-        (self.turn, self.since, self.looks, self.has_input) = (turn, now, 0, false);
+        (self.turn, self.since, self.looks, self.has_input) = (open_turn(turn), now, 0, false);
         let pipelined = self.pipelined.is_some_and(|last| now - last < PIPELINED_TIME);
         seen.note(if pipelined { Finding::Waiting } else { Finding::Nothing });
         if in_upcall && connection.has_input_in_memory() {
@@ -496,11 +497,11 @@ impl Monitored {
         (self.has_input, self.pipelined) = (true, Some(now));
     }
 
-    fn lasting(&self, connection: Arc<ServerConnection>, now: Instant) -> LastingUpcall {
+    fn lasting(&self, connection: Arc<ServerConnection>, turn: u64, now: Instant) -> LastingUpcall {
         let age = now - self.since;
         let is_patient = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_PATIENCE };
         let keeps_reading = is_patient && connection.is_one_way();
-        let lasting = Lasting { turn: connection.turn(), age, keeps_reading, has_input: self.has_input };
+        let lasting = Lasting { turn, age, keeps_reading, has_input: self.has_input };
         LastingUpcall { connection, lasting, is_registered: self.registration.is_some() }
     }
 }
@@ -534,9 +535,9 @@ impl State {
     fn has_moved(&self) -> bool {
         self.monitored.values().any(|monitored| {
             let Some(connection) = monitored.connection.upgrade() else { return false };
-            let turn = connection.turn_of_upcall();
+            let turn = connection.turn();
             let is_waited_for = || monitored.registration.is_some() || !connection.awaits_cancellation();
-            turn != monitored.turn || turn % 2 == 1 && !is_waited_for()
+            open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for()
         })
     }
 
@@ -545,11 +546,11 @@ impl State {
         let monitored = self.monitored.get_mut(&place)?;
         monitored.registration.take_if(|known| *known == registration)?;
         let connection = monitored.connection.upgrade()?;
-        let turn = connection.turn_of_upcall();
-        if turn != monitored.turn || turn % 2 == 0 || monitored.looks == 0 {
+        let turn = connection.turn();
+        if open_turn(turn) != monitored.turn || turn % 2 == 0 || monitored.looks == 0 {
             return None;
         }
         monitored.note_input(now);
-        Some(monitored.lasting(connection, now))
+        Some(monitored.lasting(connection, turn, now))
     }
 }

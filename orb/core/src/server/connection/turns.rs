@@ -24,6 +24,11 @@ const LONG_DELAY: Duration = Duration::from_millis(100);
 /// The same at most, while a client has not taken as many replies as it has requests running.
 const SLOW_START: u32 = 64;
 
+/// This turn, whether or not the connection is to end.
+pub(in crate::server) fn open_turn(turn: u64) -> u64 {
+    turn & !CLOSING
+}
+
 /// An upcall that lasts, as the monitor sees it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct Lasting {
@@ -119,11 +124,6 @@ impl ServerConnection {
     /// Odd while an upcall keeps the reading thread.
     pub(in crate::server) fn turn(&self) -> u64 {
         self.turn.load(Ordering::SeqCst)
-    }
-
-    /// The same, whether or not the connection is to end.
-    pub(in crate::server) fn turn_of_upcall(&self) -> u64 {
-        self.turn() & !CLOSING
     }
 
     /// Sees to an upcall that lasts: that its thread has a stand-in, and that another reads on if there is something to read.
