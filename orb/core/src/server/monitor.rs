@@ -225,8 +225,12 @@ impl UpcallMonitor {
                 (state, attended) = self.attend_to(state, lasting);
                 found.add(attended);
                 activity.note(now, found.is_active);
+                pace.plan(now, found.finding);
+            } else if found.is_active {
+                pace.plan(now, found.finding);
+            } else {
+                pace.wait_until(now, connections_due);
             }
-            pace.plan(now, found.finding);
             if activity.is_over(now) {
                 state = self.sleep(state);
                 let now = Instant::now();
@@ -292,8 +296,11 @@ impl UpcallMonitor {
             return (state, Seen::default());
         }
         let now = Instant::now();
-        let lasting = arrived.into_iter().filter_map(|arrival| state.note_input(arrival, now)).collect();
-        self.attend_to(state, lasting)
+        let noted: Vec<_> = arrived.into_iter().filter_map(|arrival| state.note_input(arrival, now)).collect();
+        let is_active = !noted.is_empty();
+        let (state, mut seen) = self.attend_to(state, noted.into_iter().flatten().collect());
+        seen.is_active |= is_active;
+        (state, seen)
     }
 
     /// Sees to upcalls that last.
@@ -541,16 +548,16 @@ impl State {
         })
     }
 
-    /// There is input on the handle of a connection. What there is to see to, if it is still in an upcall that lasts.
-    fn note_input(&mut self, (place, registration): (usize, HandlerId), now: Instant) -> Option<LastingUpcall> {
+    /// There is input on the handle of a connection. If its upcall is still the same: what there is to see to, if that is known to last.
+    fn note_input(&mut self, (place, registration): (usize, HandlerId), now: Instant) -> Option<Option<LastingUpcall>> {
         let monitored = self.monitored.get_mut(&place)?;
         monitored.registration.take_if(|known| *known == registration)?;
         let connection = monitored.connection.upgrade()?;
         let turn = connection.turn();
-        if open_turn(turn) != monitored.turn || turn % 2 == 0 || monitored.looks == 0 {
+        if open_turn(turn) != monitored.turn || turn % 2 == 0 {
             return None;
         }
         monitored.note_input(now);
-        Some(monitored.lasting(connection, turn, now))
+        Some((monitored.looks > 0).then(|| monitored.lasting(connection, turn, now)))
     }
 }

@@ -89,6 +89,11 @@ impl Pace {
         self.due = now + self.affordable(Duration::ZERO).min(self.due.saturating_duration_since(now));
     }
 
+    /// Waits until then, but no longer than ever.
+    pub(super) fn wait_until(&mut self, now: Instant, at: Instant) {
+        self.due = at.min(now + LONGEST);
+    }
+
     /// Plans a look in the shortest time.
     pub(super) fn soon(&mut self, now: Instant) {
         self.due = self.due.min(now + SHORTEST);
