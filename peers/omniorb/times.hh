@@ -30,7 +30,8 @@ inline std::string summary(std::vector<std::int64_t> times) {
     auto quantile = [&](double q) { return times[static_cast<std::size_t>(q * double(times.size() - 1))]; };
     std::ostringstream out;
     out << "\"calls\":" << times.size() << ",\"min_ns\":" << times.front() << ",\"median_ns\":" << quantile(0.5)
-        << ",\"p90_ns\":" << quantile(0.9) << ",\"p99_ns\":" << quantile(0.99) << ",\"max_ns\":" << times.back()
+        << ",\"p90_ns\":" << quantile(0.9) << ",\"p99_ns\":" << quantile(0.99) << ",\"p999_ns\":" << quantile(0.999)
+        << ",\"max_ns\":" << times.back()
         << ",\"mean_ns\":" << std::int64_t(sum / double(times.size()))
         << ",\"calls_per_second\":" << std::int64_t(1e9 * double(times.size()) / sum);
     return out.str();

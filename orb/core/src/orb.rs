@@ -50,7 +50,7 @@ use crate::{
     ObjectAdapter,
     aliases::Aliases,
     bidirectional::Bidirectional,
-    server::{Locals, Server, ServerSettings, Watcher},
+    server::{Locals, Server, ServerSettings, UpcallMonitor},
 };
 use crate::{
     client::{ClientSettings, PeerTable},
@@ -145,7 +145,7 @@ struct Core {
 #[cfg(feature = "server")]
 struct ServerSide {
     server: Arc<Server>,
-    watcher: Arc<Watcher>,
+    upcall_monitor: Arc<UpcallMonitor>,
     adapter: OnceLock<Arc<dyn ObjectAdapter>>,
     aliases: Aliases,
     /// What references say; made when the first is wanted.
@@ -159,7 +159,7 @@ impl ServerSide {
     fn new(settings: ServerSettings, bidirectional: Bidirectional) -> Self {
         Self {
             server: Arc::new(Server::new(settings)),
-            watcher: Arc::default(),
+            upcall_monitor: Arc::default(),
             adapter: OnceLock::new(),
             aliases: Aliases::default(),
             published: Mutex::default(),
@@ -255,8 +255,8 @@ impl Orb {
     }
 
     #[cfg(feature = "server")]
-    pub(crate) fn watcher(&self) -> &Arc<Watcher> {
-        &self.0.serving.watcher
+    pub(crate) fn upcall_monitor(&self) -> &Arc<UpcallMonitor> {
+        &self.0.serving.upcall_monitor
     }
 
     #[cfg(feature = "server")]

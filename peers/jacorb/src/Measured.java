@@ -85,7 +85,8 @@ public final class Measured {
         double sum = Arrays.stream(times).sum();
         Arrays.sort(times);
         return "\"calls\":" + times.length + ",\"min_ns\":" + times[0] + ",\"median_ns\":" + quantile(times, 0.5) + ",\"p90_ns\":"
-            + quantile(times, 0.9) + ",\"p99_ns\":" + quantile(times, 0.99) + ",\"max_ns\":" + times[times.length - 1]
+            + quantile(times, 0.9) + ",\"p99_ns\":" + quantile(times, 0.99) + ",\"p999_ns\":" + quantile(times, 0.999)
+            + ",\"max_ns\":" + times[times.length - 1]
             + ",\"mean_ns\":" + (long) (sum / times.length) + ",\"calls_per_second\":" + (long) (1e9 * times.length / sum);
     }
 

@@ -23,6 +23,7 @@ mod tls_identity;
 mod tls_refusals;
 mod tls_renewal;
 mod transports;
+mod upcall_monitor;
 
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;

@@ -469,7 +469,7 @@ fn clients_that_send_an_octet_at_a_time_delay_nobody() {
 fn many_idle_connections_do_not_hide_the_slow_ones() {
     alone(|| {
         const HELD: u32 = 200;
-        // Looking at all connections takes the watcher a sixteenth of a second here. Four threads would have to be found fifty times.
+        // Looking at all connections takes the monitor a sixteenth of a second here. Four threads would have to be found fifty times.
         const LIMIT: Duration = Duration::from_secs(3);
         let server = Server::with(pooled());
         let idle: Vec<TcpStream> = (0..4000.min(descriptors() / 8)).map(|_| connect(&server)).collect();

@@ -64,9 +64,9 @@ fn too_many(mechanism: &str, case: &str, of_server: f64) -> Option<String> {
         if !(expected / 2.0..expected + 0.01).contains(&transfers) {
             return Some(format!("{mechanism}, {case}, {side}: {transfers:.3} transfers per call: {more:?}"));
         }
-        // A hand-off between threads would be one more per call at least. What is left is the server's watcher, which
-        // looks for long upcalls every millisecond (calls are slow under strace), and memory that grows. Where an upcall
-        // was kept from running, the watcher has started threads to read on; a thread for each call would be more than that.
+        // A hand-off between threads would be one more per call at least. What is left is the server's monitor, which
+        // looks for long upcalls (calls are slow under strace), and memory that grows. Where an upcall
+        // was kept from running, the monitor has started threads to read on; a thread for each call would be more than that.
         let others = per_call(more.values().sum()) - transfers;
         let threads = [short, long].map(threads).iter().sum::<u64>() as f64 / (CALLS + WARM_UP) as f64;
         if others >= 0.5 + (OF_A_THREAD * threads).min(4.0) {

@@ -157,7 +157,7 @@ impl Orb {
             let timeout = self.0.settings.serving.shutdown_timeout;
             let patience = Deadline::after(timeout);
             self.0.serving.server.shutdown(timeout);
-            self.0.serving.watcher.stop();
+            self.0.serving.upcall_monitor.stop();
             self.0.serving.locals.shut_down(patience.remaining());
         }
         #[cfg(feature = "server")]

@@ -31,6 +31,7 @@ use parting::Ending;
 pub(super) use parting::Farewell;
 pub(super) use seat::{Ready, Seat};
 use turns::{CLOSING, COUNT, SEATED, Served};
+pub(super) use turns::{Lasting, Overdue, open_turn};
 pub(super) use writing::no_room_for_reply;
 
 use super::{
@@ -60,7 +61,7 @@ pub(crate) struct ServerConnection {
     /// What shows of it while somebody reads, and the memory that it takes.
     intake: Arc<ReceiveBudget>,
     /// Grows with every step of whoever reads: odd while it runs an upcall, even while it reads. Who changes it from odd
-    /// to even reads next: the thread itself, or the watcher for another. With [`CLOSING`] and [`SEATED`] on top.
+    /// to even reads next: the thread itself, or the monitor for another. With [`CLOSING`] and [`SEATED`] on top.
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
     relieved: AtomicU32,

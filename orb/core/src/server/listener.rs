@@ -113,7 +113,7 @@ impl Server {
         if self.closing.load(Ordering::Acquire) {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
         }
-        orb.watcher().attend(self, self.settings.patience());
+        orb.upcall_monitor().attend(self, self.settings.patience());
         let registry = self.pool.registry()?;
         let mut published = PublishedAddresses::default();
         for listener in opened {
@@ -181,7 +181,7 @@ impl Server {
         orb.statistics().connection_accepted();
         orb.statistics().change(Level::ServerConnections, 1);
         tracing::debug!(%from, "accepted");
-        orb.watcher().watch(&connection);
+        orb.upcall_monitor().watch(&connection);
         let serving = if connection.has_own_thread() {
             let served = Arc::clone(&connection);
             self.threads.spawn("spandrel-serve", move || served.serve())
@@ -192,7 +192,7 @@ impl Server {
             orb.statistics().refused_for_resources();
             // Nothing was acted on, and nothing will be.
             connection.begin_close();
-            orb.watcher().forget(&connection);
+            orb.upcall_monitor().forget(&connection);
             self.forget(&connection);
         })
     }

@@ -1,8 +1,8 @@
-//! The server side: listening, the strategies by which connections are served, and the watcher that keeps a slow servant from blocking
+//! The server side: listening, the strategies by which connections are served, and the monitor that keeps a slow servant from blocking
 //! others.
 //!
 //! By default connections have a thread each, up to a limit, and a reactor serves those beyond; what else there is says [`Concurrency`]. A connection's thread reads a request, runs it, writes the reply and reads again: no hand-off between threads. When an
-//! upcall outlives a millisecond the [watcher](self) gives the connection's reading to a new thread, so that further
+//! upcall lasts and there is something to read, the [monitor] gives the connection's reading to a new thread, so that further
 //! requests, a CancelRequest or the end of the connection are seen (design decision 3).
 
 /// Logs what clients can bring about: ten lines of each cause in a minute.
@@ -34,6 +34,7 @@ pub(crate) mod local;
 mod lookup;
 #[cfg(all(test, shuttle))]
 mod models;
+mod monitor;
 mod nesting;
 mod origin;
 mod place;
@@ -51,7 +52,6 @@ mod settings;
 mod staff;
 mod threads;
 mod upcall;
-mod watcher;
 mod worker;
 
 pub(crate) use answering::panicked;
@@ -65,6 +65,6 @@ pub use current::with_current_stream;
 pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
 pub(crate) use local::Locals;
+pub(crate) use monitor::UpcallMonitor;
 pub(crate) use nesting::{Meanwhile, Nested};
 pub(crate) use settings::ServerSettings;
-pub(crate) use watcher::Watcher;

@@ -18,7 +18,7 @@ use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, SocketS
 
 use super::{
     Concurrency, DeferredCall, QueueOverflow, ServerConnection, ServerSettings,
-    connection::{Farewell, Service},
+    connection::{Farewell, Lasting, Service},
     nesting,
 };
 use crate::{
@@ -218,7 +218,7 @@ impl ReactorTransport for Attended {
 
     fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
         let mut readers = self.readers.lock();
-        // Elsewhere it is the watcher, who looks ahead and takes the reading from nobody.
+        // Elsewhere it is the monitor, who looks ahead and takes the reading from nobody.
         if readers.is_pooled {
             readers.read_in_reactor();
         }
@@ -312,14 +312,14 @@ impl Stage {
         thread::spawn(move || connection.serve())
     }
 
-    /// Relieves the reading thread when it seems right, so many times: a watcher without patience.
+    /// Relieves the reading thread when it seems right, so many times: a monitor without patience.
     fn relieve(&self, times: u32) -> thread::JoinHandle<()> {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
             for _ in 0..times {
                 let turn = connection.turn();
                 if turn % 2 == 1 {
-                    connection.overdue(turn, one_in(4), 1);
+                    connection.overdue(&lasting(turn, one_in(4)));
                 }
             }
         })
@@ -330,7 +330,7 @@ impl Stage {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        self.connection.overdue(self.connection.turn(), false, 1);
+        self.connection.overdue(&lasting(self.connection.turn(), false));
         self.diary.release();
     }
 
@@ -394,6 +394,11 @@ impl Stage {
         let most = self.diary.entries.lock().most_running;
         assert!(most <= MAX_IN_FLIGHT, "{most} upcalls ran at once");
     }
+}
+
+/// An upcall that lasts while there is something to read.
+fn lasting(turn: u64, keeps_reading: bool) -> Lasting {
+    Lasting { turn, age: NEVER, keeps_reading, has_input: true }
 }
 
 fn requests(questions: &[Question]) -> Vec<Vec<u8>> {
@@ -487,7 +492,7 @@ fn no_upcall_that_lasts_is_missed() {
     check(2000, || {
         let orb = Orb::builder().build().unwrap();
         let stage = Stage::new(&orb);
-        orb.watcher().watch(&stage.connection);
+        orb.upcall_monitor().watch(&stage.connection);
         let serving = stage.serve();
         let quick = usize::from(one_in(2));
         let mut questions = vec![two_way(10); quick];
@@ -497,7 +502,7 @@ fn no_upcall_that_lasts_is_missed() {
         assert_eq!(stage.receive(replies).replies.len(), replies);
         stage.client.close();
         join([serving, asking]);
-        stage.orb.watcher().stop();
+        stage.orb.upcall_monitor().stop();
         stage.check_in_flight();
     });
 }

@@ -6,7 +6,7 @@
 //!
 //! A thread that is kept, by a slow servant or by a client that does not read its answer, has another in its stead: there are as many
 //! as are kept, and a few besides. Nothing else bounds them, since each is kept by another connection, and those are bounded. The
-//! watcher says which are kept; since that takes it the longer the more connections there are, it looks at the pool as a whole
+//! monitor says which are kept; since that takes it the longer the more connections there are, it looks at the pool as a whole
 //! besides, whether all threads are stuck.
 //!
 //! A pool of a fixed number of threads has no stand-ins: what all of them are kept by keeps everybody waiting. There threads that
@@ -199,7 +199,12 @@ impl Pool {
         self.staff.held_up()
     }
 
-    /// Whether all threads are where they were when this was asked last. Asked by the watcher, once in a tick.
+    /// Whether all threads are with a connection.
+    pub(super) fn is_full(&self) -> bool {
+        self.staff.is_full()
+    }
+
+    /// Whether all threads are where they were when this was asked last. Asked by the monitor, at each look.
     pub(super) fn is_stuck(&self) -> bool {
         self.staff.is_stuck()
     }

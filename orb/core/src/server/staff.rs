@@ -22,7 +22,7 @@ pub(super) struct Staff {
     held_up: AtomicUsize,
     /// How many threads are with a connection, and above them how often one came.
     visits: AtomicU64,
-    /// What `visits` was when the watcher looked last.
+    /// What `visits` was when the monitor looked last.
     seen: AtomicU64,
 }
 
@@ -109,12 +109,17 @@ impl Staff {
         self.held_up.load(Ordering::SeqCst)
     }
 
+    /// Whether all threads are with a connection.
+    pub(super) fn is_full(&self) -> bool {
+        let visitors = self.visitors();
+        visitors > 0 && visitors >= self.count()
+    }
+
     /// Whether all threads are where they were when this was asked last.
     pub(super) fn is_stuck(&self) -> bool {
         let visits = self.visits.load(Ordering::SeqCst);
         let nothing_happened = self.seen.swap(visits, Ordering::Relaxed) == visits;
-        let visitors = visitors(visits);
-        nothing_happened && visitors > 0 && visitors >= self.count()
+        nothing_happened && self.is_full()
     }
 
     /// How many threads are with a connection.

@@ -153,6 +153,12 @@ impl MessageReader<Monitored> {
         }
     }
 
+    /// Whether [looking ahead](Self::look_ahead) found something that it did not return.
+    #[must_use]
+    pub fn has_found(&self) -> bool {
+        self.monitor.pending.is_some()
+    }
+
     /// Whether looking ahead found the end of the connection.
     #[must_use]
     pub fn has_ended(&self) -> bool {

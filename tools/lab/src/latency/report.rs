@@ -17,17 +17,23 @@ pub fn text(results: &Results) -> String {
     let settings = &results.settings;
     let rounds = results.rows.iter().filter_map(|row| row.median_us).map(|median| median.count).min().unwrap_or(0);
     _ = writeln!(text, "{}", results.machine.summary());
-    _ = writeln!(
-        text,
-        "{} calls per round; medians of {rounds} interleaved rounds, in parentheses from lowest to highest",
-        grouped(f64::from(settings.calls))
-    );
+    let base = Contender::base(&settings.contenders);
+    let calls = grouped(f64::from(settings.calls));
+    _ = writeln!(text, "{calls} calls per round, each timed; medians of {rounds} interleaved rounds;");
+    _ = writeln!(text, "ratios to {base} in the same round, in parentheses from lowest to highest");
     for placement in &settings.placements {
         for case in &settings.cases {
             let rows: Vec<&Row> =
                 results.rows.iter().filter(|row| row.placement == *placement && row.case == *case).collect();
-            _ = writeln!(text, "\n{}, {}", case.description(), placement.description());
-            _ = writeln!(text, "{}", table(&rows, Contender::base(&settings.contenders)));
+            let octets = rows.iter().find_map(|row| row.wire);
+            let octets = octets.map_or(String::new(), |(request, reply)| format!(" ({request} + {reply} octets)"));
+            _ = writeln!(text, "\n{}{octets}, {}", case.description(), placement.description());
+            _ = writeln!(text, "{}", table(&rows));
+            for row in rows {
+                if let Some(why) = &row.absent {
+                    _ = writeln!(text, "{} is absent: {why}", row.contender);
+                }
+            }
         }
     }
     if let Some(warning) = results.machine.warning() {
@@ -36,31 +42,27 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn table(rows: &[&Row], base: Contender) -> comfy_table::Table {
-    let ratio = format!("ratio to {base}");
-    let header = ["", "median µs", "p99 µs", "calls/s", &ratio, "octets out + in"];
+fn table(rows: &[&Row]) -> comfy_table::Table {
+    let header = ["", "p50 µs", "p99 µs", "p99.9 µs", "calls/s", "p50 ratio", "p99 ratio", "p99.9 ratio"];
     let mut table = table::with_header(header.map(str::to_owned).to_vec());
     for row in rows {
         let mut cells = vec![row.contender.to_string()];
-        match &row.absent {
-            Some(why) => {
-                cells.extend([format!("absent: {why}"), String::new(), String::new(), String::new(), String::new()])
-            }
-            None => {
-                cells.push(row.median_us.map_or("-".to_owned(), |us| ranged(&us, 2)));
-                cells.push(row.p99_us.map_or("-".to_owned(), |us| format!("{:.2}", us.median)));
-                cells.push(row.calls_per_second.map_or("-".to_owned(), |rate| grouped(rate.median)));
-                cells.push(row.ratio.map_or("-".to_owned(), |ratio| ranged(&ratio, 2)));
-                cells.push(row.wire.map_or("-".to_owned(), |(request, reply)| format!("{request} + {reply}")));
-            }
+        let missing = || "-".to_owned();
+        for time in [row.median_us, row.p99_us, row.p999_us] {
+            cells.push(time.map_or_else(missing, |us| format!("{:.2}", us.median)));
         }
+        cells.push(row.calls_per_second.map_or_else(missing, |rate| grouped(rate.median)));
+        for ratio in [row.ratio, row.p99_ratio] {
+            cells.push(ratio.map_or_else(missing, |ratio| ranged(&ratio)));
+        }
+        cells.push(row.p999_ratio.map_or_else(missing, |ratio| format!("{:.2}", ratio.median)));
         table.add_row(cells);
     }
     table
 }
 
-fn ranged(summary: &Summary, digits: usize) -> String {
-    format!("{:.digits$} ({:.digits$} to {:.digits$})", summary.median, summary.low, summary.high)
+fn ranged(summary: &Summary) -> String {
+    format!("{:.2} ({:.2}-{:.2})", summary.median, summary.low, summary.high)
 }
 
 /// Writes the series as JSON, as CSV (the rounds and the summaries) and as text.
@@ -76,19 +78,22 @@ pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabErro
 
 fn rounds_csv(results: &Results) -> String {
     let mut csv =
-        "placement,case,round,mechanism,calls,min_us,median_us,p90_us,p99_us,max_us,mean_us,calls_per_second\n"
+        "placement,case,round,mechanism,calls,min_us,median_us,p90_us,p99_us,p999_us,max_us,mean_us,calls_per_second\n"
             .to_owned();
     for one in &results.measured {
         let times = &one.times;
         _ = write!(csv, "{},{},{},{},{},", one.placement, one.case, one.round, one.contender, times.calls);
-        _ = write!(csv, "{:.3},{:.3},{:.3},{:.3},{:.3},", times.min, times.median, times.p90, times.p99, times.max);
-        _ = writeln!(csv, "{:.3},{:.1}", times.mean, times.calls_per_second());
+        _ = write!(csv, "{:.3},{:.3},{:.3},{:.3},{:.3},", times.min, times.median, times.p90, times.p99, times.p999);
+        _ = writeln!(csv, "{:.3},{:.3},{:.1}", times.max, times.mean, times.calls_per_second());
     }
     csv
 }
 
 fn summary_csv(results: &Results) -> String {
-    let mut csv = "placement,case,mechanism,present,median_us,median_low_us,median_high_us,p99_us,calls_per_second,ratio,ratio_low,ratio_high\n".to_owned();
+    let mut csv =
+        "placement,case,mechanism,present,median_us,median_low_us,median_high_us,p99_us,p999_us,calls_per_second,\
+        ratio,ratio_low,ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,p999_ratio,p999_ratio_low,p999_ratio_high\n"
+            .to_owned();
     let three = |summary: Option<Summary>| {
         summary.map_or(",,".to_owned(), |s| format!("{:.3},{:.3},{:.3}", s.median, s.low, s.high))
     };
@@ -98,11 +103,14 @@ fn summary_csv(results: &Results) -> String {
         _ = write!(csv, "{},{},{},{present},", row.placement, row.case, row.contender);
         _ = writeln!(
             csv,
-            "{},{},{},{}",
+            "{},{},{},{},{},{},{}",
             three(row.median_us),
             one(row.p99_us),
+            one(row.p999_us),
             one(row.calls_per_second),
-            three(row.ratio)
+            three(row.ratio),
+            three(row.p99_ratio),
+            three(row.p999_ratio)
         );
     }
     csv
@@ -125,6 +133,7 @@ mod tests {
             median,
             p90: median * 1.5,
             p99: median * 2.0,
+            p999: median * 4.0,
             max: 99.0,
             mean: median,
         }

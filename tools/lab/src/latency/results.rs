@@ -40,10 +40,16 @@ pub struct Row {
     pub median_us: Option<Summary>,
     /// The rounds' 99th percentiles in microseconds.
     pub p99_us: Option<Summary>,
+    /// The rounds' 99.9th percentiles in microseconds.
+    pub p999_us: Option<Summary>,
     /// Calls per second.
     pub calls_per_second: Option<Summary>,
     /// The ratio of the median to that of `c` in the same round.
     pub ratio: Option<Summary>,
+    /// The same of the 99th percentile.
+    pub p99_ratio: Option<Summary>,
+    /// The same of the 99.9th percentile.
+    pub p999_ratio: Option<Summary>,
     /// Octets of a request and of a reply, where they are known.
     pub wire: Option<(usize, usize)>,
     /// Why there are no figures, if there are none.
@@ -95,21 +101,29 @@ impl Row {
         contender: Contender::BASE,
         median_us: None,
         p99_us: None,
+        p999_us: None,
         calls_per_second: None,
         ratio: None,
+        p99_ratio: None,
+        p999_ratio: None,
         wire: None,
         absent: None,
     };
 
     fn filled(self, measured: &[&Measured], base: Contender) -> Self {
         let of = |contender| measured.iter().filter(move |m| m.contender == contender);
-        let medians = |contender| of(contender).map(|m| (m.round, m.times.median)).collect::<Vec<_>>();
-        let own = medians(self.contender);
+        let rounds = |contender, time: fn(&CallTimes) -> f64| {
+            of(contender).map(|m| (m.round, time(&m.times))).collect::<Vec<_>>()
+        };
+        let ratio = |time| Summary::of_ratios(&rounds(self.contender, time), &rounds(base, time));
         Self {
-            median_us: Summary::of(own.iter().map(|(_, median)| *median)),
+            median_us: Summary::of(of(self.contender).map(|m| m.times.median)),
             p99_us: Summary::of(of(self.contender).map(|m| m.times.p99)),
+            p999_us: Summary::of(of(self.contender).map(|m| m.times.p999)),
             calls_per_second: Summary::of(of(self.contender).map(|m| m.times.calls_per_second())),
-            ratio: Summary::of_ratios(&own, &medians(base)),
+            ratio: ratio(|times| times.median),
+            p99_ratio: ratio(|times| times.p99),
+            p999_ratio: ratio(|times| times.p999),
             wire: of(self.contender).find_map(|m| m.wire),
             ..self
         }

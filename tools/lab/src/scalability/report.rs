@@ -210,8 +210,8 @@ mod tests {
                         }
                         let slower = if job.style == Style::Static { 1.0 } else { 1.25 };
                         let median = (10.0 + f64::from(round)) * slower * if servants > 1 { 1.125 } else { 1.0 };
-                        let (min, p90, p99, max, mean) = (median, median, median * 2.0, 99.0, median + 0.5);
-                        let times = CallTimes { calls: 1_000, seconds: 0.01, min, median, p90, p99, max, mean };
+                        let (min, p90, p99, p999, max, mean) = (median, median, median * 2.0, 98.0, 99.0, median + 0.5);
+                        let times = CallTimes { calls: 1_000, seconds: 0.01, min, median, p90, p99, p999, max, mean };
                         let placement = Placement::One;
                         let (begin, servants_called) = (round, servants.min(980 + round));
                         measured.push(Measured {

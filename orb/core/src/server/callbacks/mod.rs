@@ -69,7 +69,7 @@ impl Callbacks {
             code_sets: OnceLock::new(),
             passed_on: Condition::new(),
         });
-        orb.watcher().watch_callbacks(&callbacks);
+        orb.upcall_monitor().watch_callbacks(&callbacks);
         callbacks
     }
 

@@ -2,12 +2,14 @@
 //!
 //! It is read as before; replies are handed to what this side's calls wait on, the adopted [`ClientConnection`].
 
+use std::time::Duration;
+
 use spandrel_cdr::GiopVersion;
 use spandrel_giop::{CONTEXT_BI_DIR_IIOP, ListenPoint, Message, RequestHeader, SystemException};
 use spandrel_sync::{Arc, Weak, atomic::Ordering};
 use spandrel_transport::ReadError;
 
-use super::{SEATED, Served, ServerConnection};
+use super::{Lasting, SEATED, Served, ServerConnection};
 use crate::{
     client::{ClientConnection, Feeder},
     server::nesting,
@@ -89,7 +91,8 @@ impl Feeder for ServerConnection {
         if running >= self.settings.max_in_flight && self.turn() == turn {
             return Err(nesting::too_many(running));
         }
-        self.shared().overdue(turn, false, u32::MAX);
+        let lasting = Lasting { turn, age: Duration::MAX, keeps_reading: false, has_input: true };
+        self.shared().overdue(&lasting);
         Ok(())
     }
 

@@ -82,6 +82,9 @@ impl ServerConnection {
         self.awaited_trips.fetch_add(1, Ordering::SeqCst);
         let is_cancelled = requests.is_cancelled(which);
         drop(requests);
+        if !which.is_one_way {
+            self.orb.upcall_monitor().hurry();
+        }
         if is_cancelled {
             trip.trip(CancelReason::ClientCancelled);
         } else if !which.is_one_way && self.is_read_out() {
@@ -89,6 +92,11 @@ impl ServerConnection {
             trip.trip(self.why_ended());
         }
         trip
+    }
+
+    /// Whether servants of running upcalls want to know whether they are cancelled.
+    pub(in crate::server) fn awaits_cancellation(&self) -> bool {
+        self.awaited_trips.load(Ordering::SeqCst) != 0
     }
 
     /// The upcall of `turn` has ended, whose servant may have asked.
@@ -134,7 +142,7 @@ impl ServerConnection {
 
     /// The upcall of `turn` lasts, and keeps its connection's reading to itself: looks whether it is cancelled or its client is gone.
     pub(in crate::server) fn listen(&self, turn: u64) {
-        if self.awaited_trips.load(Ordering::SeqCst) == 0 {
+        if !self.awaits_cancellation() {
             return;
         }
         let Some(mut reader) = self.reader.try_lock() else { return };

@@ -1,7 +1,7 @@
 //! A connection whose requests are read by a reactor's thread and run by the workers of a [`Queue`].
 //!
 //! Its requests run side by side, but nothing overtakes a one-way: while one runs, `turn` is odd, and what comes after it waits *behind* it,
-//! as it would wait in a connection that is read by the thread which runs its requests. The watcher has a one-way overtaken that lasts.
+//! as it would wait in a connection that is read by the thread which runs its requests. The monitor has a one-way overtaken that lasts.
 //!
 //! Requests that were accepted and have not been run to their end are counted as `relieved`: nobody reads in the thread that runs them. The connection is read
 //! no further while there are as many as may be, or while the queue is full.
@@ -241,7 +241,7 @@ impl ServerConnection {
         let turn = if read.is_one_way {
             self.is_one_way.store(true, Ordering::Relaxed);
             let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
-            self.orb.watcher().note_upcall();
+            self.orb.upcall_monitor().note_upcall();
             turn
         } else {
             // It shows that the connection is in use.

@@ -145,7 +145,7 @@ impl ServerConnection {
         }
         self.link.cut();
         self.leave_seat();
-        self.orb.watcher().forget(self);
+        self.orb.upcall_monitor().forget(self);
         self.orb.server().forget(self);
         self.part(Farewell::Ended);
     }

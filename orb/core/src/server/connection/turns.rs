@@ -1,7 +1,11 @@
 //! Whose turn it is to read: the thread that runs an upcall reads on after it, unless another has been given the reading meanwhile.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+};
 
+use spandrel_ipc::{Interest, wait_ready};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::ServerConnection;
@@ -15,10 +19,42 @@ pub(super) const SEATED: u64 = 1 << 62;
 /// The bits of `turn` that count.
 pub(super) const COUNT: u64 = !(CLOSING | SEATED);
 
-/// Ticks of an upcall before another thread reads on, where the replies of all running requests may exceed a memory limit.
-const LONG_DELAY: u32 = 100;
+/// How long an upcall lasts before another thread reads on, where the replies of all running requests may exceed a memory limit.
+const LONG_DELAY: Duration = Duration::from_millis(100);
 /// The same at most, while a client has not taken as many replies as it has requests running.
 const SLOW_START: u32 = 64;
+
+/// This turn, whether or not the connection is to end.
+pub(in crate::server) fn open_turn(turn: u64) -> u64 {
+    turn & !CLOSING
+}
+
+/// An upcall that lasts, as the monitor sees it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) struct Lasting {
+    pub(in crate::server) turn: u64,
+    /// For how long it is known to last.
+    pub(in crate::server) age: Duration,
+    /// It may keep the reading nevertheless.
+    pub(in crate::server) keeps_reading: bool,
+    /// There is something to read.
+    pub(in crate::server) has_input: bool,
+}
+
+/// What became of an upcall that lasts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::server) enum Overdue {
+    /// There is nothing to do before its turn ends.
+    Settled,
+    /// There is something to do once there is input.
+    AwaitsInput,
+    /// A thread was started to read on.
+    HandedOver,
+    /// What there was to read was looked at, and the reading left where it is.
+    Listened,
+    /// The reading stays where it is for now.
+    TooEarly,
+}
 
 /// What became of the thread that served.
 #[derive(Debug, Eq, PartialEq)]
@@ -34,7 +70,7 @@ impl ServerConnection {
     #[inline]
     pub(super) fn take_turn(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> Served {
         self.is_one_way.store(is_one_way, Ordering::Relaxed);
-        // Sequentially consistent because of the watcher; see there.
+        // Sequentially consistent because of the monitor; see there.
         let turn = self.turn.fetch_add(1, Ordering::SeqCst) + 1;
         if turn & CLOSING != 0 {
             // Not acted on: the CloseConnection that was or will be sent says so.
@@ -43,7 +79,7 @@ impl ServerConnection {
             self.say_goodbye_when_idle();
             return Served::Continue;
         }
-        self.orb.watcher().note_upcall();
+        self.orb.upcall_monitor().note_upcall();
         let answered = catch_unwind(AssertUnwindSafe(|| answer(turn & COUNT)));
         self.stay_original();
         self.settle(turn);
@@ -90,31 +126,79 @@ impl ServerConnection {
         self.turn.load(Ordering::SeqCst)
     }
 
-    /// The upcall of `turn` has lasted so many ticks of the watcher. `keeps_reading`: it may keep the reading nevertheless. True if a thread was
-    /// started to read on.
-    pub(in crate::server) fn overdue(self: &Arc<Self>, turn: u64, keeps_reading: bool, ticks: u32) -> bool {
+    /// Sees to an upcall that lasts: that its thread has a stand-in, and that another reads on if there is something to read.
+    pub(in crate::server) fn overdue(self: &Arc<Self>, upcall: &Lasting) -> Overdue {
+        let Lasting { turn, age, keeps_reading, has_input } = *upcall;
         if let Some(lane) = &self.lane {
-            if !keeps_reading {
-                self.overtake(lane, turn);
+            if keeps_reading {
+                return Overdue::TooEarly;
             }
-            return false;
+            self.overtake(lane, turn);
+            return Overdue::Settled;
+        }
+        let pool = self.orb.server().pool();
+        if turn & SEATED != 0 && pool.is_fixed() {
+            return self.listen_in_fixed_pool(turn, has_input);
         }
         if turn & SEATED != 0 {
-            if self.orb.server().pool().is_fixed() {
-                self.listen(turn);
-                return false;
-            }
             self.hold_up(turn);
         }
-        !keeps_reading && ticks >= self.relief_delay(turn) && self.relieve(turn)
+        if keeps_reading {
+            return Overdue::TooEarly;
+        }
+        if !has_input && self.can_await_input() {
+            return Overdue::AwaitsInput;
+        }
+        if age >= self.relief_delay(turn) && self.relieve(turn) { Overdue::HandedOver } else { Overdue::TooEarly }
     }
 
-    /// How many ticks an upcall lasts before another thread reads on: one, unless what the running requests return might not find room.
+    /// No other thread may read on, but the servant may want to know whether it is cancelled.
+    fn listen_in_fixed_pool(&self, turn: u64, has_input: bool) -> Overdue {
+        if !self.awaits_cancellation() {
+            return Overdue::Settled;
+        }
+        if !has_input && self.can_await_input() {
+            // Nothing is looked at beyond a message that is for another reader.
+            let has_found = self.reader.try_lock().is_some_and(|reader| reader.has_found());
+            return if has_found { Overdue::Settled } else { Overdue::AwaitsInput };
+        }
+        self.listen(turn);
+        Overdue::Listened
+    }
+
+    /// Whether the handle shows all input that is not in memory, and the monitor may wait for it beside a reactor.
+    fn can_await_input(&self) -> bool {
+        self.pollable().is_some_and(|pollable| pollable.is_plain())
+    }
+
+    /// Whether an upcall keeps from being read what was received already.
+    pub(in crate::server) fn has_input_in_memory(&self) -> bool {
+        self.may_hand_over() && self.reader.try_lock().is_some_and(|reader| !reader.is_drained())
+    }
+
+    /// Whether an upcall keeps from being received what the peer has sent, as far as the handle shows that.
+    pub(in crate::server) fn shows_input(&self) -> bool {
+        if !self.may_hand_over() {
+            return false;
+        }
+        let Some(pollable) = self.pollable() else { return false };
+        if !pollable.is_plain() {
+            return pollable.pending();
+        }
+        wait_ready(pollable, Interest::INPUT, Some(Duration::ZERO)).is_ok_and(|ready| !ready.is_none())
+    }
+
+    /// Whether another thread may take over the reading from an upcall.
+    fn may_hand_over(&self) -> bool {
+        self.lane.is_none() && (self.turn() & SEATED == 0 || !self.orb.server().pool().is_fixed())
+    }
+
+    /// How long an upcall lasts before another thread reads on: not longer than it takes to find it, unless what the running requests return might not find room.
     ///
     /// A client that has not yet shown that it takes replies is given threads more and more slowly: the first reply that it does not take ends
     /// that. So is one whose replies are long, where the replies of all threads, if they were as long and none was taken, would exceed half of a memory
     /// limit: each exists twice for a moment, as the servant's result and as what is kept of it.
-    fn relief_delay(&self, turn: u64) -> u32 {
+    fn relief_delay(&self, turn: u64) -> Duration {
         let server = self.orb.server();
         let running = self.relieved.load(Ordering::Relaxed) + 1;
         let begun = (turn & COUNT).div_ceil(2);
@@ -123,11 +207,11 @@ impl ServerConnection {
         let of_connection = longest.saturating_mul(running as usize + 1);
         let of_all = longest.saturating_mul(server.threads().count()).saturating_add(server.budget().used());
         match () {
-            () if cfg!(shuttle) => 1,
+            () if cfg!(shuttle) => Duration::ZERO,
             () if of_connection > self.settings.max_connection_memory / 2 => LONG_DELAY,
             () if longest > 0 && of_all > self.settings.max_server_memory / 2 => LONG_DELAY,
-            () if has_answered => 1,
-            () => running.saturating_mul(running).saturating_mul(2).min(SLOW_START),
+            () if has_answered => Duration::ZERO,
+            () => Duration::from_millis(running.saturating_mul(running).saturating_mul(2).min(SLOW_START).into()),
         }
     }
 
@@ -146,7 +230,7 @@ impl ServerConnection {
         let connection = Arc::clone(self);
         let started = self.orb.server().threads().spawn("spandrel-relief", move || connection.take_over(turn));
         if let Err(error) = &started {
-            // The next tick tries again; meanwhile requests behind the slow one wait.
+            // The next look tries again; meanwhile requests behind the slow one wait.
             self.is_relief_due.store(false, Ordering::Release);
             log_limited!(
                 error, self.orb, "no thread to read on", %error, peer = %self.link.peer(), "no thread to read on while a servant is busy"

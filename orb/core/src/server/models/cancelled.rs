@@ -3,7 +3,7 @@
 use spandrel_sync::{Arc, thread};
 use spandrel_transport::Transport;
 
-use super::{Stage, join, requests, two_way};
+use super::{Stage, join, lasting, requests, two_way};
 use crate::{
     CancelReason, Orb,
     models::{check, one_in, talk},
@@ -21,7 +21,7 @@ impl Stage {
         self.connection.turn()
     }
 
-    /// A watcher where nobody may take the reading over: it listens until the servant knows.
+    /// A monitor where nobody may take the reading over: it listens until the servant knows.
     fn listen(&self) -> thread::JoinHandle<()> {
         let (connection, diary) = (Arc::clone(&self.connection), Arc::clone(&self.diary));
         thread::spawn(move || {
@@ -55,7 +55,7 @@ fn a_thread_that_takes_the_reading_over_cancels() {
             stage.client.close();
         }
         // The one that is cancelled is answered all the same, if anybody still listens.
-        stage.connection.overdue(turn, false, 1);
+        stage.connection.overdue(&lasting(turn, false));
         if !is_lost {
             assert_eq!(stage.receive(1).replies, [CANCELLABLE]);
             stage.client.close();

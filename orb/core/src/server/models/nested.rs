@@ -30,14 +30,14 @@ fn servants_that_wait_in_each_other_are_all_answered() {
         let is_watched = one_in(2);
         if is_watched {
             // A thread that takes over serves nobody while it waits, and is relieved in its turn.
-            stage.orb.watcher().watch(&stage.connection);
+            stage.orb.upcall_monitor().watch(&stage.connection);
         }
         let asking = stage.ask(requests(&[two_way(NEST), second, two_way(RELEASE)]));
         let expected = if second.is_two_way { &[RELEASE, NEST, NEST][..] } else { &[RELEASE, NEST] };
         assert_eq!(stage.receive(expected.len()).replies, expected);
         stage.client.close_writer();
         stage.end(&reactor, threads.into_iter().chain([asking]));
-        stage.orb.watcher().stop();
+        stage.orb.upcall_monitor().stop();
     });
 }
 

@@ -297,7 +297,7 @@ impl Stage {
         let entries = self.diary.entries.lock();
         assert_eq!(entries.running, 0);
         drop(entries);
-        // The watcher may be about to find that the upcall which it counted has ended. Were threads that nobody keeps
+        // The monitor may be about to find that the upcall which it counted has ended. Were threads that nobody keeps
         // replaced for ever, this would take more steps than an execution may have.
         while self.orb.server().pool().held_up() != 0 {
             thread::yield_now();
@@ -357,7 +357,7 @@ fn no_request_is_lost_or_run_twice() {
 fn the_reactor_serves_again_after_an_upcall_that_lasted() {
     check(3000, || {
         let stage = Stage::pooled();
-        stage.orb.watcher().watch(&stage.connection);
+        stage.orb.upcall_monitor().watch(&stage.connection);
         let (reactor, threads) = Reactor::start(&stage);
         let its_threads: Vec<_> = threads.iter().map(|handle| handle.thread().id()).collect();
         for round in 0..2 {
@@ -373,7 +373,7 @@ fn the_reactor_serves_again_after_an_upcall_that_lasted() {
         }
         stage.client.close();
         stage.end(&reactor, threads);
-        stage.orb.watcher().stop();
+        stage.orb.upcall_monitor().stop();
     });
 }
 

@@ -88,7 +88,7 @@ fn a_one_way_that_lasts_does_not_keep_others_waiting_for_ever() {
         let mut entries = stage.diary.entries.lock();
         stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        stage.connection.overdue(stage.connection.turn(), false, 1);
+        stage.connection.overdue(&lasting(stage.connection.turn(), false));
         assert_eq!(stage.receive(1).replies, [RELEASE]);
         stage.client.close_writer();
         queued.end([asking]);
