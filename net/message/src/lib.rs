@@ -33,7 +33,6 @@
 #![forbid(unsafe_code)]
 
 mod block;
-mod chain;
 mod message_block;
 mod receive_buffer;
 

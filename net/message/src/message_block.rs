@@ -7,7 +7,6 @@ use bytes::Bytes;
 use spandrel_sync::Arc;
 
 use crate::block::Block;
-use crate::chain::Next;
 
 /// A range of a shared, aligned block of memory, which may be followed by further ones in a chain.
 ///
@@ -21,8 +20,13 @@ pub struct MessageBlock {
     block: Arc<Block>,
     start: usize,
     end: usize,
-    pub(crate) next: Next,
+    next: Next,
 }
+
+/// What follows a message block in its chain. Dropping and cloning go along the chain without recursion, so that a
+/// long chain does not overflow the stack.
+#[derive(Default)]
+struct Next(Option<Box<MessageBlock>>);
 
 /// The message blocks of a chain, in order. Made by [`MessageBlock::links`].
 #[derive(Clone, Debug)]
@@ -45,7 +49,7 @@ impl MessageBlock {
     }
 
     /// This range alone, without the chain behind it.
-    pub(crate) fn first(&self) -> Self {
+    fn first(&self) -> Self {
         Self::range(Arc::clone(&self.block), self.start, self.end)
     }
 
@@ -150,6 +154,28 @@ impl MessageBlock {
     #[must_use]
     pub fn links(&self) -> Links<'_> {
         Links(Some(self))
+    }
+}
+
+impl Clone for Next {
+    fn clone(&self) -> Self {
+        let mut first = Self::default();
+        let mut end = &mut first;
+        let mut link = self.0.as_deref();
+        while let Some(block) = link {
+            end = &mut end.0.insert(Box::new(block.first())).next;
+            link = block.next();
+        }
+        first
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        let mut link = self.0.take();
+        while let Some(mut block) = link {
+            link = block.next.0.take();
+        }
     }
 }
 

@@ -12,21 +12,22 @@ use spandrel_sync::{Arc, Mutex};
 use crate::demux::{Demultiplexer, Shown};
 use crate::key::Key;
 use crate::lead::Leadership;
-use crate::queue::{Item, Listed, Mail, Queue, What};
+use crate::queue::{Expired, Item, Listed, Mail, Queue, What};
 use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
 use crate::wakeup::Wakeup;
-use crate::{Expired, Options, ThreadStrategy};
+use crate::{Options, ThreadStrategy};
 
 /// No timer is scheduled.
 const NEVER: u64 = u64::MAX;
 
-pub(crate) struct Core {
-    pub(crate) table: Table,
+/// A reactor of handlers of type `H` and jobs of type `J`; what they do is not known here.
+pub(crate) struct Core<H: ?Sized, J> {
+    pub(crate) table: Table<H>,
     pub(crate) demux: Box<dyn Demultiplexer>,
-    pub(crate) lead: Leadership<Item>,
+    pub(crate) lead: Leadership<Item<J>>,
     pub(crate) wakeup: Wakeup,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Queue<J>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) threads: ThreadStrategy,
     /// Threads inside of `run` and its kin.
@@ -39,7 +40,7 @@ pub(crate) struct Core {
     /// Of the timers, in nanoseconds, to be looked at without the lock; [`NEVER`] if there are none.
     earliest: AtomicU64,
     /// Of a thread that has left, for the next to lead.
-    spare: Mutex<Option<Scratch>>,
+    spare: Mutex<Option<Scratch<J>>>,
     listed: Mutex<VecDeque<(Key, Listed)>>,
     /// Length of `listed`, to be looked at without the lock.
     listed_len: AtomicUsize,
@@ -59,15 +60,20 @@ pub(crate) enum Posted {
 }
 
 /// Buffers of one thread that leads.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct Scratch<J> {
     /// What the wait has shown.
     shown: Vec<Shown>,
     /// Everything else.
-    items: Vec<Item>,
+    items: Vec<Item<J>>,
 }
 
-impl Scratch {
+impl<J> Default for Scratch<J> {
+    fn default() -> Self {
+        Self { shown: Vec::new(), items: Vec::new() }
+    }
+}
+
+impl<J> Scratch<J> {
     /// If all there is to dispatch is one ready handle, takes it out.
     #[inline]
     pub(crate) fn take_single(&mut self) -> Option<(Key, Interest)> {
@@ -78,7 +84,7 @@ impl Scratch {
     }
 
     /// Takes everything out: timers before notices and jobs, then those that are ready by themselves, then what was shown.
-    pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, Item> {
+    pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, Item<J>> {
         let shown = self.shown.drain(..);
         self.items.extend(shown.map(|Shown { key, ready }| Item { key: Key(key), what: What::Shown(ready) }));
         self.items.drain(..)
@@ -89,7 +95,7 @@ impl Scratch {
     }
 }
 
-impl Core {
+impl<H: ?Sized, J> Core<H, J> {
     pub(crate) fn new(options: &Options, demux: Box<dyn Demultiplexer>) -> Self {
         let bound = match options.threads {
             ThreadStrategy::HalfSyncHalfAsync { queue, .. } => queue.max(1),
@@ -118,7 +124,7 @@ impl Core {
 
     /// For the leader: waits, and gathers into `scratch`, which is empty, what there is to dispatch, a limited number of each kind.
     #[inline]
-    pub(crate) fn gather(&self, scratch: &mut Scratch, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn gather(&self, scratch: &mut Scratch<J>, timeout: Option<Duration>) -> io::Result<()> {
         // In this order: who leaves something while we look finds us asleep.
         let sleeps = self.wakeup.fall_asleep();
         let timeout = if sleeps && !self.is_ready() { self.shorten(timeout) } else { Some(Duration::ZERO) };
@@ -152,11 +158,11 @@ impl Core {
     }
 
     /// Buffers for a thread that may lead, so that `run_once` allocates none each time.
-    pub(crate) fn borrow_scratch(&self) -> Scratch {
+    pub(crate) fn borrow_scratch(&self) -> Scratch<J> {
         self.spare.lock().take().unwrap_or_default()
     }
 
-    pub(crate) fn return_scratch(&self, scratch: Scratch) {
+    pub(crate) fn return_scratch(&self, scratch: Scratch<J>) {
         *self.spare.lock() = Some(scratch);
     }
 
@@ -176,7 +182,7 @@ impl Core {
     }
 
     #[cold]
-    fn expire(&self, items: &mut Vec<Item>) {
+    fn expire(&self, items: &mut Vec<Item<J>>) {
         let now = self.clock.now();
         if self.earliest.load(Ordering::SeqCst) > now.as_nanos() {
             return;
@@ -235,7 +241,7 @@ impl Core {
         posted != Posted::Refused
     }
 
-    fn take_listed(&self, items: &mut Vec<Item>) {
+    fn take_listed(&self, items: &mut Vec<Item<J>>) {
         let mut listed = self.listed.lock();
         let most = self.most.min(listed.len());
         items.extend(listed.drain(..most).map(|(key, how)| Item { key, what: What::Ready(how) }));
@@ -278,7 +284,7 @@ impl Core {
     }
 }
 
-impl fmt::Debug for Core {
+impl<H: ?Sized, J> fmt::Debug for Core<H, J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core")
             .field("demux", &self.demux)

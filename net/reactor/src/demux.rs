@@ -1,5 +1,6 @@
 //! Waiting for many handles at once: one module per mechanism that the system offers, all behind one trait.
 
+mod backend;
 #[cfg(unix)]
 mod doorbell;
 #[cfg(target_os = "linux")]
@@ -20,8 +21,8 @@ use std::time::Duration;
 
 use spandrel_ipc::Interest;
 
+pub use self::backend::{Backend, Trigger};
 use crate::sys::RawHandle;
-use crate::{Backend, Trigger};
 
 /// What a wait has shown of one handle. An error or a hang-up counts as everything: the next transfer will tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +93,7 @@ fn open_exactly(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
 }
 
 /// Whether `backend` works here and now.
-pub(crate) fn probe(backend: Backend) -> bool {
+fn probe(backend: Backend) -> bool {
     open_exactly(backend).is_ok()
 }
 

@@ -9,9 +9,10 @@ use spandrel_sync::MutexGuard;
 
 use crate::key::Key;
 use crate::lead::Turn;
-use crate::queue::{Item, Listed, Mail, What};
+use crate::queue::{Listed, Mail, What};
+use crate::registry::{Item, Job, Slot};
 use crate::state::{BUSY, Claim, DECODES, DISARMED, LISTED, MAIL, REMOVED, UNOPENED, Word};
-use crate::table::{Arming, Owned, Slot};
+use crate::table::{Arming, Owned};
 use crate::{CloseReason, Context, EventHandler, HandlerId, Registry, sys};
 
 /// How a call of a handler ended.
@@ -47,7 +48,7 @@ impl Registry {
         }
     }
 
-    fn dispatch_other(&self, key: Key, what: What, turn: Turn) -> usize {
+    fn dispatch_other(&self, key: Key, what: What<Job>, turn: Turn) -> usize {
         let what = match what {
             What::Job(job) => return self.run_job(job),
             what => what,
@@ -114,7 +115,7 @@ impl Registry {
         })
     }
 
-    fn run_job(&self, job: crate::queue::Job) -> usize {
+    fn run_job(&self, job: Job) -> usize {
         self.core().queue.dismiss(1);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(self))) {
             tracing::error!(panic = message(panic), "a job panicked in a reactor");
@@ -237,7 +238,7 @@ impl Registry {
     pub(crate) fn arm(
         &self,
         arming: &mut Arming,
-        body: &MutexGuard<'_, Option<Owned>>,
+        body: &MutexGuard<'_, Option<Owned<dyn EventHandler>>>,
         key: Key,
         word: Word,
     ) -> io::Result<Interest> {

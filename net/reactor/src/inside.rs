@@ -3,8 +3,6 @@
 use std::cell::Cell;
 use std::ptr;
 
-use crate::core::Core;
-
 spandrel_sync::thread_local! {
     /// Address of the reactor in whose `run` this thread is, innermost; zero if in none.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
@@ -19,8 +17,8 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    pub(crate) fn enter(core: &Core) -> Self {
-        let address = ptr::from_ref(core).addr();
+    pub(crate) fn enter<R>(reactor: &R) -> Self {
+        let address = ptr::from_ref(reactor).addr();
         let before = INSIDE.with(|inside| inside.replace(address));
         Self { before, is_nested: before == address }
     }
@@ -33,6 +31,6 @@ impl Drop for Inside {
 }
 
 /// Whether this thread runs that reactor.
-pub(crate) fn is(core: &Core) -> bool {
-    INSIDE.with(|inside| inside.get() == ptr::from_ref(core).addr())
+pub(crate) fn is<R>(reactor: &R) -> bool {
+    INSIDE.with(|inside| inside.get() == ptr::from_ref(reactor).addr())
 }

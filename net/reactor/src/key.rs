@@ -1,4 +1,10 @@
-//! How a handler is named inside: where it lies, and which of those that lay there it is.
+//! How a handler is named: where it lies, and which of those that lay there it is.
+
+use std::fmt;
+
+/// Names a handler in its reactor. Never given again to another, so a stale one does nothing to anybody.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandlerId(pub(crate) Key);
 
 /// Slot and generation of a handler. Never zero, since generations begin at one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,5 +24,11 @@ impl Key {
     #[inline]
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
+    }
+}
+
+impl fmt::Debug for HandlerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HandlerId({}v{})", self.0.index(), self.0.generation())
     }
 }

@@ -41,11 +41,9 @@
 
 mod acceptor;
 mod connector;
-mod context;
 mod core;
 mod demux;
 mod dispatch;
-mod handler;
 mod inside;
 mod key;
 mod lead;
@@ -60,6 +58,8 @@ mod service;
 mod shard;
 #[cfg(unix)]
 mod signal;
+#[cfg(unix)]
+mod signal_source;
 mod state;
 pub mod strategy;
 #[allow(unsafe_code, reason = "handles by their numbers; see there")]
@@ -70,12 +70,13 @@ mod wakeup;
 
 pub use acceptor::{AcceptLoop, Acceptor, ConnectionSource, Listening, Server};
 pub use connector::{Backoff, CacheLimits, Cached, Client, ConnectionCache, Connector};
-pub use context::Context;
-pub use handler::{CloseReason, EventHandler, Expired, HandlerId};
+pub use demux::{Backend, Trigger};
+pub use key::HandlerId;
 pub use log_limit::{LogLimit, Unlogged};
-pub use options::{Backend, Options, ThreadStrategy, Trigger};
+pub use options::{Options, ThreadStrategy};
+pub use queue::Expired;
 pub use reactor::Reactor;
-pub use registry::Registry;
+pub use registry::{CloseReason, Context, EventHandler, Registry};
 pub use service::{MAX_WAITING, Peer, Service, ServiceHandler};
 pub use shard::Shards;
 #[cfg(unix)]

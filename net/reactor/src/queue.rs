@@ -12,13 +12,14 @@ use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
 
 use crate::key::Key;
-use crate::{Expired, Registry};
+#[cfg(unix)]
+use crate::signal::Signal;
+use crate::timer::TimerId;
 
-/// One thing to dispatch.
-#[derive(Debug)]
-pub(crate) struct Item {
+/// One thing to dispatch; `J` are jobs.
+pub(crate) struct Item<J> {
     pub(crate) key: Key,
-    pub(crate) what: What,
+    pub(crate) what: What<J>,
 }
 
 /// What a handler is ready for though its handle does not show it.
@@ -31,7 +32,7 @@ pub(crate) struct Listed {
 }
 
 /// What to dispatch.
-pub(crate) enum What {
+pub(crate) enum What<J> {
     /// The handle showed this.
     Shown(Interest),
     /// As above, and the slot was claimed already.
@@ -40,13 +41,11 @@ pub(crate) enum What {
     Ready(Listed),
     /// There is mail, or the handler is to be opened.
     Mail,
-    Job(Job),
+    /// Something to run in a thread of the reactor.
+    Job(J),
 }
 
-/// Something to run in a thread of the reactor.
-pub(crate) type Job = Box<dyn FnOnce(&Registry) + Send>;
-
-impl fmt::Debug for What {
+impl<J> fmt::Debug for What<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shown(ready) => f.debug_tuple("Shown").field(ready).finish(),
@@ -59,17 +58,16 @@ impl fmt::Debug for What {
 }
 
 /// Jobs, and tokens of mail, in order.
-#[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct Queue<J> {
     /// Length of `items`, to be looked at without the lock.
     len: AtomicUsize,
     /// Notices and jobs that were accepted and not yet dispatched.
     under_way: AtomicUsize,
     limit: usize,
-    items: Mutex<VecDeque<Item>>,
+    items: Mutex<VecDeque<Item<J>>>,
 }
 
-impl Queue {
+impl<J> Queue<J> {
     pub(crate) fn new(limit: usize) -> Self {
         Self { len: AtomicUsize::new(0), under_way: AtomicUsize::new(0), limit, items: Mutex::new(VecDeque::new()) }
     }
@@ -90,7 +88,7 @@ impl Queue {
     }
 
     /// Takes an admitted job; or a token of mail, of which there is one for each handler, apart from that for its opening.
-    pub(crate) fn push(&self, item: Item) {
+    pub(crate) fn push(&self, item: Item<J>) {
         let mut items = self.items.lock();
         items.push_back(item);
         self.len.store(items.len(), Ordering::SeqCst);
@@ -102,7 +100,7 @@ impl Queue {
     }
 
     /// Moves up to `most` items over.
-    pub(crate) fn take(&self, most: usize, into: &mut Vec<Item>) {
+    pub(crate) fn take(&self, most: usize, into: &mut Vec<Item<J>>) {
         let mut items = self.items.lock();
         let most = most.min(items.len());
         into.extend(items.drain(..most));
@@ -110,11 +108,23 @@ impl Queue {
     }
 
     /// Takes everything.
-    pub(crate) fn drain(&self) -> VecDeque<Item> {
+    pub(crate) fn drain(&self) -> VecDeque<Item<J>> {
         let mut items = self.items.lock();
         self.len.store(0, Ordering::SeqCst);
         std::mem::take(&mut items)
     }
+}
+
+/// A timer that has expired, as [`EventHandler::handle_timeout`](crate::EventHandler::handle_timeout) is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Expired {
+    /// Which timer.
+    pub id: TimerId,
+    /// What it was scheduled with.
+    pub argument: u64,
+    /// How many more expiries of an interval timer this one stands for, because they could not be told in time.
+    pub missed: u64,
 }
 
 /// One piece of a handler's mail.
@@ -122,7 +132,7 @@ impl Queue {
 pub(crate) enum Mail {
     Timeout(Expired),
     #[cfg(unix)]
-    Signal(crate::Signal),
+    Signal(Signal),
     Notice(u64),
 }
 

@@ -7,11 +7,12 @@ use spandrel_sync::atomic::Ordering;
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, thread};
 
-use crate::core::{Core, Scratch};
+use crate::core::Scratch;
 use crate::demux::{self, Demultiplexer};
 use crate::inside::Inside;
 use crate::lead::{Leadership, Part, Turn};
-use crate::queue::{Item, What};
+use crate::queue::What;
+use crate::registry::{Core, Item, Job};
 use crate::{HandlerId, Options, Registry, ThreadStrategy};
 
 /// Waits for what its handlers wait for, and calls them (paper 002, section 2.4).
@@ -198,7 +199,7 @@ impl Reactor {
     }
 
     /// Leads for as long as it pays. False: the run is over.
-    fn lead(&self, run: &mut Run<'_>, scratch: &mut Scratch) -> io::Result<bool> {
+    fn lead(&self, run: &mut Run<'_>, scratch: &mut Scratch<Job>) -> io::Result<bool> {
         let registry = self.registry();
         let core = registry.core();
         let mut leading = Leading { lead: &core.lead, phase: Some(Turn::NONE) };
@@ -243,7 +244,7 @@ impl Reactor {
 
     /// Gives everything to the workers; says how many items that were. What they take no more, because they have been told to end,
     /// is dispatched here, so that nothing stays claimed.
-    fn hand_over(&self, scratch: &mut Scratch) -> usize {
+    fn hand_over(&self, scratch: &mut Scratch<Job>) -> usize {
         let registry = self.registry();
         let mut count = 0;
         for mut item in scratch.drain() {

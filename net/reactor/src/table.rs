@@ -8,27 +8,25 @@ use std::sync::OnceLock; // set under the lock of `Free` alone, so that nobody e
 use spandrel_ipc::Interest;
 use spandrel_sync::Mutex;
 
-use crate::EventHandler;
 use crate::key::Key;
 use crate::queue::Mailbox;
 use crate::state::{State, Word};
 use crate::sys::RawHandle;
 
-/// One handler's place. On cache lines of its own, since several threads work at neighbours.
-#[derive(Debug)]
+/// The place of one handler of type `H`. On cache lines of its own, since several threads work at neighbours.
 #[repr(align(64))]
-pub(crate) struct Slot {
+pub(crate) struct Slot<H: ?Sized> {
     pub(crate) state: State,
     /// Locked by who has claimed the slot, so never for long by anybody else.
-    pub(crate) handler: Mutex<Option<Owned>>,
+    pub(crate) handler: Mutex<Option<Owned<H>>>,
     pub(crate) arming: Mutex<Arming>,
     pub(crate) mailbox: Mutex<Mailbox>,
 }
 
 /// A handler, which need not be `Debug`.
-pub(crate) struct Owned(pub(crate) Box<dyn EventHandler>);
+pub(crate) struct Owned<H: ?Sized>(pub(crate) Box<H>);
 
-impl std::fmt::Debug for Owned {
+impl<H: ?Sized> std::fmt::Debug for Owned<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("EventHandler")
     }
@@ -58,7 +56,7 @@ impl Arming {
     }
 }
 
-impl Slot {
+impl<H: ?Sized> Slot<H> {
     fn new() -> Self {
         Self { state: State::new(), handler: Mutex::new(None), arming: Mutex::default(), mailbox: Mutex::default() }
     }
@@ -69,9 +67,8 @@ const FIRST: usize = if cfg!(shuttle) { 4 } else { 64 };
 /// Enough for 2^31.
 const CHUNKS: usize = 28;
 
-#[derive(Debug)]
-pub(crate) struct Table {
-    chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
+pub(crate) struct Table<H: ?Sized> {
+    chunks: [OnceLock<Box<[Slot<H>]>>; CHUNKS],
     free: Mutex<Free>,
     limit: usize,
 }
@@ -93,7 +90,7 @@ pub(crate) enum NoSlot {
     Closed,
 }
 
-impl Table {
+impl<H: ?Sized> Table<H> {
     pub(crate) fn new(limit: usize) -> Self {
         let free = Free { freed: Vec::new(), unused: 0, len: 0, is_closed: false };
         Self { chunks: [const { OnceLock::new() }; CHUNKS], free: Mutex::new(free), limit }
@@ -101,13 +98,13 @@ impl Table {
 
     /// The slot of that key; whether it still holds that handler its state tells.
     #[inline]
-    pub(crate) fn slot(&self, key: Key) -> Option<&Slot> {
+    pub(crate) fn slot(&self, key: Key) -> Option<&Slot<H>> {
         let (chunk, place) = place(key.index() as usize);
         self.chunks.get(chunk)?.get()?.get(place)
     }
 
     /// Takes a free slot. Nobody else knows its key until the caller tells.
-    pub(crate) fn take(&self) -> Result<(Key, &Slot), NoSlot> {
+    pub(crate) fn take(&self) -> Result<(Key, &Slot<H>), NoSlot> {
         let mut free = self.free.lock();
         if free.is_closed {
             return Err(NoSlot::Closed);
@@ -127,7 +124,7 @@ impl Table {
     }
 
     /// Gives a slot back, which the caller has claimed and emptied. Its key is stale from now on.
-    pub(crate) fn give_back(&self, key: Key, slot: &Slot) {
+    pub(crate) fn give_back(&self, key: Key, slot: &Slot<H>) {
         let mut free = self.free.lock();
         slot.state.store(Word(0));
         free.len -= 1;
@@ -187,6 +184,6 @@ mod tests {
     #[test]
     fn a_slot_takes_one_cache_line() {
         let most = if cfg!(windows) { 128 } else { 64 };
-        assert!(size_of::<Slot>() <= most, "{}", size_of::<Slot>());
+        assert!(size_of::<Slot<dyn Send>>() <= most, "{}", size_of::<Slot<dyn Send>>());
     }
 }

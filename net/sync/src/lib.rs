@@ -72,7 +72,7 @@ pub use adaptive::AdaptiveMutex;
 pub use barrier::{Barrier, Passage};
 pub use condition::{Condition, WaitResult};
 pub use mutex::{Mutex, MutexGuard};
-pub use null::{NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard};
+pub use null::{Alone, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard};
 #[cfg(target_os = "linux")]
 pub use process_manager::CpuTimes;
 #[cfg(unix)]
@@ -81,7 +81,7 @@ pub use process_manager::{OnDrop, Process, ProcessError, ProcessManager};
 pub use recursive::{RecursiveMutex, RecursiveMutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::{OwnedPermit, Permit, Semaphore, TooManyPermits};
-pub use strategy::{Alone, Guarded, Lock, Monitor, SharedLock};
+pub use strategy::{Guarded, Lock, Monitor, SharedLock};
 #[cfg(target_os = "linux")]
 pub use thread_manager::allowed_cpus;
 pub use thread_manager::{

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use crate::{Alone, WaitResult};
+use crate::WaitResult;
 
 /// A value that only one thread uses, with the methods of a lock; `ACE_Null_Mutex`.
 ///
@@ -166,3 +166,8 @@ impl NullCondition {
     /// Wakes nobody.
     pub fn notify_all(&self) {}
 }
+
+/// No other thread can bring about the change that this one would wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("waiting under the null locking strategy would never end")]
+pub struct Alone;

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::{
-    AdaptiveMutex, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
+    AdaptiveMutex, Alone, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
     RecursiveMutex, RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult,
 };
 
@@ -148,11 +148,6 @@ pub trait Monitor: Lock {
         Ok(())
     }
 }
-
-/// No other thread can bring about the change that this one would wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("waiting under the null locking strategy would never end")]
-pub struct Alone;
 
 /// A value behind a lock of the strategy `L`.
 ///

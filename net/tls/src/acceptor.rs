@@ -7,7 +7,8 @@ use spandrel_ipc::inet::Inet;
 use spandrel_ipc::{Accept, Family, Handle, Interest, Pollable, Prepared, Transfer};
 use spandrel_sync::Arc;
 
-use crate::{Patience, Stream};
+use crate::Stream;
+use crate::wait::Patience;
 
 /// Waits for connections at an address; carries no octets itself.
 ///

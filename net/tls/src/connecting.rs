@@ -9,8 +9,8 @@ use spandrel_ipc::inet::Inet;
 use spandrel_ipc::{Connecting as _, Family, Handle, Interest, Pollable, Prepared, Transfer};
 use spandrel_sync::Arc;
 
-use crate::wait::Deadline;
-use crate::{Patience, Stream};
+use crate::Stream;
+use crate::wait::{Deadline, Patience};
 
 /// Who is to be met, and on what terms.
 #[derive(Clone, Debug)]

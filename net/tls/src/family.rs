@@ -11,7 +11,7 @@ use spandrel_sync::Arc;
 
 use crate::acceptor::{Terms, served};
 use crate::connecting::Goal;
-use crate::wait::{Deadline, Wait};
+use crate::wait::{Deadline, Patience, Wait};
 use crate::{Acceptor, Connecting, Stream};
 
 /// TLS over the streams of another family, as a family: for code that is generic over families, and to open endpoints with.
@@ -23,13 +23,6 @@ pub struct Tls<F: Family = Inet> {
     server: Option<Terms>,
     client: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     patience: Patience,
-}
-
-/// How long a peer is waited for where nobody has set a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    pub(crate) handshake: Duration,
-    pub(crate) close: Duration,
 }
 
 impl<F: Family> Tls<F> {

@@ -62,7 +62,6 @@ mod wait;
 pub use acceptor::Acceptor;
 pub use config::{ClientOptions, ConfigError, ServerOptions};
 pub use connecting::Connecting;
-pub(crate) use family::Patience;
 pub use family::Tls;
 pub use fault::tls_error;
 pub use rustls_pki_types::ServerName;

@@ -14,9 +14,10 @@ use spandrel_ipc::{Receive, Shutdown, Transfer, Transmit};
 use spandrel_sync::models::{below, check};
 use spandrel_sync::{Arc, thread};
 
+use crate::Stream;
 use crate::acceptor::{Terms, served};
 use crate::connecting::Goal;
-use crate::{Patience, Stream};
+use crate::wait::Patience;
 use pretend::End;
 
 type Side = Arc<Stream<End>>;

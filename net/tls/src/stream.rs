@@ -10,11 +10,10 @@ use spandrel_ipc::{Shutdown, Transfer, inet, is_timeout};
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::{Condition, Mutex};
 
-use crate::Patience;
 use crate::fault::Fault;
 use crate::scratch;
 use crate::session::Session;
-use crate::wait::{Deadline, Wait};
+use crate::wait::{Deadline, Patience, Wait};
 
 /// A TLS connection over a stream of another family.
 ///

@@ -82,6 +82,13 @@ impl Wait {
     }
 }
 
+/// How long a peer is waited for where nobody has set a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) handshake: Duration,
+    pub(crate) close: Duration,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

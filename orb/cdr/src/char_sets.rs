@@ -5,36 +5,11 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::osf_registry::{ASCII, LATIN1, Named, UTF8};
 use crate::{CdrError, Char, CodeSet};
 
-/// How a code set is called.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Named {
-    /// In the OSF registry.
-    pub(crate) number: u32,
-    /// The first is the one that we say.
-    pub(crate) names: &'static [&'static str],
-}
-
-pub(crate) const LATIN1: Named = Named { number: 0x0001_0001, names: &["ISO 8859-1", "Latin-1"] };
-pub(crate) const ASCII: Named = Named { number: 0x0001_0020, names: &["ISO 646", "ASCII", "US-ASCII"] };
-pub(crate) const UTF8: Named = Named { number: 0x0501_0001, names: &["UTF-8"] };
 const UTF16: Named = Named { number: 0x0001_0109, names: &["UTF-16"] };
 const UNKNOWN: Named = Named { number: 0, names: &["none"] };
-
-impl Named {
-    pub(crate) fn name(self) -> &'static str {
-        self.names[0]
-    }
-
-    /// Whether this is meant, in whatever case and with whatever between letters and digits: `iso8859_5` is ISO 8859-5.
-    pub(crate) fn is(self, name: &str) -> bool {
-        fn letters(name: &str) -> impl Iterator<Item = u8> {
-            name.bytes().filter(u8::is_ascii_alphanumeric).map(|octet| octet.to_ascii_lowercase())
-        }
-        self.names.iter().any(|known| letters(known).eq(letters(name)))
-    }
-}
 
 /// The code set in which `char` and `string` travel: the negotiated TCS-C (CORBA 3.3 Part 2, 7.10.2).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]

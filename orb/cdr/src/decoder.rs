@@ -1,13 +1,16 @@
 //! Reading values from octets that nobody vouches for.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
-use crate::value_type::Remembered;
-use crate::{Binder, ByteOrder, CdrError, CharSet, WcharSet, Wire, text, wide};
+use crate::{ByteOrder, CdrError, CharSet, WcharSet, Wire};
 
+mod binder;
 mod joint;
+pub(crate) mod values;
 
+pub use binder::{Binder, ValueFactory};
 pub use joint::Joint;
+use values::Remembered;
 
 /// Reads CDR values from one message or one encapsulation; lends strings and sequences from it where it can.
 #[derive(Clone)]
@@ -316,54 +319,6 @@ impl<'m> Decoder<'m> {
     pub fn octet_sequence(&mut self) -> Result<&'m [u8], CdrError> {
         let len = self.sequence_len(1)?;
         self.take(len)
-    }
-
-    /// Reads an IDL `string` in the code set in force: ASCII and UTF-8 are borrowed, ISO 8859-1 is transcoded.
-    ///
-    /// A length of zero, which some ORBs send for the empty string, is accepted as such.
-    ///
-    /// # Errors
-    /// [`CdrError::UnterminatedString`], [`CdrError::StrayNul`], [`CdrError::NotText`], [`CdrError::LengthBeyondInput`].
-    #[inline]
-    pub fn str(&mut self) -> Result<Cow<'m, str>, CdrError> {
-        text::decode(self.terminated()?, self.wire.char_set)
-    }
-
-    /// Reads an IDL `wstring`.
-    ///
-    /// # Errors
-    /// [`CdrError::NotText`] for what is not UTF-16; [`CdrError::StrayNul`]; [`CdrError::UnterminatedString`] in GIOP 1.1;
-    /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; [`CdrError::LengthBeyondInput`].
-    pub fn wstr(&mut self) -> Result<String, CdrError> {
-        wide::decode(self)
-    }
-
-    /// Reads an IDL `wchar`.
-    ///
-    /// # Errors
-    /// As [`Decoder::wstr`]; [`CdrError::Malformed`] for an impossible number of octets.
-    pub fn wchar(&mut self) -> Result<char, CdrError> {
-        wide::decode_char(self)
-    }
-
-    /// Reads an IDL `string` as the octets that stand on the wire, without the NUL.
-    ///
-    /// # Errors
-    /// As [`Decoder::str`].
-    pub fn latin1(&mut self) -> Result<&'m [u8], CdrError> {
-        let octets = self.terminated()?;
-        text::check_nul(octets).map(|()| octets)
-    }
-
-    /// The octets of a string before the one that should be its only NUL.
-    #[inline]
-    fn terminated(&mut self) -> Result<&'m [u8], CdrError> {
-        let octets = self.octet_sequence()?;
-        match octets.split_last() {
-            None => Ok(octets),
-            Some((0, text)) => Ok(text),
-            Some(_) => Err(CdrError::UnterminatedString),
-        }
     }
 
     /// Reads an encapsulation: length, byte order and content, aligned from its own start (9.3.3).

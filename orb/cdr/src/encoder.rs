@@ -4,8 +4,10 @@ use std::{io::IoSlice, ops::Range};
 
 use smallvec::SmallVec;
 
-use crate::value_type::WrittenValues;
-use crate::{ByteOrder, CdrError, Wire, text, wide};
+pub(crate) mod values;
+
+use crate::{ByteOrder, CdrError, Wire};
+use values::WrittenValues;
 
 /// Octets from which on a slice is lent to the transport instead of being copied.
 ///
@@ -367,41 +369,6 @@ impl<'a> Encoder<'a> {
         self.len(octets.len())?;
         self.octets(octets);
         Ok(())
-    }
-
-    /// Writes an IDL `string` in the code set in force, ISO 8859-1 without negotiation (9.3.2.7).
-    ///
-    /// # Errors
-    /// [`CdrError::NulInString`]; [`CdrError::NotRepresentable`] for a character outside the code set; [`CdrError::TooLong`].
-    #[inline]
-    pub fn str(&mut self, value: &'a str) -> Result<(), CdrError> {
-        text::encode(self, value, |out, octets| out.lend_fine(octets))
-    }
-
-    /// Writes an IDL `string` that need not outlive this call.
-    ///
-    /// # Errors
-    /// As [`Encoder::str`].
-    #[inline]
-    pub fn short_str(&mut self, value: &str) -> Result<(), CdrError> {
-        text::encode(self, value, |out, octets| out.octets(octets))
-    }
-
-    /// Writes an IDL `wstring`.
-    ///
-    /// # Errors
-    /// [`CdrError::NulInString`]; [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; [`CdrError::TooLong`].
-    pub fn wstr(&mut self, value: &str) -> Result<(), CdrError> {
-        wide::encode(self, value)
-    }
-
-    /// Writes an IDL `wchar`.
-    ///
-    /// # Errors
-    /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; in GIOP 1.1, whose wide characters are one code unit,
-    /// [`CdrError::NotRepresentable`].
-    pub fn wchar(&mut self, value: char) -> Result<(), CdrError> {
-        wide::encode_char(self, value)
     }
 
     /// Leaves a place for an `unsigned long` that [`Encoder::fill`] writes later.

@@ -27,11 +27,15 @@ pub mod engine;
 mod error;
 mod fixed_size;
 mod ior;
+mod osf_registry;
 mod padded;
 mod primitive;
+mod reference;
 mod scalar;
 mod text;
 mod type_code;
+mod type_coding;
+mod typed;
 mod value;
 mod value_type;
 pub mod walk;
@@ -43,19 +47,21 @@ pub use bounded::{BoundedString, BoundedVec, OverBound};
 pub use char_sets::{CharSet, UnknownCodeSet, WcharSet};
 pub use code_set::CodeSet;
 pub use decimal::{Decimal, Fixed, FixedError, MAX_FIXED_DIGITS};
-pub use decoder::{Decoder, Joint};
+pub use decoder::{Binder, Decoder, Joint, ValueFactory};
+pub use encoder::values::{Cast, Entry};
 pub use encoder::{Encoder, Hole, LEND_OCTETS};
 pub use engine::{SWITCH_AFTER, switch_after};
 pub use error::CdrError;
 pub use fixed_size::{FixedSize, decode_fixed_vec, encode_fixed_slice};
-pub use ior::{Binder, FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
+pub use ior::{FromBound, Ior, Reference, TaggedComponent, TaggedProfile};
 pub use padded::{Pad, encode_padded_slice, lend_padded};
 pub use scalar::{Char, LongDouble, NotLatin1};
-pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, Typed, ValueModifier, Visibility};
+pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, ValueModifier, Visibility};
+pub use typed::Typed;
 pub use value::{Decode, Encode};
 pub use value_type::{
-    AbstractRef, Cast, ConcreteValue, Entry, GraphBuilder, GraphError, ImplementedBy, IsA, Linked, PlainFactory,
-    ValueBase, ValueFactory, ValueRef, ValueType, custom_factory, value_factory,
+    AbstractRef, ConcreteValue, GraphBuilder, GraphError, ImplementedBy, IsA, Linked, PlainFactory, ValueBase,
+    ValueRef, ValueType, custom_factory, value_factory,
 };
 pub use value_type::{Coming as ComingValue, Met as MetValue};
 pub use wide::{BoundedWString, WString, Wide};

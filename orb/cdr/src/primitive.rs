@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize};
+use crate::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize, LongDouble};
 
 macro_rules! number {
     ($type:ident) => {
@@ -259,4 +259,29 @@ fn boolean(octet: u8) -> Result<bool, CdrError> {
 fn booleans(octets: &[u8]) -> Result<&[bool], CdrError> {
     <[bool]>::try_ref_from_bytes(octets)
         .map_err(|_| CdrError::BadBoolean(octets.iter().copied().find(|octet| *octet > 1).unwrap_or_default()))
+}
+
+impl Encode for LongDouble {
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        let mut octets = self.to_bits().to_ne_bytes();
+        if out.wire().order.is_swapped() {
+            octets.reverse();
+        }
+        out.align(8);
+        out.octets(&octets);
+        Ok(())
+    }
+}
+
+impl Decode for LongDouble {
+    const MIN_OCTETS: usize = 16;
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        input.align(8)?;
+        let mut octets: [u8; 16] = input.take(16)?.try_into().expect("sixteen octets were taken");
+        if input.wire().order.is_swapped() {
+            octets.reverse();
+        }
+        Ok(Self::from_bits(u128::from_ne_bytes(octets)))
+    }
 }

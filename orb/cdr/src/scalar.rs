@@ -4,8 +4,6 @@ use std::fmt;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::{CdrError, Decode, Decoder, Encode, Encoder};
-
 /// An IDL `char`: a character of ISO 8859-1. On the wire it is one octet of the transmission code set, which may be another.
 #[derive(
     Clone, Copy, Default, Eq, FromBytes, Hash, Immutable, IntoBytes, KnownLayout, Ord, PartialEq, PartialOrd, Unaligned,
@@ -138,31 +136,6 @@ impl From<f64> for LongDouble {
             _ => (u128::from(exponent + MORE_BIAS) << 112) | (u128::from(fraction) << MORE_FRACTION),
         };
         Self(sign | magnitude)
-    }
-}
-
-impl Encode for LongDouble {
-    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        let mut octets = self.0.to_ne_bytes();
-        if out.wire().order.is_swapped() {
-            octets.reverse();
-        }
-        out.align(8);
-        out.octets(&octets);
-        Ok(())
-    }
-}
-
-impl Decode for LongDouble {
-    const MIN_OCTETS: usize = 16;
-
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        input.align(8)?;
-        let mut octets: [u8; 16] = input.take(16)?.try_into().expect("sixteen octets were taken");
-        if input.wire().order.is_swapped() {
-            octets.reverse();
-        }
-        Ok(Self(u128::from_ne_bytes(octets)))
     }
 }
 

@@ -5,7 +5,60 @@
 
 use std::borrow::Cow;
 
-use crate::{CdrError, CharSet, Encoder};
+use crate::{CdrError, CharSet, Decoder, Encoder};
+
+impl<'a> Encoder<'a> {
+    /// Writes an IDL `string` in the code set in force, ISO 8859-1 without negotiation (9.3.2.7).
+    ///
+    /// # Errors
+    /// [`CdrError::NulInString`]; [`CdrError::NotRepresentable`] for a character outside the code set; [`CdrError::TooLong`].
+    #[inline]
+    pub fn str(&mut self, value: &'a str) -> Result<(), CdrError> {
+        encode(self, value, |out, octets| out.lend_fine(octets))
+    }
+
+    /// Writes an IDL `string` that need not outlive this call.
+    ///
+    /// # Errors
+    /// As [`Encoder::str`].
+    #[inline]
+    pub fn short_str(&mut self, value: &str) -> Result<(), CdrError> {
+        encode(self, value, |out, octets| out.octets(octets))
+    }
+}
+
+impl<'m> Decoder<'m> {
+    /// Reads an IDL `string` in the code set in force: ASCII and UTF-8 are borrowed, ISO 8859-1 is transcoded.
+    ///
+    /// A length of zero, which some ORBs send for the empty string, is accepted as such.
+    ///
+    /// # Errors
+    /// [`CdrError::UnterminatedString`], [`CdrError::StrayNul`], [`CdrError::NotText`], [`CdrError::LengthBeyondInput`].
+    #[inline]
+    pub fn str(&mut self) -> Result<Cow<'m, str>, CdrError> {
+        decode(self.terminated()?, self.wire().char_set)
+    }
+
+    /// Reads an IDL `string` as the octets that stand on the wire, without the NUL.
+    ///
+    /// # Errors
+    /// As [`Decoder::str`].
+    pub fn latin1(&mut self) -> Result<&'m [u8], CdrError> {
+        let octets = self.terminated()?;
+        check_nul(octets).map(|()| octets)
+    }
+
+    /// The octets of a string before the one that should be its only NUL.
+    #[inline]
+    fn terminated(&mut self) -> Result<&'m [u8], CdrError> {
+        let octets = self.octet_sequence()?;
+        match octets.split_last() {
+            None => Ok(octets),
+            Some((0, text)) => Ok(text),
+            Some(_) => Err(CdrError::UnterminatedString),
+        }
+    }
+}
 
 /// True if every octet is ASCII and none is NUL: the text then is its own encoding.
 #[inline]
@@ -16,7 +69,7 @@ fn is_plain(octets: &[u8]) -> bool {
 
 /// Writes length, text and NUL; `plain` decides whether ASCII text is copied or lent.
 #[inline]
-pub(crate) fn encode<'a, 's>(
+fn encode<'a, 's>(
     out: &mut Encoder<'a>,
     value: &'s str,
     plain: impl FnOnce(&mut Encoder<'a>, &'s [u8]),
@@ -69,7 +122,7 @@ fn transcode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
 /// # Errors
 /// [`CdrError::StrayNul`], [`CdrError::NotText`].
 #[inline]
-pub(crate) fn decode(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
+fn decode(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
     if !is_plain(octets) {
         return widen(octets, set);
     }
@@ -91,6 +144,6 @@ fn widen(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
 
 /// # Errors
 /// [`CdrError::StrayNul`].
-pub(crate) fn check_nul(octets: &[u8]) -> Result<(), CdrError> {
+fn check_nul(octets: &[u8]) -> Result<(), CdrError> {
     if octets.contains(&0) { Err(CdrError::StrayNul) } else { Ok(()) }
 }

@@ -14,7 +14,8 @@ pub(crate) use values::named_value;
 
 use crate::{
     CdrError, CharSet, Decimal, Decode, Decoder, Encoder, TcKind, TypeCode, Wire,
-    type_code::{Leaf, View, read_discriminator, write_discriminator},
+    type_code::{Leaf, View},
+    type_coding::{read_discriminator, write_discriminator},
 };
 
 /// Steps that a walk may take whatever the octets are, and how many more for each that it has passed.

@@ -18,6 +18,7 @@ mod description;
 mod dii;
 #[cfg(feature = "server")]
 mod dsi;
+mod fit;
 mod named;
 mod reference;
 mod value_types;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use spandrel_cdr::{Any, Encode, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException};
 
-use crate::description::fit::derived;
+use crate::fit::derived;
 
 /// Which way a parameter goes: the flags `ARG_IN`, `ARG_OUT` and `ARG_INOUT`, with their numbers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

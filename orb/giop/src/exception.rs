@@ -8,34 +8,10 @@ use std::{error::Error, fmt};
 
 use spandrel_cdr::{CdrError, Decoder, Encoder};
 
+use crate::exception_kind::{SystemExceptionKind, for_each_kind};
 use crate::{GiopError, ReferenceError, ids, minor};
 
-macro_rules! kinds {
-    ($($kind:ident $constructor:ident $name:literal $doc:literal;)*) => {
-        /// What went wrong, in the standard's own list.
-        #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-        pub enum SystemExceptionKind {
-            $(#[doc = concat!("`", $name, "`: ", $doc, ".")] $kind,)*
-        }
-
-        impl SystemExceptionKind {
-            /// Every kind.
-            pub const ALL: &[Self] = &[$(Self::$kind),*];
-
-            /// The exception's IDL name, such as `COMM_FAILURE`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$kind => $name,)* }
-            }
-
-            /// The exception's repository id.
-            #[must_use]
-            pub const fn repository_id(self) -> &'static str {
-                match self { $(Self::$kind => concat!("IDL:omg.org/CORBA/", $name, ":1.0"),)* }
-            }
-        }
-
-        /// What explains a [`SystemException`].
+/// What explains a [`SystemException`].
 pub trait Explanation {
     /// The explanation.
     fn text(self) -> String;
@@ -59,7 +35,9 @@ impl<F: FnOnce() -> String> Explanation for F {
     }
 }
 
-impl SystemException {
+macro_rules! constructors {
+    ($($kind:ident $constructor:ident $name:literal $doc:literal;)*) => {
+        impl SystemException {
             $(
                 #[doc = concat!("`", $name, "`: ", $doc, ".")]
                 #[must_use]
@@ -71,57 +49,7 @@ impl SystemException {
     };
 }
 
-kinds! {
-    Unknown unknown "UNKNOWN" "an exception that has no other name";
-    BadParam bad_param "BAD_PARAM" "a parameter that cannot be accepted";
-    NoMemory no_memory "NO_MEMORY" "memory ran out";
-    ImpLimit imp_limit "IMP_LIMIT" "a limit of the implementation was exceeded";
-    CommFailure comm_failure "COMM_FAILURE" "communication failed during the request";
-    InvObjref inv_objref "INV_OBJREF" "a reference that is malformed or cannot be invoked";
-    NoPermission no_permission "NO_PERMISSION" "the caller lacks a privilege";
-    Internal internal "INTERNAL" "a fault inside the ORB";
-    Marshal marshal "MARSHAL" "octets that are not the expected value, or a value that cannot be sent";
-    Initialize initialize "INITIALIZE" "the ORB could not be initialised";
-    NoImplement no_implement "NO_IMPLEMENT" "the operation exists and is not implemented";
-    BadTypecode bad_typecode "BAD_TYPECODE" "a malformed TypeCode";
-    BadOperation bad_operation "BAD_OPERATION" "the object has no such operation";
-    NoResources no_resources "NO_RESOURCES" "a resource ran out";
-    NoResponse no_response "NO_RESPONSE" "the reply is not there yet";
-    PersistStore persist_store "PERSIST_STORE" "persistent storage failed";
-    BadInvOrder bad_inv_order "BAD_INV_ORDER" "operations were called in the wrong order";
-    Transient transient "TRANSIENT" "the request was not delivered and may be tried again";
-    FreeMem free_mem "FREE_MEM" "memory could not be freed";
-    InvIdent inv_ident "INV_IDENT" "a malformed identifier";
-    InvFlag inv_flag "INV_FLAG" "an invalid flag";
-    IntfRepos intf_repos "INTF_REPOS" "the interface repository failed";
-    BadContext bad_context "BAD_CONTEXT" "a context lacks what the operation needs";
-    ObjAdapter obj_adapter "OBJ_ADAPTER" "the object adapter failed";
-    DataConversion data_conversion "DATA_CONVERSION" "a value does not exist in the peer's representation";
-    ObjectNotExist object_not_exist "OBJECT_NOT_EXIST" "the object has been destroyed";
-    TransactionRequired transaction_required "TRANSACTION_REQUIRED" "the operation needs a transaction";
-    TransactionRolledback transaction_rolledback "TRANSACTION_ROLLEDBACK" "the transaction was rolled back";
-    InvalidTransaction invalid_transaction "INVALID_TRANSACTION" "the transaction context is invalid";
-    InvPolicy inv_policy "INV_POLICY" "policies contradict each other";
-    CodesetIncompatible codeset_incompatible "CODESET_INCOMPATIBLE" "client and server share no code set";
-    Rebind rebind "REBIND" "the request would rebind, and a policy forbids it";
-    Timeout timeout "TIMEOUT" "the request's time has passed";
-    TransactionUnavailable transaction_unavailable "TRANSACTION_UNAVAILABLE" "no transaction service can be reached";
-    TransactionMode transaction_mode "TRANSACTION_MODE" "the transaction policy does not fit the request";
-    BadQos bad_qos "BAD_QOS" "the quality of service cannot be had";
-    InvalidActivity invalid_activity "INVALID_ACTIVITY" "the activity context is invalid";
-    ActivityCompleted activity_completed "ACTIVITY_COMPLETED" "the activity has ended";
-    ActivityRequired activity_required "ACTIVITY_REQUIRED" "the operation needs an activity";
-    ThreadCancelled thread_cancelled "THREAD_CANCELLED" "the thread was cancelled";
-}
-
-impl SystemExceptionKind {
-    /// The kind with this repository id.
-    #[must_use]
-    pub fn from_repository_id(repository_id: &str) -> Option<Self> {
-        let name = repository_id.strip_prefix("IDL:omg.org/CORBA/")?.strip_suffix(":1.0")?;
-        Self::ALL.iter().copied().find(|kind| kind.name() == name)
-    }
-}
+for_each_kind!(constructors);
 
 /// How far the operation got before the exception.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

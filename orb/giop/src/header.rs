@@ -6,65 +6,13 @@ use std::fmt;
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 
-use crate::GiopError;
+use crate::{GiopError, MessageType};
 
 /// Octets of a message header.
 pub const HEADER_LEN: usize = 12;
 
 pub(crate) const MAGIC: [u8; 4] = *b"GIOP";
 const MORE_FRAGMENTS: u8 = 2;
-
-/// What a message is (9.4.1, `MsgType`).
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[repr(u8)]
-pub enum MessageType {
-    /// An invocation.
-    Request = 0,
-    /// Its outcome.
-    Reply = 1,
-    /// The client no longer waits.
-    CancelRequest = 2,
-    /// Asks where an object is.
-    LocateRequest = 3,
-    /// The answer.
-    LocateReply = 4,
-    /// Nothing more will be answered.
-    CloseConnection = 5,
-    /// The last message could not be understood.
-    MessageError = 6,
-    /// More of an earlier message (since 1.1).
-    Fragment = 7,
-}
-
-impl MessageType {
-    const ALL: [Self; 8] = [
-        Self::Request,
-        Self::Reply,
-        Self::CancelRequest,
-        Self::LocateRequest,
-        Self::LocateReply,
-        Self::CloseConnection,
-        Self::MessageError,
-        Self::Fragment,
-    ];
-
-    /// True if `version` lets a message of this type continue in fragments (9.4.9).
-    #[must_use]
-    pub fn is_fragmentable(self, version: GiopVersion) -> bool {
-        match self {
-            Self::Request | Self::Reply => version >= GiopVersion::V1_1,
-            Self::LocateRequest | Self::LocateReply => version >= GiopVersion::V1_2,
-            Self::Fragment => version >= GiopVersion::V1_1,
-            Self::CancelRequest | Self::CloseConnection | Self::MessageError => false,
-        }
-    }
-}
-
-impl fmt::Display for MessageType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
 
 /// What the first twelve octets of a message say.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -21,6 +21,7 @@ pub mod datagram;
 mod detail;
 mod error;
 mod exception;
+mod exception_kind;
 mod fragments;
 mod header;
 pub mod ids;
@@ -28,6 +29,7 @@ mod ior;
 pub mod local_address;
 mod locate;
 mod message;
+mod message_type;
 pub mod minor;
 mod profile;
 #[cfg(feature = "code-sets")]
@@ -46,14 +48,16 @@ pub use context::{
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
 pub use detail::{CONTEXT_EXCEPTION_DETAIL, exception_detail, presentable, read_exception_detail};
 pub use error::{GiopError, Reaction, ReferenceError};
-pub use exception::{CompletionStatus, Explanation, SystemException, SystemExceptionKind};
+pub use exception::{CompletionStatus, Explanation, SystemException};
+pub use exception_kind::SystemExceptionKind;
 pub use fragments::{Fragments, MIN_FRAGMENT};
-pub use header::{HEADER_LEN, MessageHeader, MessageType, bare_message};
+pub use header::{HEADER_LEN, MessageHeader, bare_message};
 pub use ior::{ior_from_string, ior_to_string};
 pub use locate::{
     CancelRequest, LocateReplyHeader, LocateRequestHeader, LocateStatus, begin_locate_reply, locate_request,
 };
 pub use message::{Assembler, Message};
+pub use message_type::MessageType;
 pub use profile::{IiopProfile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
 pub use reply::{ReplyHeader, ReplyStatus, begin_reply};
 pub use request::{RequestHeader, ResponseFlags};

@@ -22,7 +22,7 @@
 //! names and repository ids may take 256 MiB. A run ends with the first error of these, and reports nothing behind it.
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use check::Checked;
@@ -48,16 +48,8 @@ mod token;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use model::Model;
+pub use preprocess::FrontEndOptions;
 pub use source::{FileSystem, MemoryFiles, SourceProvider};
-
-/// What the front end can be told besides the file to read.
-#[derive(Clone, Debug, Default)]
-pub struct FrontEndOptions {
-    /// Folders searched for included files, in this order, after the folder of the including file (for `#include "…"`).
-    pub include_paths: Vec<PathBuf>,
-    /// Macros defined before the first line: name and text, as `-DNAME=TEXT`. Without a text it is `1`.
-    pub defines: Vec<(String, Option<String>)>,
-}
 
 /// Compiles an IDL file from the file system.
 ///

@@ -9,7 +9,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::FrontEndOptions;
 use crate::diagnostic::{Diagnostic, Reporter};
 use crate::intern::{Interner, Symbol};
 use crate::source::{FileId, MAX_OCTETS, SourceMap, SourceProvider, Span};
@@ -28,6 +27,15 @@ pub(crate) use built_in::Parts;
 use comments::PendingComments;
 use directives::Conditional;
 use macros::{Expansion, Macro};
+
+/// What the front end can be told besides the file to read.
+#[derive(Clone, Debug, Default)]
+pub struct FrontEndOptions {
+    /// Folders searched for included files, in this order, after the folder of the including file (for `#include "…"`).
+    pub include_paths: Vec<PathBuf>,
+    /// Macros defined before the first line: name and text, as `-DNAME=TEXT`. Without a text it is `1`.
+    pub defines: Vec<(String, Option<String>)>,
+}
 
 /// What the preprocessor hands to the parser.
 #[derive(Debug, Default)]

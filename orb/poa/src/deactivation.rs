@@ -9,11 +9,10 @@ use spandrel_sync::{Arc, atomic::Ordering, thread};
 
 use crate::{
     ObjectId, Poa, PoaError, ServantManager, ThreadPolicy,
-    adapter::Adapter,
+    adapter::{Adapter, servants::let_go},
     etherealizer::Ended,
     frames::Entered,
     objects::{Active, Behind, Ending},
-    servants::let_go,
 };
 
 impl Adapter {

@@ -6,11 +6,10 @@ use spandrel_sync::Arc;
 
 use crate::{
     Poa, RequestProcessingPolicy, ServantManager, ThreadPolicy,
-    adapter::{Adapter, MAX_WAITING, Phase},
+    adapter::{Adapter, MAX_WAITING, Phase, servants::Incarnation},
     error,
     in_use::{InUse, Located},
     objects::{Active, Forwarding, Found, LastTarget},
-    servants::Incarnation,
     signal::{Signal, Ticket},
 };
 

@@ -5,8 +5,8 @@ use spandrel_sync::{Arc, Mutex};
 
 use crate::{
     ServantLocator,
+    adapter::servants::Cookie,
     objects::{Active, Behind},
-    servants::Cookie,
 };
 
 /// What a request uses.

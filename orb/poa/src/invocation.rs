@@ -11,10 +11,9 @@ use spandrel_sync::{Arc, Mutex, thread};
 
 use crate::{
     ObjectId, Poa, ThreadPolicy,
-    adapter::Adapter,
+    adapter::{Adapter, servants::let_go},
     frames::Frame,
     in_use::{InUse, Located},
-    servants::let_go,
 };
 
 /// The time in which a thread is inside of a request's frame, at the end of which what the request uses is given back.

@@ -39,13 +39,13 @@ mod object_id;
 mod objects;
 mod poa;
 mod policies;
-mod servants;
 mod signal;
 mod slots;
 mod turn;
 mod usage;
 
 pub use adapter::Poa;
+pub use adapter::servants::{AdapterActivator, Cookie, Incarnation, ServantActivator, ServantLocator, ServantManager};
 pub use control::{PoaManager, PoaManagerFactory};
 pub use current::{Current, NoContext};
 pub use error::PoaError;
@@ -56,5 +56,4 @@ pub use policies::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
 };
-pub use servants::{AdapterActivator, Cookie, Incarnation, ServantActivator, ServantLocator, ServantManager};
 pub use spandrel_orb::{OperationDemux, Servant};

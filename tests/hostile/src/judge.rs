@@ -13,8 +13,6 @@ use crate::{Victim, Witness};
 
 /// How soon after an attack a new client must be served.
 pub const RECOVERY: Duration = Duration::from_secs(20);
-/// How long a call of the good client may take meanwhile. On a machine with nothing else to do it is milliseconds.
-pub const PATIENCE: Duration = Duration::from_secs(25);
 
 /// What came of an attack.
 #[derive(Debug)]

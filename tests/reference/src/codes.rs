@@ -4,7 +4,8 @@
 
 use spandrel_cdr::{ByteOrder, Label, TcKind, TypeCode};
 
-use crate::{Value, read::Reader, write::Writer};
+use crate::Value;
+use crate::octets::{Reader, Writer};
 
 pub(crate) fn write(out: &mut Writer, of: &TypeCode) -> Option<()> {
     out.ulong(of.kind() as usize);
@@ -68,11 +69,11 @@ fn named(out: &mut Writer, of: &TypeCode) -> Option<()> {
 fn label(out: &mut Writer, of: &TypeCode, nth: usize) -> Option<()> {
     let switch = of.discriminator_type().ok()?.without_aliases();
     match of.member_label(nth).ok()? {
-        Label::Default => out.value(&switch, &Value::Bits(0))?,
+        Label::Default => out.scalar(&switch, &Value::Bits(0))?,
         Label::Value(value) if switch.kind() == TcKind::WChar => {
-            out.value(&switch, &Value::Wide(char::from_u32(u32::try_from(value).ok()?)?))?;
+            out.scalar(&switch, &Value::Wide(char::from_u32(u32::try_from(value).ok()?)?))?;
         }
-        Label::Value(value) => out.value(&switch, &Value::Bits(value.cast_unsigned()))?,
+        Label::Value(value) => out.scalar(&switch, &Value::Bits(value.cast_unsigned()))?,
     }
     Some(())
 }
@@ -148,7 +149,7 @@ fn union(id: String, name: String, input: &mut Reader<'_>) -> Option<TypeCode> {
     let mut members = Vec::new();
     for nth in 0..count {
         let resolved = switch.without_aliases();
-        let value = Label::Value(crate::label_of(&resolved, &input.value(&resolved)?));
+        let value = Label::Value(crate::label_of(&resolved, &input.scalar(&resolved)?));
         let label = if usize::try_from(default) == Ok(nth) { Label::Default } else { value };
         members.push((label, input.string()?, read(input)?));
     }

@@ -15,6 +15,7 @@
 
 mod codes;
 mod make;
+mod octets;
 mod read;
 mod write;
 

@@ -4,9 +4,10 @@ use std::env;
 use std::process::Command;
 
 use clap::Subcommand;
+use spandrel_lab::child;
 #[cfg(target_os = "linux")]
-use spandrel_lab::bench::reactor::EchoServer;
-use spandrel_lab::peer::child::{self, ChildKind, ChildRole};
+use spandrel_lab::peer::EchoServer;
+use spandrel_lab::peer::child::{ChildKind, ChildRole};
 
 /// How a child is told what to be.
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,8 @@
 //! The plain socket calls that everything is compared with are in `raw`, the one module with `unsafe`.
 
 pub mod bench;
+pub mod call_times;
+pub mod child;
 mod counter;
 pub mod error;
 mod future;

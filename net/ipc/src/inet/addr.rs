@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use socket2::SockAddr;
 
+use crate::dgram::{Address, Encode, Name};
+
 /// An IPv4 or IPv6 address and a TCP port.
 ///
 /// Displayed, and parsed, as `127.0.0.1:2809` or `[::1]:2809`.
@@ -164,4 +166,28 @@ impl From<Addr> for SocketAddr {
     fn from(addr: Addr) -> Self {
         addr.0
     }
+}
+
+impl Address for Addr {}
+
+impl Encode for Addr {
+    #[inline]
+    fn encode(&self) -> io::Result<Name> {
+        Ok(Name::from(SocketAddr::from(*self)))
+    }
+
+    #[inline]
+    fn decode(name: Option<&Name>) -> io::Result<Self> {
+        let name = name.ok_or_else(other_family)?;
+        #[cfg(unix)]
+        let addr = SocketAddr::try_from(name.clone()).ok();
+        #[cfg(windows)]
+        let addr = name.as_socket();
+        addr.map(Self::from).ok_or_else(other_family)
+    }
+}
+
+/// What a sender of another family than the endpoint's is; the system does not let it happen.
+fn other_family() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the system gave an address of another family")
 }

@@ -5,9 +5,9 @@ use std::io;
 use socket2::{Domain, Socket, Type};
 
 use crate::socket::{OwnedHandle, StreamSocket, socket_stream};
-use crate::unix;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::unix::Credentials;
+use crate::unix::{self, Passable};
 
 /// One end of a STREAM pipe.
 ///
@@ -81,5 +81,13 @@ impl TryFrom<OwnedHandle> for Stream {
 
     fn try_from(handle: OwnedHandle) -> io::Result<Self> {
         Self::from_socket(Socket::from(OwnedHandle::from(unix::Stream::try_from(handle)?)))
+    }
+}
+
+impl Passable for Stream {
+    const TAG: u8 = 5; // the others are in `unix/passing.rs`
+
+    fn from_received(handle: OwnedHandle) -> io::Result<Self> {
+        Self::try_from(handle)
     }
 }

@@ -9,6 +9,9 @@ use std::str::FromStr;
 
 use socket2::SockAddr;
 
+use crate::dgram::{self, Address, Encode};
+use crate::sys::dgram::octets;
+
 /// A UNIX-domain address: a path, on Linux also an abstract name, or nothing for an endpoint without a name.
 ///
 /// Displayed, and parsed, as the path, or as `@name` for an abstract name. (A path that begins with `@` is displayed with `./` before
@@ -153,5 +156,39 @@ impl fmt::Debug for Addr {
             Name::Unnamed => f.write_str("(unnamed)"),
             _ => fmt::Display::fmt(self, f),
         }
+    }
+}
+
+impl Address for Addr {}
+
+impl Encode for Addr {
+    fn encode(&self) -> io::Result<dgram::Name> {
+        use rustix::net::SocketAddrUnix;
+        if let Some(path) = self.as_path() {
+            return Ok(SocketAddrUnix::new(path)?.into());
+        }
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Some(name) = self.as_abstract_name() {
+            return Ok(SocketAddrUnix::new_abstract_name(name)?.into());
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "no datagram can be sent to an endpoint without a name"))
+    }
+
+    /// Never fails: a sender whose name is of no use, as it is longer than an address may be, has none.
+    fn decode(name: Option<&dgram::Name>) -> io::Result<Self> {
+        // struct sockaddr_un: the family (and on some systems the length), then the path
+        let path = name.and_then(|name| octets(name).get(2..)).unwrap_or_default();
+        Ok(match path {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            [0, name @ ..] => Self::abstract_name(name),
+            #[cfg(not(any(target_os = "linux", target_os = "android")))]
+            [0, ..] => Ok(Self::unnamed()),
+            [] => Ok(Self::unnamed()),
+            path => {
+                let end = path.iter().position(|octet| *octet == 0).unwrap_or(path.len());
+                Self::path(OsStr::from_bytes(&path[..end]))
+            }
+        }
+        .unwrap_or_default())
     }
 }

@@ -20,7 +20,7 @@ use super::Stream;
 use crate::deadline::Deadline;
 use crate::socket::calls::NO_SIGNAL;
 use crate::socket::interrupted::go_on;
-use crate::{Interest, fifo, inet, spipe, unix, wait_ready};
+use crate::{Interest, fifo, inet, unix, wait_ready};
 
 /// What can be passed to another process over a UNIX-domain stream.
 ///
@@ -227,7 +227,7 @@ passable! {
     inet::Acceptor = 2,
     unix::Stream = 3,
     unix::Acceptor = 4,
-    spipe::Stream = 5,
+    // 5 is `spipe::Stream`.
     fifo::Reader = 6,
     fifo::Writer = 7,
     inet::Dgram = 8,

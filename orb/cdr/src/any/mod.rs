@@ -327,6 +327,13 @@ impl fmt::Debug for Any {
     }
 }
 
+impl Typed for Any {
+    #[inline]
+    fn type_code() -> TypeCode {
+        TypeCode::ANY
+    }
+}
+
 impl Encode for Any {
     fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
         self.type_code.write(out)?;

@@ -1,6 +1,6 @@
 //! What stands where no further code sets are known: there is none.
 
-use crate::char_sets::Named;
+use crate::osf_registry::Named;
 
 /// A code set of the table, which has none without the feature `code-sets`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

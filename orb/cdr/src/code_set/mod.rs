@@ -17,7 +17,7 @@ use several::{
 };
 use single::Upper;
 
-use crate::char_sets::{ASCII, LATIN1, Named, UTF8};
+use crate::osf_registry::{ASCII, LATIN1, Named, UTF8};
 
 /// A code set of the table.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]

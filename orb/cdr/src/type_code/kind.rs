@@ -13,7 +13,7 @@ macro_rules! kinds {
 
         impl TcKind {
             /// The kind with this number on the wire.
-            pub(super) fn from_number(number: u32) -> Option<Self> {
+            pub(crate) fn from_number(number: u32) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$name),)*
                     _ => None,
@@ -111,7 +111,7 @@ kinds! {
 
 impl TcKind {
     /// A type code of this kind says nothing but its kind.
-    pub(super) fn is_simple(self) -> bool {
+    pub(crate) fn is_simple(self) -> bool {
         use TcKind::{
             Any, Boolean, Char, Double, Float, Long, LongDouble, LongLong, Null, Octet, Principal, Short, TypeCode,
             ULong, ULongLong, UShort, Void, WChar,
@@ -139,7 +139,7 @@ impl TcKind {
     }
 
     /// Interfaces of all sorts and natives: an id and a name, nothing else.
-    pub(super) fn is_bare(self) -> bool {
+    pub(crate) fn is_bare(self) -> bool {
         matches!(
             self,
             Self::ObjRef | Self::AbstractInterface | Self::LocalInterface | Self::Component | Self::Home | Self::Native
@@ -147,17 +147,17 @@ impl TcKind {
     }
 
     /// Value types and event types.
-    pub(super) fn is_value(self) -> bool {
+    pub(crate) fn is_value(self) -> bool {
         matches!(self, Self::Value | Self::Event)
     }
 
     /// A type that may hold others of its own, and that a recursive reference may therefore mean.
-    pub(super) fn can_recur(self) -> bool {
+    pub(crate) fn can_recur(self) -> bool {
         self.is_value() || matches!(self, Self::Struct | Self::Union | Self::Except | Self::ValueBox)
     }
 
     /// Type codes of this kind carry a repository id and a name.
-    pub(super) fn is_named(self) -> bool {
+    pub(crate) fn is_named(self) -> bool {
         self.is_bare() || self.can_recur() || matches!(self, Self::Enum | Self::Alias)
     }
 }

@@ -10,29 +10,23 @@ mod compare;
 mod define;
 mod display;
 mod kind;
-mod node;
-mod read;
-mod sound;
-mod typed;
-mod write;
+pub(crate) mod node;
+pub(crate) mod sound;
 
 use std::{collections::HashSet, sync::Arc};
 
 pub use define::Defining;
 pub use kind::TcKind;
 pub(crate) use node::View;
-pub(crate) use read::read_discriminator;
-pub use typed::Typed;
-pub(crate) use write::write_discriminator;
 
 use node::{Group, Mark, Node};
 
 /// What an IDL type is: IDL `CORBA::TypeCode`.
 #[derive(Clone)]
-pub struct TypeCode(Repr);
+pub struct TypeCode(pub(crate) Repr);
 
 #[derive(Clone)]
-enum Repr {
+pub(crate) enum Repr {
     Leaf(Leaf),
     Node(Arc<Group>, u32),
 }
@@ -151,7 +145,7 @@ impl TypeCode {
         }
     }
 
-    fn height(&self) -> u16 {
+    pub(crate) fn height(&self) -> u16 {
         match &self.0 {
             Repr::Leaf(_) => 0,
             Repr::Node(group, _) => group.height,
@@ -356,12 +350,12 @@ impl TypeCode {
     }
 }
 
-fn has_members(kind: TcKind) -> bool {
+pub(crate) fn has_members(kind: TcKind) -> bool {
     kind.is_value() || matches!(kind, TcKind::Struct | TcKind::Except | TcKind::Union | TcKind::Enum)
 }
 
 impl ValueModifier {
-    fn from_number(number: i64) -> Option<Self> {
+    pub(crate) fn from_number(number: i64) -> Option<Self> {
         [Self::None, Self::Custom, Self::Abstract, Self::Truncatable].get(usize::try_from(number).ok()?).copied()
     }
 }

@@ -12,44 +12,44 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use super::{Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, Visibility};
 
 /// A name or an id: static in generated code, owned when it was received.
-pub(super) type Text = Cow<'static, str>;
+pub(crate) type Text = Cow<'static, str>;
 
 /// Nodes that belong together.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub(super) nodes: Box<[Node]>,
+    pub(crate) nodes: Box<[Node]>,
     /// Some node is of kind [`TcKind::Recursive`].
-    pub(super) open: bool,
+    pub(crate) open: bool,
     /// An upper bound of how deep types nest in each other here, not counting recursion.
-    pub(super) height: u16,
+    pub(crate) height: u16,
 }
 
 /// One type code with parameters.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) kind: TcKind,
-    pub(super) id: Text,
-    pub(super) name: Text,
+pub(crate) struct Node {
+    pub(crate) kind: TcKind,
+    pub(crate) id: Text,
+    pub(crate) name: Text,
     /// A sequence's, array's, alias's or box's content; a union's discriminator; a value's concrete base.
-    pub(super) content: Option<Child>,
+    pub(crate) content: Option<Child>,
     /// A sequence's bound, an array's length; a union's default member or -1; a value's modifier.
-    pub(super) number: i64,
-    pub(super) members: Box<[Member]>,
+    pub(crate) number: i64,
+    pub(crate) members: Box<[Member]>,
     /// A union's members but the default one, in the order of their labels.
-    pub(super) by_label: Box<[u32]>,
+    pub(crate) by_label: Box<[u32]>,
 }
 
 /// A member of a struct, exception, union or value, or an enumerator.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    pub(super) name: Text,
-    pub(super) of: Child,
-    pub(super) mark: Mark,
+    pub(crate) name: Text,
+    pub(crate) of: Child,
+    pub(crate) mark: Mark,
 }
 
 /// What a member has beyond name and type.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Plain,
     Label(Label),
     Visibility(Visibility),
@@ -57,7 +57,7 @@ pub(super) enum Mark {
 
 /// A type within another.
 #[derive(Clone, Debug)]
-pub(super) enum Child {
+pub(crate) enum Child {
     /// A node of the same group.
     Local(u32),
     /// A leaf, or a type of another, closed group.
@@ -72,20 +72,20 @@ pub(crate) enum View<'t> {
 }
 
 impl Node {
-    pub(super) fn new(kind: TcKind, id: Text, name: Text) -> Self {
+    pub(crate) fn new(kind: TcKind, id: Text, name: Text) -> Self {
         Self { kind, id, name, content: None, number: 0, members: Box::default(), by_label: Box::default() }
     }
 
-    pub(super) fn children(&self) -> impl Iterator<Item = &Child> {
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Child> {
         self.content.iter().chain(self.members.iter().map(|member| &member.of))
     }
 
-    pub(super) fn children_mut(&mut self) -> impl Iterator<Item = &mut Child> {
+    pub(crate) fn children_mut(&mut self) -> impl Iterator<Item = &mut Child> {
         self.content.iter_mut().chain(self.members.iter_mut().map(|member| &mut member.of))
     }
 
     /// Sorts a union's labels. False if one occurs twice.
-    pub(super) fn sort_labels(&mut self) -> bool {
+    pub(crate) fn sort_labels(&mut self) -> bool {
         let label = |nth: &u32| self.members[*nth as usize].label();
         let mut order: Vec<u32> = (0..).take(self.members.len()).filter(|nth| label(nth) != Label::Default).collect();
         order.sort_by_key(label);
@@ -95,7 +95,7 @@ impl Node {
     }
 
     /// The member that a union has for this value of its discriminator.
-    pub(super) fn selected(&self, value: i128) -> Option<usize> {
+    pub(crate) fn selected(&self, value: i128) -> Option<usize> {
         let label = |nth: &u32| self.members[*nth as usize].label();
         match self.by_label.binary_search_by_key(&Label::Value(value), label) {
             Ok(nth) => Some(self.by_label[nth] as usize),
@@ -105,7 +105,7 @@ impl Node {
 }
 
 impl Member {
-    pub(super) fn label(&self) -> Label {
+    pub(crate) fn label(&self) -> Label {
         match self.mark {
             Mark::Label(label) => label,
             _ => Label::Default,
@@ -114,7 +114,7 @@ impl Member {
 }
 
 impl<'t> View<'t> {
-    pub(super) fn node(self) -> Option<&'t Node> {
+    pub(crate) fn node(self) -> Option<&'t Node> {
         match self {
             Self::Leaf(_) => None,
             Self::Node(group, index) => Some(&group.nodes[index as usize]),
@@ -122,7 +122,7 @@ impl<'t> View<'t> {
     }
 
     /// A child of this one's node.
-    pub(super) fn child(self, child: &'t Child) -> Self {
+    pub(crate) fn child(self, child: &'t Child) -> Self {
         match (child, self) {
             (Child::Other(other), _) => other.view(),
             (Child::Local(index), Self::Node(group, _)) => Self::Node(group, *index),
@@ -190,7 +190,7 @@ impl<'t> View<'t> {
         }
     }
 
-    pub(super) fn to_type_code(self) -> TypeCode {
+    pub(crate) fn to_type_code(self) -> TypeCode {
         match self {
             Self::Leaf(leaf) => TypeCode(Repr::Leaf(leaf)),
             Self::Node(group, index) => TypeCode(Repr::Node(Arc::clone(group), index)),
@@ -209,7 +209,7 @@ impl<'t> View<'t> {
 
 /// A new group in the making.
 #[derive(Default)]
-pub(super) struct Composer {
+pub(crate) struct Composer {
     nodes: Vec<Node>,
     /// Where nodes of open groups were copied to.
     copied: HashMap<(usize, u32), u32>,
@@ -218,7 +218,7 @@ pub(super) struct Composer {
 
 impl Composer {
     /// Takes in a type that the new node uses.
-    pub(super) fn child(&mut self, of: &TypeCode) -> Child {
+    pub(crate) fn child(&mut self, of: &TypeCode) -> Child {
         self.height = self.height.max(of.height());
         match &of.0 {
             Repr::Node(group, index) if group.open => Child::Local(self.copy(group, *index)),
@@ -251,7 +251,7 @@ impl Composer {
     }
 
     /// Adds the node that all this was for, and puts definitions where ids stood for them.
-    pub(super) fn finish(mut self, node: Node) -> TypeCode {
+    pub(crate) fn finish(mut self, node: Node) -> TypeCode {
         let height = self.height.saturating_add(1);
         self.nodes.push(node);
         let root = self.nodes.len() - 1;
@@ -288,6 +288,6 @@ impl Composer {
     }
 }
 
-pub(super) fn index_of(place: usize) -> u32 {
+pub(crate) fn index_of(place: usize) -> u32 {
     u32::try_from(place).expect("a group has far fewer nodes than that")
 }

@@ -57,7 +57,7 @@ pub(super) fn compose_members(
 }
 
 /// The values that a discriminator of this type can have.
-pub(super) fn label_range(of: &TypeCode) -> Option<std::ops::RangeInclusive<i128>> {
+pub(crate) fn label_range(of: &TypeCode) -> Option<std::ops::RangeInclusive<i128>> {
     let view = of.view().resolved();
     Some(match view.kind() {
         TcKind::Short => i128::from(i16::MIN)..=i128::from(i16::MAX),

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::graph::{Anchor, Graph, Place};
-use super::{Entry, ImplementedBy, ValueRef};
+use super::{ImplementedBy, ValueRef};
+use crate::encoder::values::{Anchor, Entry, Graph, Place};
 
 /// Why a graph could not be built.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]

@@ -4,8 +4,8 @@
 //! A decoder inside a chunk sees no further than its end, as one before a joint of fragments does: running out of octets
 //! is the rare case in which the next chunk is looked for, so that reading in a chunk costs what reading elsewhere does.
 
-use super::remembered::{Chunks, NextChunk};
 use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG};
+use crate::decoder::values::{Chunks, NextChunk};
 use crate::{CdrError, Decoder};
 
 /// How many times the octets of a message may be passed over.
@@ -14,26 +14,8 @@ const TIMES: usize = 16;
 const FIND_CHUNK: NextChunk = |input, padding| input.find_chunk(padding);
 
 impl<'m> Decoder<'m> {
-    /// The same decoder, without what it knows of values, which may be much: to look ahead.
-    pub(crate) fn ahead(&self) -> Self {
-        self.with_values(self.values.as_ref().map(|values| values.place()))
-    }
-
     fn chunks(&mut self) -> &mut Chunks {
         &mut self.read_values().chunks
-    }
-
-    /// Whether running out of octets means that the next chunk is to be looked for.
-    pub(crate) fn is_confined(&self) -> bool {
-        self.values.as_ref().is_some_and(|values| values.values().chunks.next.is_some())
-    }
-
-    /// Goes on in the next chunk. What the last one has left may only be padding: nothing is split between two.
-    pub(crate) fn next_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
-        match self.values.as_ref().and_then(|values| values.values().chunks.next) {
-            Some(next) => next(self, padding),
-            None => Ok(()),
-        }
     }
 
     fn find_chunk(&mut self, padding: usize) -> Result<(), CdrError> {

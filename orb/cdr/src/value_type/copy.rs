@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::header::Ids;
 use super::{ID_LIST, INDIRECTION, IS_CHUNKED, LAST_VALUE_TAG, SINGLE_ID, VALUE_TAG};
+use crate::decoder::values::Ids;
 use crate::{CdrError, Decoder, Encoder};
 
 /// What stands where a value may.

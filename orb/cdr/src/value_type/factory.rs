@@ -4,21 +4,8 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{ConcreteValue, Entry, ImplementedBy};
-use crate::{CdrError, Decode, Decoder};
-
-/// Makes values of one type from their state on the wire.
-///
-/// A decoder asks its [`Binder`](crate::Binder) for the one that is registered for a repository id, then generated code,
-/// which makes values without operations by itself.
-pub trait ValueFactory: Send + Sync {
-    /// Reads the state of a value and makes the value. Other values that it refers to may not be there yet: their references
-    /// can be kept, not looked into.
-    ///
-    /// # Errors
-    /// Octets that are no such state.
-    fn read(&self, input: &mut Decoder<'_>) -> Result<Entry, CdrError>;
-}
+use super::{ConcreteValue, ImplementedBy};
+use crate::{CdrError, Decode, Decoder, Entry, ValueFactory};
 
 /// Makes values that are their state: of types without operations.
 #[derive(Debug)]

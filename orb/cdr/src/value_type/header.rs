@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{HAS_CODEBASE, ID_LIST, INDIRECTION, IS_CHUNKED, SINGLE_ID, TYPE_INFORMATION, VALUE_TAG};
+use crate::decoder::values::Ids;
 use crate::{CdrError, Decoder};
 
 /// A value's header.
@@ -12,9 +13,6 @@ pub(super) struct Header {
     pub(super) ids: Ids,
     pub(super) is_chunked: bool,
 }
-
-/// Repository ids, shared with the other values that have the same.
-pub(super) type Ids = Arc<[Arc<str>]>;
 
 impl Decoder<'_> {
     /// Reads what follows a value tag. The octets of the codebase URL mean nothing here: no code is loaded.

@@ -7,8 +7,8 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::ValueFactory;
-use crate::{CdrError, Decode, Encode, Encoder};
+use crate::encoder::values::{About, Cast, Entry};
+use crate::{CdrError, Decode, Encode, Encoder, ValueFactory};
 
 /// What every value is (IDL `ValueBase`).
 pub trait ValueBase: Any + Send + Sync {}
@@ -61,70 +61,10 @@ pub trait IsA<B: ?Sized> {
     fn upcast(value: Arc<Self>) -> Arc<B>;
 }
 
-/// Who wants a value in one form, and takes it if it is offered.
-#[derive(Debug)]
-pub struct Cast<'a>(&'a mut dyn Any);
-
-impl Cast<'_> {
-    /// Offers a value as a `T`.
-    pub fn offer<T: ?Sized + 'static>(&mut self, value: impl FnOnce() -> Arc<T>) {
-        if let Some(wanted) = self.0.downcast_mut::<Option<Arc<T>>>()
-            && wanted.is_none()
-        {
-            *wanted = Some(value());
-        }
-    }
-}
-
-type Shared = Arc<dyn Any + Send + Sync>;
-
-/// A value whose type is known only by itself: what a [`ValueFactory`] makes.
-#[derive(Clone)]
-pub struct Entry {
-    value: Shared,
-    about: &'static About,
-}
-
-/// What an [`Entry`] can do.
-pub(super) struct About {
-    /// As [`ConcreteValue::IDS`].
-    pub(super) ids: &'static [&'static str],
-    /// Whether its state is written in chunks even where it is not inside another value that is.
-    pub(super) is_chunked: bool,
-    cast: fn(&Shared, &mut Cast<'_>),
-    encode: for<'a> fn(&'a (dyn Any + Send + Sync), &mut Encoder<'a>) -> Result<(), CdrError>,
-}
-
 impl Entry {
     /// A value of type `T`, implemented by `I`.
     pub fn new<T: ImplementedBy<I> + ?Sized, I: Any + Send + Sync>(value: I) -> Self {
         Self { value: Arc::new(value), about: &Of::<T, I>::ABOUT }
-    }
-
-    pub(super) fn about(&self) -> &'static About {
-        self.about
-    }
-
-    /// The value in one form, if it has it.
-    pub(super) fn cast<T: ?Sized + 'static>(&self) -> Option<Arc<T>> {
-        let mut wanted: Option<Arc<T>> = None;
-        (self.about.cast)(&self.value, &mut Cast(&mut wanted));
-        wanted
-    }
-
-    /// The value as the Rust type that implements it.
-    pub(super) fn implementation<I: Any>(&self) -> Option<&I> {
-        self.value.downcast_ref()
-    }
-
-    pub(super) fn encode_state<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        (self.about.encode)(&*self.value, out)
-    }
-}
-
-impl std::fmt::Debug for Entry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Entry({})", self.about.ids[0])
     }
 }
 

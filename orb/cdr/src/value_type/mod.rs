@@ -6,31 +6,27 @@
 //! shared; to send another state, make another value. [`GraphBuilder`] makes circles, [`ValueRef::new`] everything else.
 //!
 //! What a value is in Rust is said by the traits in `kind`, which generated code implements; how a received one is made is
-//! said by a [`ValueFactory`]. The tables that a message with values needs sit behind one pointer of the encoder and the
-//! decoder, which is empty in all other messages.
+//! said by a [`ValueFactory`](crate::ValueFactory). The tables that a message with values needs sit behind one pointer of the encoder and the
+//! decoder, which is empty in all other messages; they are the modules `values` of these.
 
 mod abstract_ref;
 mod builder;
 mod chunk;
 mod copy;
 mod factory;
-mod graph;
 mod header;
 mod kind;
 mod read;
 mod reference;
-mod remembered;
 mod write;
 
 pub use abstract_ref::AbstractRef;
 pub use builder::{GraphBuilder, GraphError};
-pub use factory::{PlainFactory, ValueFactory, custom_factory, value_factory};
-pub use kind::{Cast, ConcreteValue, Entry, ImplementedBy, IsA, ValueBase, ValueType};
+pub use factory::{PlainFactory, custom_factory, value_factory};
+pub use kind::{ConcreteValue, ImplementedBy, IsA, ValueBase, ValueType};
 pub use reference::{Linked, ValueRef};
 
 pub use copy::{Coming, Met};
-pub(crate) use remembered::Remembered;
-pub(crate) use write::WrittenValues;
 
 /// The lowest value tag; the octet below says what follows (9.3.4.1).
 const VALUE_TAG: u32 = 0x7fff_ff00;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::graph::Place;
 use super::header::Header;
-use super::remembered::Expected;
-use super::{Entry, INDIRECTION, LAST_VALUE_TAG, VALUE_TAG, ValueFactory, ValueRef, ValueType};
-use crate::{CdrError, Decoder};
+use super::{INDIRECTION, LAST_VALUE_TAG, VALUE_TAG, ValueRef, ValueType};
+use crate::decoder::values::Expected;
+use crate::encoder::values::{Entry, Place};
+use crate::{CdrError, Decoder, ValueFactory};
 
 /// A factory that was registered, or one that generated code has.
 enum Factory {
@@ -26,6 +26,12 @@ impl Factory {
             Self::Registered(factory) => factory.read(input),
             Self::Known(factory) => factory.read(input),
         }
+    }
+}
+
+impl Expected {
+    pub(super) fn of<T: ValueType + ?Sized>() -> Self {
+        Self { repository_id: T::REPOSITORY_ID, known: T::known, accepts: |entry| entry.cast::<T>().is_some() }
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::graph::{Graph, Place};
-use super::{Entry, ImplementedBy, IsA, ValueType};
+use super::{ImplementedBy, IsA, ValueType};
+use crate::encoder::values::{Entry, Graph, Place};
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
 /// A reference to a value; nil is `Option::None` of it. It keeps the value alive, and with it the graph that the value is of.

@@ -1,65 +1,10 @@
 //! Writing values: tags, repository ids, chunks, and indirections to what was written before (9.3.4).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::graph::{Graph, Place};
 use super::{ID_LIST, INDIRECTION, IS_CHUNKED, SINGLE_ID, VALUE_TAG};
-use crate::{CdrError, Encoder, encoder::Hole};
-
-/// What an encoder remembers of the values that it has written.
-#[derive(Debug)]
-pub(crate) struct WrittenValues<'a> {
-    /// Where each value's tag is. Values are told apart by their graph's anchor, which lives as long as they do.
-    places: HashMap<(usize, u32), usize>,
-    /// Where each repository id is, and the list that begins with it.
-    ids: HashMap<&'static str, usize>,
-    lists: HashMap<&'static str, usize>,
-    /// The graph of each value that is being written.
-    graphs: Vec<&'a Graph>,
-    /// Where the outermost of them began.
-    start: usize,
-    /// How many of them are in chunks.
-    level: i32,
-    /// The open chunk: its size, and where its content begins.
-    chunk: Option<(Hole, usize)>,
-    /// The position behind the last end tag.
-    ended: Option<usize>,
-    /// [`WrittenValues::forget_from`], which programs that write no values are without.
-    forget: fn(&mut WrittenValues<'_>, usize),
-}
-
-impl WrittenValues<'_> {
-    fn new() -> Self {
-        Self {
-            places: HashMap::new(),
-            ids: HashMap::new(),
-            lists: HashMap::new(),
-            graphs: Vec::new(),
-            start: 0,
-            level: 0,
-            chunk: None,
-            ended: None,
-            forget: |values, position| values.forget_from(position),
-        }
-    }
-
-    /// Forgets what is being taken back.
-    pub(crate) fn truncate(&mut self, position: usize) {
-        (self.forget)(self, position);
-    }
-
-    fn forget_from(&mut self, position: usize) {
-        self.places.retain(|_, at| *at < position);
-        self.ids.retain(|_, at| *at < position);
-        self.lists.retain(|_, at| *at < position);
-        if position <= self.start {
-            self.graphs.clear();
-            (self.level, self.chunk) = (0, None);
-        }
-        self.ended = None;
-    }
-}
+use crate::encoder::values::{Graph, Place, WrittenValues};
+use crate::{CdrError, Encoder};
 
 impl<'a> Encoder<'a> {
     fn written(&mut self) -> &mut WrittenValues<'a> {

@@ -13,6 +13,44 @@
 
 use crate::{ByteOrder, CdrError, CodeSet, Decoder, Encoder, GiopVersion, WcharSet, Wire};
 
+impl Encoder<'_> {
+    /// Writes an IDL `wstring`.
+    ///
+    /// # Errors
+    /// [`CdrError::NulInString`]; [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; [`CdrError::TooLong`].
+    pub fn wstr(&mut self, value: &str) -> Result<(), CdrError> {
+        encode(self, value)
+    }
+
+    /// Writes an IDL `wchar`.
+    ///
+    /// # Errors
+    /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; in GIOP 1.1, whose wide characters are one code unit,
+    /// [`CdrError::NotRepresentable`].
+    pub fn wchar(&mut self, value: char) -> Result<(), CdrError> {
+        encode_char(self, value)
+    }
+}
+
+impl Decoder<'_> {
+    /// Reads an IDL `wstring`.
+    ///
+    /// # Errors
+    /// [`CdrError::NotText`] for what is not UTF-16; [`CdrError::StrayNul`]; [`CdrError::UnterminatedString`] in GIOP 1.1;
+    /// [`CdrError::WideInGiop10`]; [`CdrError::NoWcharSet`]; [`CdrError::LengthBeyondInput`].
+    pub fn wstr(&mut self) -> Result<String, CdrError> {
+        decode(self)
+    }
+
+    /// Reads an IDL `wchar`.
+    ///
+    /// # Errors
+    /// As [`Decoder::wstr`]; [`CdrError::Malformed`] for an impossible number of octets.
+    pub fn wchar(&mut self) -> Result<char, CdrError> {
+        decode_char(self)
+    }
+}
+
 /// The byte order mark.
 const BOM: u32 = 0xfeff;
 
@@ -53,7 +91,7 @@ fn unsayable(wire: Wire, character: char) -> CdrError {
     CdrError::NotRepresentable { character, code_set: wire.wchar_set.name() }
 }
 
-pub(crate) fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
+fn encode(out: &mut Encoder<'_>, value: &str) -> Result<(), CdrError> {
     let wire = out.wire();
     let (form, coding) = form(wire)?;
     out.note_code_sets();
@@ -115,7 +153,7 @@ fn octets(wire: Wire, coding: Coding, value: &str) -> Result<Vec<u8>, CdrError> 
     }
 }
 
-pub(crate) fn encode_char(out: &mut Encoder<'_>, value: char) -> Result<(), CdrError> {
+fn encode_char(out: &mut Encoder<'_>, value: char) -> Result<(), CdrError> {
     let wire = out.wire();
     let (form, coding) = form(wire)?;
     out.note_code_sets();
@@ -132,7 +170,7 @@ pub(crate) fn encode_char(out: &mut Encoder<'_>, value: char) -> Result<(), CdrE
     Ok(())
 }
 
-pub(crate) fn decode(input: &mut Decoder<'_>) -> Result<String, CdrError> {
+fn decode(input: &mut Decoder<'_>) -> Result<String, CdrError> {
     let wire = input.wire();
     let (form, coding) = form(wire)?;
     let text = match form {
@@ -158,7 +196,7 @@ fn terminated_units(input: &mut Decoder<'_>) -> Result<String, CdrError> {
     join(units, order)
 }
 
-pub(crate) fn decode_char(input: &mut Decoder<'_>) -> Result<char, CdrError> {
+fn decode_char(input: &mut Decoder<'_>) -> Result<char, CdrError> {
     let wire = input.wire();
     let (form, coding) = form(wire)?;
     if let Form::Units = form {

@@ -6,8 +6,6 @@ mod coding;
 
 use std::{borrow::Borrow, fmt, ops::Deref};
 
-pub(crate) use coding::{decode, decode_char, encode, encode_char};
-
 use crate::{BoundedString, CdrError, Decode, Decoder, Encode, Encoder, OverBound};
 
 impl Encode for char {

@@ -4,7 +4,6 @@
 //! ([`InterfaceDescription::operation`]). A client calls by it ([`DynamicObject`]); a server checks and reads requests by it
 //! (`DescribedServant`).
 
-pub(crate) mod fit;
 mod interface;
 mod object;
 #[cfg(feature = "server")]

@@ -7,8 +7,8 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{Context, ObjectRef};
 use spandrel_sync::Arc;
 
-use super::{InterfaceDescription, OperationDescription, ParameterDescription, fit::fitted};
-use crate::{ArgMode, NamedValue, Request, RequestError, named::bad_param};
+use super::{InterfaceDescription, OperationDescription, ParameterDescription};
+use crate::{ArgMode, NamedValue, Request, RequestError, fit::fitted, named::bad_param};
 
 /// An object whose interface is known by its description: a stub that nobody has generated.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::Context;
 use spandrel_sync::Arc;
 
-use super::{DynamicObject, InterfaceDescription, OperationDescription, fit::fitted};
-use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestError, ServerRequest};
+use super::{DynamicObject, InterfaceDescription, OperationDescription};
+use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestError, ServerRequest, fit::fitted};
 
 /// What a described operation is run for.
 #[derive(Debug)]

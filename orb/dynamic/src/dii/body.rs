@@ -9,7 +9,7 @@ use spandrel_giop::SystemException;
 use spandrel_sync::Arc;
 
 use crate::{
-    description::fit::derived,
+    fit::derived,
     named::{ArgMode, bad_param, no_argument},
     value_types::TypedBinder,
 };

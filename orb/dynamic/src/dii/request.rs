@@ -14,9 +14,7 @@ use super::{
     RequestError, UnknownUserException,
     body::{Body, Maker},
 };
-use crate::{
-    ArgMode, NamedValue, NvList, ValueTypes, description::fit::derived, named::bad_param, value_types::TypedBinder,
-};
+use crate::{ArgMode, NamedValue, NvList, ValueTypes, fit::derived, named::bad_param, value_types::TypedBinder};
 
 /// Makes requests for objects of any type: IDL `Object::create_request`.
 pub trait CreateRequest {

@@ -14,7 +14,6 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::Victim;
-use crate::judge::PATIENCE;
 
 /// Something that is done to a server.
 pub struct Attack {
@@ -28,6 +27,9 @@ pub struct Attack {
     /// Does it, about so many hundred times.
     pub run: fn(&Victim, u32) -> Result<()>,
 }
+
+/// How long a call of the good client may take meanwhile. On a machine with nothing else to do it is milliseconds.
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// How long a call of the good client may take where nothing but a loaded machine may delay it.
 const QUICK: Duration = Duration::from_secs(5);

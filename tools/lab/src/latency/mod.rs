@@ -10,11 +10,8 @@ pub mod report;
 mod results;
 mod series;
 mod settings;
-mod times;
 
 pub use contender::Contender;
 pub use results::{Measured, Results, Row};
 pub use series::run;
 pub use settings::Settings;
-pub use times::CallTimes;
-pub(crate) use times::Printed;

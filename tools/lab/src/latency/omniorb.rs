@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::times::{CallTimes, Printed};
 use crate::LabError;
+use crate::call_times::{CallTimes, Printed};
 use crate::peer::child::ChildHandle;
 use crate::placement::{Placement, Role, cores};
 use crate::workload::{PING_STRUCTS, PingCase};

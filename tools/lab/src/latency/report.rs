@@ -119,7 +119,8 @@ fn summary_csv(results: &Results) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::{CallTimes, Contender, Measured, Settings};
+    use crate::call_times::CallTimes;
+    use crate::latency::{Contender, Measured, Settings};
     use crate::machine::Machine;
     use crate::mechanism::MechanismName;
     use crate::placement::Placement;

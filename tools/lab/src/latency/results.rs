@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contender::Contender;
 use super::settings::Settings;
-use super::times::CallTimes;
+use crate::call_times::CallTimes;
 use crate::machine::Machine;
 use crate::placement::Placement;
 use crate::stats::Summary;

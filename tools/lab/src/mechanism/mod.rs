@@ -55,7 +55,7 @@ use serde::{Deserialize, Serialize};
 use spandrel::Concurrency;
 
 use crate::LabError;
-use crate::latency::CallTimes;
+use crate::call_times::CallTimes;
 use crate::workload::{Flood, PingCase, PingPong, named};
 
 /// The names of the mechanisms.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work};
 use crate::LabError;
-use crate::latency::CallTimes;
+use crate::call_times::CallTimes;
 use crate::workload::{ANSWER_OCTETS, CallKind, Flood, MAX_BUFFER_OCTETS, PingPong};
 
 /// The receiver's buffer, as in the papers; longer only where one transfer is longer.

@@ -19,7 +19,7 @@ use super::generated::ttcp::{self, TtcpSequenceServant, TtcpTwoway, TtcpTwowaySe
 use super::relay::Relay;
 use super::{Job, Mechanism, Receiver, SocketOptions, Transmitter, Work, tls};
 use crate::LabError;
-use crate::latency::CallTimes;
+use crate::call_times::CallTimes;
 use crate::mechanism::Over;
 use crate::workload::{CallKind, DataType, Flood, PING_STRUCTS, PingCase, PingPong};
 

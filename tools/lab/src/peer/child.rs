@@ -1,22 +1,17 @@
-//! What runs inside a child process, and the handle that its parent holds.
+//! What a child process is to be, and the handle that its parent holds.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::receiver::ControlServer;
-use super::transmitter::Session;
-use super::{FromChild, Outcome, read_line, unexpected, write_line};
-use crate::LabError;
 #[cfg(target_os = "linux")]
-use crate::bench::reactor::EchoServer;
+use super::EchoServer;
+use super::{FromChild, Outcome, unexpected, write_line};
+use crate::LabError;
 use crate::mechanism::Job;
-use crate::placement;
-use crate::scalability::ours;
-use crate::soak;
 
 /// What a child is to be. The parent's program turns this into a command line for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,70 +49,6 @@ pub enum ChildKind {
     /// Echoes what comes; prints its port and speaks no further.
     #[cfg(target_os = "linux")]
     Echo(EchoServer),
-}
-
-/// Lives a child's life until the parent closes the standard input, which ends the process.
-///
-/// # Errors
-/// If it could not begin; the parent has then been told already.
-pub fn run(role: &ChildRole) -> Result<(), LabError> {
-    let outcome = begin(role);
-    if let Err(error) = &outcome {
-        say(&FromChild::Failed(error.chain()))?;
-    }
-    outcome
-}
-
-fn begin(role: &ChildRole) -> Result<(), LabError> {
-    if let Some(core) = role.core {
-        placement::pin(core)?; // before any thread is started: threads inherit it
-    }
-    match &role.kind {
-        ChildKind::Receive(addr) => {
-            let server = ControlServer::open(addr)?;
-            say(&FromChild::Listening(server.local_addr().to_string()))?;
-            watch_parent(|_| {})?;
-            server.run(|_| {}) // the transmitter is told of failures and passes them on
-        }
-        ChildKind::Transmit(addr) => {
-            let mut session = Session::connect(addr)?;
-            say(&FromChild::Connected)?;
-            let (sender, jobs) = mpsc::channel();
-            watch_parent(move |job| _ = sender.send(job))?;
-            for job in jobs {
-                say(&match session.run(&job) {
-                    Ok(outcome) => FromChild::Done(outcome),
-                    Err(error) => FromChild::Failed(error.chain()),
-                })?;
-            }
-            Ok(())
-        }
-        ChildKind::ServantsServer { servants, is_dynamic } => ours::serve(*servants, *is_dynamic),
-        ChildKind::ServantsClient { reference } => ours::call(reference),
-        ChildKind::SoakServer { options } => soak::serve(options),
-        #[cfg(target_os = "linux")]
-        ChildKind::Echo(server) => {
-            watch_parent(|_| {})?;
-            server.serve()
-        }
-    }
-}
-
-fn say(message: &FromChild) -> Result<(), LabError> {
-    write_line(&mut io::stdout().lock(), message).map_err(LabError::io("speak to the parent"))
-}
-
-/// Hands on the parent's jobs, and ends the process as soon as there is no parent.
-fn watch_parent(mut each: impl FnMut(Job) + Send + 'static) -> Result<(), LabError> {
-    let watch = move || {
-        let mut input = io::stdin().lock();
-        while let Ok(Some(job)) = read_line::<Job>(&mut input) {
-            each(job);
-        }
-        std::process::exit(0);
-    };
-    thread::Builder::new().name("parent".to_owned()).spawn(watch).map_err(LabError::io("start a thread"))?;
-    Ok(())
 }
 
 /// How long a child may take to leave once its input is closed, before it is killed.

@@ -6,6 +6,8 @@
 //! waits for each answer a bounded time, and ends them when it ends: a child leaves when its standard input closes.
 
 pub mod child;
+#[cfg(target_os = "linux")]
+mod echo;
 pub mod pair;
 pub mod receiver;
 pub mod transmitter;
@@ -15,8 +17,11 @@ use std::io::{self, BufRead, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
+pub use echo::EchoServer;
+
 use crate::LabError;
-use crate::latency::CallTimes;
+use crate::call_times::CallTimes;
 use crate::mechanism::Job;
 
 /// The version of what is said over a control connection; both ends must have the same.
@@ -52,7 +57,7 @@ enum FromReceiver {
 /// What a child says to its parent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum FromChild {
+pub(crate) enum FromChild {
     /// A receiver listens for control connections at this address.
     Listening(String),
     /// A transmitter has its control connection.
@@ -93,7 +98,7 @@ impl Outcome {
     }
 }
 
-fn write_line(out: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_line(out: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message).map_err(io::Error::other)?;
     line.push(b'\n');
     out.write_all(&line)?;
@@ -101,7 +106,7 @@ fn write_line(out: &mut impl Write, message: &impl Serialize) -> io::Result<()> 
 }
 
 /// Reads one line, or nothing at the end of file.
-fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
+pub(crate) fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     input.by_ref().take(MAX_LINE_OCTETS).read_until(b'\n', &mut line)?;
     if line.is_empty() {

@@ -17,7 +17,7 @@ use spandrel::{CompletionStatus, Interface, Orb, Poa, Servant, SystemException, 
 use super::job::{Job, JobRun, Style};
 use super::programs::Timed;
 use crate::LabError;
-use crate::latency::{CallTimes, Printed};
+use crate::call_times::{CallTimes, Printed};
 use crate::mechanism::generated::latency::{
     self, Latency, LatencyServant, LatencySkeleton, Servants, ServantsServant, ServantsSkeleton,
 };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::contender::Contender;
 use super::job::JobRun;
 use crate::LabError;
-use crate::latency::Printed;
+use crate::call_times::Printed;
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores};

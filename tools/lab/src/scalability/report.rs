@@ -179,7 +179,7 @@ mod tests {
     use super::super::results::{Absent, Measured, Memory};
     use super::super::{Algorithm, Contender, Settings, Style};
     use super::*;
-    use crate::latency::CallTimes;
+    use crate::call_times::CallTimes;
     use crate::machine::Machine;
     use crate::placement::Placement;
     use crate::workload::{CallKind, PingCase};

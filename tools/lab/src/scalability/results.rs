@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::contender::Contender;
 use super::job::{Algorithm, Job, Style};
 use super::settings::Settings;
-use crate::latency::CallTimes;
+use crate::call_times::CallTimes;
 use crate::machine::Machine;
 use crate::placement::Placement;
 use crate::stats::Summary;

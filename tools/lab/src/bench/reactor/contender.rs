@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::echo::EchoServer;
 use crate::LabError;
+use crate::peer::EchoServer;
 
 /// Whoever echoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

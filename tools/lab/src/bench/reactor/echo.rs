@@ -2,9 +2,7 @@
 //! Acceptor pattern, as its users would write it. The ORB is measured beside them.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::io::{self, Write};
-use std::str::FromStr;
 
 use spandrel_ipc::inet::{Acceptor, AcceptorOptions, Addr, Connector, Inet, Stream};
 use spandrel_ipc::{Interest, Pollable};
@@ -12,44 +10,9 @@ use spandrel_reactor::{Backend, Context, EventHandler, Options, Peer, Reactor, S
 
 use super::calls;
 use crate::LabError;
-
-/// An echo server of this project.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EchoServer {
-    /// Event handlers, in one thread, over this back end.
-    Handlers(Backend),
-    /// The Acceptor pattern, with the default of every choice.
-    Pattern,
-    /// The ORB: its connections share the reactor's threads, and the message is a call without parameters.
-    Orb,
-}
+use crate::peer::EchoServer;
 
 impl EchoServer {
-    /// All that this platform has, whether or not the system lets us use them.
-    #[must_use]
-    pub fn all() -> Vec<Self> {
-        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Orb]).collect()
-    }
-
-    /// The name that options and tables use.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Handlers(backend) => backend.name(),
-            Self::Pattern => "acceptor",
-            Self::Orb => "orb",
-        }
-    }
-
-    /// Whether the system lets us use it.
-    #[must_use]
-    pub fn is_available(self) -> bool {
-        match self {
-            Self::Handlers(backend) => Backend::available().contains(&backend),
-            Self::Pattern | Self::Orb => true,
-        }
-    }
-
     /// Prints the port on one line, behind it what tells how to call the ORB, and serves until the process ends.
     ///
     /// # Errors
@@ -61,21 +24,6 @@ impl EchoServer {
             Self::Orb => return calls::serve(),
         };
         served.map_err(LabError::io(format!("serve echoes ({self})")))
-    }
-}
-
-impl fmt::Display for EchoServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for EchoServer {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let unknown = || LabError::Settings(format!("`{text}` is no echo server of ours"));
-        Self::all().into_iter().find(|server| server.name() == text).ok_or_else(unknown)
     }
 }
 

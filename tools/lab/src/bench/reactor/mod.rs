@@ -20,7 +20,6 @@ mod series;
 mod settings;
 
 pub use contender::Contender;
-pub use echo::EchoServer;
 pub use results::{Echoed, Measured, Results, Row};
 pub use series::run;
 pub use settings::{Load, Settings};

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::calls::Exchange;
 use super::contender::Contender;
-use super::echo::EchoServer;
 use super::load::Connections;
 use super::results::{Absent, Echoed, Measured};
 use super::settings::Load;
 use super::{Results, Settings, peers};
 use crate::LabError;
 use crate::machine::{Machine, resident_octets};
+use crate::peer::EchoServer;
 use crate::peer::child::{ChildHandle, ChildKind, ChildRole};
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores, on_core};

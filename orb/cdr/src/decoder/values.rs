@@ -6,61 +6,63 @@ use std::collections::hash_map::Entry as Slot;
 use std::mem;
 use std::sync::Arc;
 
-use super::graph::{Anchor, Graph, Place};
-use super::header::Ids;
-use super::{Entry, ValueFactory, ValueType};
-use crate::{CdrError, Decoder, Limits};
+use super::{Decoder, ValueFactory};
+use crate::encoder::values::{Anchor, Entry, Graph, Place};
+use crate::{CdrError, Limits};
 
 /// What a decoder remembers of the values that it has read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadValues {
     /// Values by the position of their tag.
-    pub(super) known: HashMap<usize, KnownValue>,
+    pub(crate) known: HashMap<usize, KnownValue>,
     /// Octets that were passed over in chunks or read a second time.
-    pub(super) passed_octets: usize,
+    pub(crate) passed_octets: usize,
     /// While octets are read a second time: where those begin that are not counted yet.
-    pub(super) uncounted_from: Option<usize>,
+    pub(crate) uncounted_from: Option<usize>,
     /// The strings of headers, and lists of them, by where their lengths stand.
-    pub(super) strings: HashMap<usize, Arc<str>>,
-    pub(super) lists: HashMap<usize, Ids>,
+    pub(crate) strings: HashMap<usize, Arc<str>>,
+    pub(crate) lists: HashMap<usize, Ids>,
     /// The earliest of them that an indirection has meant since somebody asked.
-    pub(super) reach: Option<usize>,
+    pub(crate) reach: Option<usize>,
     /// The graph that is being read: one for each value at the top.
     open: OpenGraph,
     /// How many values are around this place.
     depth: u16,
     /// Those that are complete. Later values of the message may refer to theirs.
     finished: Vec<Arc<Graph>>,
-    pub(super) chunks: Chunks,
+    pub(crate) chunks: Chunks,
 }
 
 /// A value that was read, or passed over: within an `any`, or with what a derived type adds to its base.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownValue {
+pub(crate) struct KnownValue {
     /// The number of chunked values around it.
-    pub(super) level: u32,
+    pub(crate) level: u32,
     /// The value, once it is read.
-    pub(super) place: Option<Place>,
+    pub(crate) place: Option<Place>,
     /// The end of its state, if that was passed over by its type code and is not in chunks.
-    pub(super) end: Option<usize>,
+    pub(crate) end: Option<usize>,
     /// The repository id of the type of its position in the `any`, if its header has none.
-    pub(super) formal_id: Option<Arc<str>>,
+    pub(crate) formal_id: Option<Arc<str>>,
 }
 
 /// Where in chunked values a decoder is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Chunks {
+pub(crate) struct Chunks {
     /// How many values in chunks are around this place.
-    pub(super) level: u32,
+    pub(crate) level: u32,
     /// An end tag has ended all values from this level on, and not all of them know.
-    pub(super) ended: Option<u32>,
+    pub(crate) ended: Option<u32>,
     /// What goes on in the next chunk, while the decoder sees one chunk's content only. It does not while it reads what
     /// stands between chunks.
-    pub(super) next: Option<NextChunk>,
+    pub(crate) next: Option<NextChunk>,
 }
 
 /// Goes on in the next chunk, behind so many octets of padding.
-pub(super) type NextChunk = for<'m> fn(&mut Decoder<'m>, usize) -> Result<(), CdrError>;
+pub(crate) type NextChunk = for<'m> fn(&mut Decoder<'m>, usize) -> Result<(), CdrError>;
+
+/// Repository ids, shared with the other values that have the same.
+pub(crate) type Ids = Arc<[Arc<str>]>;
 
 /// What a decoder remembers, as the decoder has it: programs that read no values are without the code that these need.
 pub(crate) trait Remembered: std::fmt::Debug + Send + Sync {
@@ -97,7 +99,25 @@ impl Clone for Box<dyn Remembered> {
 }
 
 impl Decoder<'_> {
-    pub(super) fn read_values(&mut self) -> &mut ReadValues {
+    /// The same decoder, without what it knows of values, which may be much: to look ahead.
+    pub(crate) fn ahead(&self) -> Self {
+        self.with_values(self.values.as_ref().map(|values| values.place()))
+    }
+
+    /// Whether running out of octets means that the next chunk is to be looked for.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.values.as_ref().is_some_and(|values| values.values().chunks.next.is_some())
+    }
+
+    /// Goes on in the next chunk. What the last one has left may only be padding: nothing is split between two.
+    pub(crate) fn next_chunk(&mut self, padding: usize) -> Result<(), CdrError> {
+        match self.values.as_ref().and_then(|values| values.values().chunks.next) {
+            Some(next) => next(self, padding),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn read_values(&mut self) -> &mut ReadValues {
         self.values.get_or_insert_with(|| Box::new(ReadValues::default())).values_mut()
     }
 }
@@ -113,10 +133,10 @@ struct OpenGraph {
 
 /// What a position demands of a value, without its type.
 #[derive(Clone, Copy)]
-pub(super) struct Expected {
-    pub(super) repository_id: &'static str,
-    pub(super) known: fn(&str) -> Option<&'static dyn ValueFactory>,
-    accepts: fn(&Entry) -> bool,
+pub(crate) struct Expected {
+    pub(crate) repository_id: &'static str,
+    pub(crate) known: fn(&str) -> Option<&'static dyn ValueFactory>,
+    pub(crate) accepts: fn(&Entry) -> bool,
 }
 
 impl std::fmt::Debug for Expected {
@@ -126,11 +146,7 @@ impl std::fmt::Debug for Expected {
 }
 
 impl Expected {
-    pub(super) fn of<T: ValueType + ?Sized>() -> Self {
-        Self { repository_id: T::REPOSITORY_ID, known: T::known, accepts: |entry| entry.cast::<T>().is_some() }
-    }
-
-    pub(super) fn check(self, entry: &Entry) -> Result<(), CdrError> {
+    pub(crate) fn check(self, entry: &Entry) -> Result<(), CdrError> {
         if (self.accepts)(entry) {
             return Ok(());
         }
@@ -149,12 +165,12 @@ impl OpenGraph {
 }
 
 impl ReadValues {
-    pub(super) fn is_open(&self, place: &Place) -> bool {
+    pub(crate) fn is_open(&self, place: &Place) -> bool {
         self.depth > 0 && Arc::ptr_eq(&place.anchor, &self.open.anchor)
     }
 
     /// Begins a value.
-    pub(super) fn enter(&mut self, at: usize, limits: Limits) -> Result<Place, CdrError> {
+    pub(crate) fn enter(&mut self, at: usize, limits: Limits) -> Result<Place, CdrError> {
         if self.depth >= limits.value_nesting {
             return Err(CdrError::TooDeep { limit: limits.value_nesting });
         }
@@ -167,7 +183,7 @@ impl ReadValues {
     }
 
     /// Completes a value; with the outermost one its graph is finished.
-    pub(super) fn leave(&mut self, index: u32, entry: Entry) -> Result<(), CdrError> {
+    pub(crate) fn leave(&mut self, index: u32, entry: Entry) -> Result<(), CdrError> {
         self.open.entries[index as usize] = Some(entry);
         self.depth -= 1;
         if self.depth == 0 {
@@ -178,7 +194,7 @@ impl ReadValues {
     }
 
     /// Refuses a value that is known already and not of the type that another position needs.
-    pub(super) fn check(&mut self, place: &Place, expected: Expected) -> Result<(), CdrError> {
+    pub(crate) fn check(&mut self, place: &Place, expected: Expected) -> Result<(), CdrError> {
         if !self.is_open(place) {
             // A finished one is asked when the reference is made.
             return Ok(());
@@ -193,7 +209,7 @@ impl ReadValues {
     }
 
     /// The value whose tag is at a position, with `level` chunked values around it; it is noted if it is not known yet.
-    pub(super) fn note(&mut self, at: usize, level: u32, limits: Limits) -> Result<&mut KnownValue, CdrError> {
+    pub(crate) fn note(&mut self, at: usize, level: u32, limits: Limits) -> Result<&mut KnownValue, CdrError> {
         let is_full = self.known.len() >= limits.values as usize;
         match self.known.entry(at) {
             Slot::Occupied(known) => Ok(known.into_mut()),

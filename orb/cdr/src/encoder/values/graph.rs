@@ -15,22 +15,22 @@ pub(crate) struct Graph {
 
 /// What links inside a graph hold on to: it exists before the graph, and owns nothing of it.
 #[derive(Debug, Default)]
-pub(super) struct Anchor {
+pub(crate) struct Anchor {
     graph: OnceLock<Weak<Graph>>,
 }
 
 impl Anchor {
     /// The graph, if it is finished and somebody keeps it.
-    pub(super) fn graph(&self) -> Option<Arc<Graph>> {
+    pub(crate) fn graph(&self) -> Option<Arc<Graph>> {
         self.graph.get()?.upgrade()
     }
 }
 
 /// A place in a graph: who it is that a link leads to.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) anchor: Arc<Anchor>,
-    pub(super) index: u32,
+pub(crate) struct Place {
+    pub(crate) anchor: Arc<Anchor>,
+    pub(crate) index: u32,
 }
 
 impl PartialEq for Place {
@@ -41,20 +41,20 @@ impl PartialEq for Place {
 
 impl Graph {
     /// Finishes the graph of an anchor: from here on its links can be followed.
-    pub(super) fn finish(anchor: Arc<Anchor>, entries: Vec<Entry>) -> Arc<Self> {
+    pub(crate) fn finish(anchor: Arc<Anchor>, entries: Vec<Entry>) -> Arc<Self> {
         let graph = Arc::new(Self { anchor, entries });
         // An anchor belongs to who makes the graph, who finishes it once.
         let _ = graph.anchor.graph.set(Arc::downgrade(&graph));
         graph
     }
 
-    pub(super) fn anchor(&self) -> &Arc<Anchor> {
+    pub(crate) fn anchor(&self) -> &Arc<Anchor> {
         &self.anchor
     }
 
     /// # Panics
     /// If no such value is there: indices come from places in this graph.
-    pub(super) fn entry(&self, index: u32) -> &Entry {
+    pub(crate) fn entry(&self, index: u32) -> &Entry {
         &self.entries[index as usize]
     }
 }

@@ -3,7 +3,10 @@
 //! An adapter leads to its parent, its children and its tree, and the tree to them all: so they stand in one place, with what each can
 //! say of itself. What is done with them is above: they are made and ended ([`hierarchy`](crate::hierarchy)), found
 //! ([`finding`](crate::finding)), and find servants ([`entering`](crate::entering)), whose objects end
-//! ([`deactivation`](crate::deactivation)).
+//! ([`deactivation`](crate::deactivation)). What applications implement for adapters to call is part of an adapter: it holds them, and
+//! they are handed a [`Poa`].
+
+pub(crate) mod servants;
 
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
@@ -15,8 +18,9 @@ use spandrel_sync::{
     thread::ThreadId,
 };
 
+use self::servants::{AdapterActivator, ServantManager};
 use crate::{
-    AdapterActivator, PoaError, RequestProcessingPolicy, ServantManager, ThreadPolicy,
+    PoaError, RequestProcessingPolicy, ThreadPolicy,
     directory::Directory,
     error,
     etherealizer::Etherealizer,

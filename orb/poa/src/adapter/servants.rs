@@ -9,7 +9,8 @@ use std::{
 use spandrel_orb::{ObjectRef, Servant, SystemException};
 use spandrel_sync::Arc;
 
-use crate::{ObjectId, Poa};
+use super::Poa;
+use crate::ObjectId;
 
 /// Drops what is the application's. If that panics, those who wait for what ends with it wait no longer for that.
 pub(crate) fn let_go<T>(theirs: T) {

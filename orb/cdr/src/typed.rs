@@ -1,9 +1,8 @@
 //! Which type code a Rust type has.
 
-use super::{TypeCode, TypeCodeError};
 use crate::{
-    AbstractRef, Any, BoundedString, BoundedVec, BoundedWString, Char, Fixed, Ior, LongDouble, Reference, ValueBase,
-    ValueRef, WString, Wide,
+    AbstractRef, BoundedString, BoundedVec, BoundedWString, Char, Fixed, Ior, LongDouble, Reference, TypeCode,
+    TypeCodeError, ValueBase, ValueRef, WString, Wide,
 };
 
 /// The Rust form of an IDL type: it knows its type code.
@@ -44,7 +43,6 @@ simple! {
     char => WCHAR;
     WString => WSTRING;
     Wide<'_> => WSTRING;
-    Any => ANY;
     TypeCode => TYPE_CODE;
 }
 

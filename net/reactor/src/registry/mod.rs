@@ -1,4 +1,10 @@
-//! What everybody but the reactor's own threads does with a reactor.
+//! What everybody but the reactor's own threads does with a reactor, and the handlers that it calls.
+//!
+//! A registry leads to the handlers, and a handler's context to the registry: so they stand in one place. What a reactor consists of
+//! ([`core`](crate::core)) is generic, and knows neither.
+
+mod context;
+mod handler;
 
 use std::fmt;
 use std::io;
@@ -7,13 +13,20 @@ use std::time::Duration;
 use spandrel_ipc::Interest;
 use spandrel_sync::Arc;
 
-use crate::core::Core;
-use crate::key::Key;
-use crate::queue::{Item, Mail, What};
+pub use self::context::Context;
+pub use self::handler::{CloseReason, EventHandler};
+use crate::key::{HandlerId, Key};
+use crate::queue::{Mail, What};
 use crate::state::{Claim, SUSPENDED, Word};
-use crate::table::{NoSlot, Owned, Slot};
+use crate::table::{NoSlot, Owned};
 use crate::timer::{Time, TimerId};
-use crate::{CloseReason, EventHandler, HandlerId, Trigger, inside};
+use crate::{Trigger, core, inside, queue, table};
+
+/// Something to run in a thread of the reactor.
+pub(crate) type Job = Box<dyn FnOnce(&Registry) + Send>;
+pub(crate) type Core = core::Core<dyn EventHandler, Job>;
+pub(crate) type Slot = table::Slot<dyn EventHandler>;
+pub(crate) type Item = queue::Item<Job>;
 
 /// The handlers of a reactor: what is registered, what it waits for, when, and whom to tell.
 ///
@@ -245,18 +258,6 @@ impl Registry {
         self.core().with_timers(|timers| timers.reschedule(timer, at, interval))
     }
 
-    /// Has [`handle_signal`](EventHandler::handle_signal) called when a signal comes, for each handler that asked for it. What was
-    /// done on this signal before, by other handlers of the process, is done as well; but the system's default action is not, from
-    /// now on and for good.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotFound`] if the handler was removed; those of the system.
-    #[cfg(unix)]
-    pub fn on_signal(&self, id: HandlerId, signal: crate::Signal) -> io::Result<()> {
-        self.live(id)?;
-        crate::signal::subscribe(self, id.0, signal)
-    }
-
     /// What the reactor's clock shows.
     #[must_use]
     pub fn now(&self) -> Time {
@@ -298,7 +299,7 @@ impl Registry {
         self.core().table.slot(id.0)
     }
 
-    fn live(&self, id: HandlerId) -> io::Result<()> {
+    pub(crate) fn live(&self, id: HandlerId) -> io::Result<()> {
         let is_live = self.slot(id).is_some_and(|slot| slot.state.load().is(id.0.generation()));
         if is_live { Ok(()) } else { Err(stale()) }
     }

@@ -5,8 +5,8 @@ use std::io;
 
 use spandrel_ipc::Pollable;
 
-use crate::timer::TimerId;
-use crate::{Context, key::Key};
+use super::Context;
+use crate::queue::Expired;
 
 /// Serves the events of one handle, of timers, of signals and of notices (paper 002, section 2.4).
 ///
@@ -129,26 +129,4 @@ impl fmt::Display for CloseReason {
             Self::Stopped => f.write_str("the reactor was closed"),
         }
     }
-}
-
-/// Names a handler in its reactor. Never given again to another, so a stale one does nothing to anybody.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HandlerId(pub(crate) Key);
-
-impl fmt::Debug for HandlerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HandlerId({}v{})", self.0.index(), self.0.generation())
-    }
-}
-
-/// A timer that has expired, as [`EventHandler::handle_timeout`] is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Expired {
-    /// Which timer.
-    pub id: TimerId,
-    /// What it was scheduled with.
-    pub argument: u64,
-    /// How many more expiries of an interval timer this one stands for, because they could not be told in time.
-    pub missed: u64,
 }

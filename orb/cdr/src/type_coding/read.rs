@@ -12,18 +12,16 @@
 
 use std::{mem, sync::Arc};
 
-use super::{
-    Label, Leaf, Repr, TcKind, TypeCode, ValueModifier, Visibility,
+use super::INDIRECTION;
+use crate::type_code::{
+    Leaf, Repr,
     node::{Child, Group, Mark, Member, Node, index_of},
     sound::label_range,
 };
-use crate::{CdrError, Char, Decode, Decoder};
+use crate::{CdrError, Char, Decode, Decoder, Label, TcKind, TypeCode, ValueModifier, Visibility};
 
 /// Type codes and members within one received type code: far more than any IDL type has.
 const MAX_PARTS: usize = 1 << 16;
-
-/// What stands where a kind would if the type code is an indirection.
-pub(super) const INDIRECTION: u32 = 0xffff_ffff;
 
 impl Decode for TypeCode {
     const MIN_OCTETS: usize = 4;

@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 
-use super::{
-    Label, Leaf, TcKind, TypeCode, View,
+use super::INDIRECTION;
+use crate::type_code::{
+    Leaf, View, has_members,
     node::{Mark, Member, Node},
-    read::INDIRECTION,
 };
-use crate::{CdrError, Char, Encode, Encoder};
+use crate::{CdrError, Char, Encode, Encoder, Label, TcKind, TypeCode};
 
 /// How deep encapsulations nest before it is assumed that nobody reads them any more.
 const MAX_NESTING: u16 = 256;
@@ -87,7 +87,7 @@ impl Writer {
             TcKind::Union => out.i32(i32::try_from(node.number).expect("a member or -1")),
             _ => {}
         }
-        if super::has_members(node.kind) {
+        if has_members(node.kind) {
             out.len(node.members.len())?;
         }
         let labels = view.content().map_or(TcKind::Null, |content| content.resolved().kind());

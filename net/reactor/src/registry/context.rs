@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use spandrel_ipc::Interest;
 
+use super::Registry;
+use crate::key::HandlerId;
 use crate::lead::Turn;
 use crate::timer::TimerId;
-use crate::{HandlerId, Registry};
 
 /// The registry of the reactor that calls a handler, and who is being called.
 pub struct Context<'a> {

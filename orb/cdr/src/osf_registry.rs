@@ -1,0 +1,28 @@
+//! Numbers and names of code sets: those of the OSF registry.
+
+/// How a code set is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named {
+    /// In the OSF registry.
+    pub(crate) number: u32,
+    /// The first is the one that we say.
+    pub(crate) names: &'static [&'static str],
+}
+
+pub(crate) const LATIN1: Named = Named { number: 0x0001_0001, names: &["ISO 8859-1", "Latin-1"] };
+pub(crate) const ASCII: Named = Named { number: 0x0001_0020, names: &["ISO 646", "ASCII", "US-ASCII"] };
+pub(crate) const UTF8: Named = Named { number: 0x0501_0001, names: &["UTF-8"] };
+
+impl Named {
+    pub(crate) fn name(self) -> &'static str {
+        self.names[0]
+    }
+
+    /// Whether this is meant, in whatever case and with whatever between letters and digits: `iso8859_5` is ISO 8859-5.
+    pub(crate) fn is(self, name: &str) -> bool {
+        fn letters(name: &str) -> impl Iterator<Item = u8> {
+            name.bytes().filter(u8::is_ascii_alphanumeric).map(|octet| octet.to_ascii_lowercase())
+        }
+        self.names.iter().any(|known| letters(known).eq(letters(name)))
+    }
+}

@@ -1,0 +1,10 @@
+//! Type codes on the wire (CORBA 3.3 Part 2, 9.3.5.1).
+
+mod read;
+mod write;
+
+pub(crate) use read::read_discriminator;
+pub(crate) use write::write_discriminator;
+
+/// What stands where a kind would if the type code is an indirection.
+const INDIRECTION: u32 = 0xffff_ffff;

@@ -1,0 +1,61 @@
+//! The echo servers of this project that a child process can be.
+
+use std::fmt;
+use std::str::FromStr;
+
+use spandrel_reactor::Backend;
+
+use crate::LabError;
+
+/// An echo server of this project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EchoServer {
+    /// Event handlers, in one thread, over this back end.
+    Handlers(Backend),
+    /// The Acceptor pattern, with the default of every choice.
+    Pattern,
+    /// The ORB: its connections share the reactor's threads, and the message is a call without parameters.
+    Orb,
+}
+
+impl EchoServer {
+    /// All that this platform has, whether or not the system lets us use them.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        Backend::KNOWN.iter().copied().map(Self::Handlers).chain([Self::Pattern, Self::Orb]).collect()
+    }
+
+    /// The name that options and tables use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Handlers(backend) => backend.name(),
+            Self::Pattern => "acceptor",
+            Self::Orb => "orb",
+        }
+    }
+
+    /// Whether the system lets us use it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Handlers(backend) => Backend::available().contains(&backend),
+            Self::Pattern | Self::Orb => true,
+        }
+    }
+}
+
+impl fmt::Display for EchoServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EchoServer {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let unknown = || LabError::Settings(format!("`{text}` is no echo server of ours"));
+        Self::all().into_iter().find(|server| server.name() == text).ok_or_else(unknown)
+    }
+}
