@@ -1,7 +1,7 @@
 //! Rounds of the monitor: connections that are of no use are closed, and clients that never finish what they send are cut off.
 //!
 //! Nothing is written down for that while requests are served: whether a connection is in use shows in its `turn`, and whether a message has been
-//! half read for long in the [progress](spandrel_transport::Progress) of its reader, which changes only where messages come in pieces. The monitor remembers what it saw,
+//! half read for long in the [progress](spandrel_transport::ReceiveBudget::progress) of its reader, which changes only where messages come in pieces. The monitor remembers what it saw,
 //! and since when; so the times are exact to a quarter.
 
 use std::time::Duration;
