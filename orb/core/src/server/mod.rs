@@ -2,7 +2,7 @@
 //! others.
 //!
 //! By default connections have a thread each, up to a limit, and a reactor serves those beyond; what else there is says [`Concurrency`]. A connection's thread reads a request, runs it, writes the reply and reads again: no hand-off between threads. When an
-//! upcall lasts and there is something to read, the [monitor] gives the connection's reading to a new thread, so that further
+//! upcall lasts and there is something to read, the [monitor](self) gives the connection's reading to a new thread, so that further
 //! requests, a CancelRequest or the end of the connection are seen (design decision 3).
 
 /// Logs what clients can bring about: ten lines of each cause in a minute.

@@ -192,6 +192,7 @@ impl UpcallMonitor {
     }
 
     fn run(&self) {
+        self.input.open();
         let mut pace = Pace::new(Instant::now());
         let mut activity = Activity::new(Instant::now());
         let mut connections_due = Instant::now();
@@ -277,7 +278,7 @@ impl UpcallMonitor {
 
     /// Waits to be called, for input, or for so long.
     fn wait<'m>(&'m self, mut state: MutexGuard<'m, State>, time: Option<Duration>) -> MutexGuard<'m, State> {
-        if self.input.is_in_use() {
+        if self.input.is_open() {
             drop(state);
             self.input.wait(time);
             return self.state.lock();

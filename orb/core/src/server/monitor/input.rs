@@ -25,7 +25,7 @@ const MAX_HANDLES: usize = 1 << 24;
 /// Connections that wait for input, and what wakes the thread that waits for it.
 #[derive(Debug, Default)]
 pub(super) struct InputEvents {
-    /// Made with the first registration: most servers never need one.
+    /// Made when the monitor's thread starts, so that a server's descriptors do not become more with the first upcall that lasts.
     reactor: OnceLock<Reactor>,
     arrived: Arc<Arrived>,
 }
@@ -40,18 +40,23 @@ struct Arrived {
 }
 
 impl InputEvents {
+    /// Makes the reactor. Models have none: their connections have no handles.
+    pub(super) fn open(&self) {
+        if cfg!(shuttle) {
+            return;
+        }
+        match Reactor::with(&Options::new().max_handlers(MAX_HANDLES)) {
+            Ok(reactor) => drop(self.reactor.set(reactor)),
+            Err(error) => tracing::warn!(%error, "upcalls that last are given further threads before there is input"),
+        }
+    }
+
     /// Waits for input on the handle of this connection.
     ///
     /// # Errors
-    /// Those of the system; there are too many handles.
+    /// There is no reactor; those of the system.
     pub(super) fn register(&self, connection: &Arc<ServerConnection>) -> io::Result<HandlerId> {
-        let reactor = match self.reactor.get() {
-            Some(reactor) => reactor,
-            None => {
-                let reactor = Reactor::with(&Options::new().max_handlers(MAX_HANDLES))?;
-                self.reactor.get_or_init(|| reactor)
-            }
-        };
+        let reactor = self.reactor.get().ok_or(io::ErrorKind::Unsupported)?;
         let handler = InputHandler { connection: Arc::clone(connection), arrived: Arc::clone(&self.arrived) };
         reactor.registry().register(handler, Interest::INPUT)
     }
@@ -63,8 +68,8 @@ impl InputEvents {
         }
     }
 
-    /// Whether there has been a registration: only then [`wait`](Self::wait) waits.
-    pub(super) fn is_in_use(&self) -> bool {
+    /// Whether there is a reactor: only then [`wait`](Self::wait) waits.
+    pub(super) fn is_open(&self) -> bool {
         self.reactor.get().is_some()
     }
 
