@@ -3,12 +3,10 @@
 #[cfg(target_os = "linux")]
 mod processes;
 #[cfg(unix)]
-#[allow(dead_code, reason = "shared with the other test program")]
 mod scripted;
 #[cfg(unix)]
 mod signals;
 #[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "shared with the other test program")]
 mod support;
 
 fn main() {
