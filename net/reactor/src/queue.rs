@@ -4,7 +4,6 @@
 //! thread) says so; whoever claims the handler then takes the mail out in order. So order is kept whatever the number of threads.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 
 use spandrel_ipc::Interest;
@@ -43,18 +42,6 @@ pub(crate) enum What<J> {
     Mail,
     /// Something to run in a thread of the reactor.
     Job(J),
-}
-
-impl<J> fmt::Debug for What<J> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shown(ready) => f.debug_tuple("Shown").field(ready).finish(),
-            Self::Claimed(ready) => f.debug_tuple("Claimed").field(ready).finish(),
-            Self::Ready(ready) => f.debug_tuple("Ready").field(ready).finish(),
-            Self::Mail => f.write_str("Mail"),
-            Self::Job(_) => f.write_str("Job"),
-        }
-    }
 }
 
 /// Jobs, and tokens of mail, in order.

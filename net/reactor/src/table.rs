@@ -23,14 +23,8 @@ pub(crate) struct Slot<H: ?Sized> {
     pub(crate) mailbox: Mutex<Mailbox>,
 }
 
-/// A handler, which need not be `Debug`.
+/// A handler.
 pub(crate) struct Owned<H: ?Sized>(pub(crate) Box<H>);
-
-impl<H: ?Sized> std::fmt::Debug for Owned<H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("EventHandler")
-    }
-}
 
 /// What the demultiplexer has been told of a handler: with what number it is armed, and for what; it is not, if that is nothing.
 #[derive(Debug, Default)]
