@@ -28,7 +28,7 @@ fn cut(wire: Wire, limit: usize, body: &[u8], runs: usize) {
     let begun = begin_reply(&mut out, 7, ReplyStatus::NoException, &[]);
     for (nth, part) in long.chunks(long.len() / (runs + 1) + 1).enumerate() {
         out.align(if nth % 3 == 0 { 8 } else { 4 });
-        if nth % 2 == 0 { out.lend_fine(part) } else { out.lend(part) }
+        if nth % 2 == 0 { out.lend_divisible(part) } else { out.lend(part) }
     }
     begun.end(&mut out).expect("no longer than a message may be");
     let Some(fragments) = Fragments::of(&out, limit) else { return };

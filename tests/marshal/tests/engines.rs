@@ -255,7 +255,7 @@ fn messages_joined_from_fragments_get_the_same_answer_from_all() {
             };
             let joint = |(at, shift): (Index, usize)| {
                 let at = start + at.index(octets.len() - start);
-                Joint { at, counts_as: at + shift }
+                Joint { at, alignment_position: at + shift }
             };
             let mut joints: Vec<_> = joints.into_iter().map(joint).collect();
             joints.sort_by_key(|joint| joint.at);

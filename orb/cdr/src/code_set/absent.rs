@@ -1,4 +1,4 @@
-//! What stands where no further code sets are known: there is none.
+//! An empty table of further code sets, for builds without the feature `code-sets`.
 
 use crate::osf_registry::Named;
 
