@@ -1,5 +1,8 @@
-//! The choice between the few code sets that are always known: the standard's order (CORBA 3.3 Part 2, 7.10.2.6), with what everybody has to
-//! fall back upon at its end. Whether that helps the server knows: what characters other code sets have is left out.
+//! The choice between the few code sets that are always known, in the standard's order (CORBA 3.3 Part 2,
+//! 7.10.2.6), with the common fallback at its end.
+//!
+//! Whether the fallback has characters in common with the server's code set is not checked: the character
+//! sets of other code sets are left out.
 
 use spandrel_cdr::{CharSet, GiopVersion, WcharSet};
 
