@@ -1,5 +1,4 @@
-//! Finding adapters, by their names and by keys; those that are not there their parents' activators are asked for (CORBA 3.3 Part 1,
-//! 15.3.4).
+//! Lookup of adapters, by name and by key; adapter activators create missing ones (CORBA 3.3 Part 1, 15.3.4).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,105 +7,106 @@ use spandrel_sync::{Arc, thread};
 
 use crate::{
     AdapterActivator, Poa, PoaError,
-    adapter::{Adapter, Family, MAX_WAITING, Phase, Root},
+    adapter::{Adapter, Children, MAX_WAITING, Phase, Root},
     error,
-    key::{self, Home},
+    key::{self, KeyTarget},
     signal::{Signal, Ticket},
 };
 
-/// What came of looking for an adapter.
-pub(crate) enum Search {
+/// The result of the lookup of an adapter.
+pub(crate) enum AdapterLookup {
     Found(Arc<Adapter>),
-    /// It is being made.
+    /// It is being created.
     Wait(Ticket),
-    /// Something has changed meanwhile.
-    Again,
+    /// The state has changed meanwhile; look again.
+    Retry,
 }
 
-/// What came of asking for a child.
-enum Child {
+/// The result of the lookup of a child.
+enum ChildLookup {
     Found(Arc<Adapter>),
-    /// Another thread has it made.
-    Expected(Arc<Signal>),
+    /// Another thread is creating it.
+    Activating(Arc<Signal>),
     None,
 }
 
 impl Root {
-    /// A child that is there or can be made (15.3.9.3).
+    /// A child that exists or can be created (15.3.9.3).
     pub(crate) fn find(&self, parent: &Arc<Adapter>, name: &str, activate: bool) -> Result<Arc<Adapter>, PoaError> {
         loop {
             parent.check_exists()?;
-            // Looked at first: nothing is done under the lock.
-            let known = child(&parent.family.lock(), name);
+            // Looked up first: nothing is done under the lock.
+            let known = find_child(&parent.children_state.lock(), name);
             match known {
-                Child::Found(adapter) => return Ok(adapter),
-                Child::Expected(signal) => signal.wait(),
-                Child::None if activate => {
-                    if let Search::Found(adapter) = self.activate(parent, name)? {
+                ChildLookup::Found(adapter) => return Ok(adapter),
+                ChildLookup::Activating(signal) => signal.wait(),
+                ChildLookup::None if activate => {
+                    if let AdapterLookup::Found(adapter) = self.activate(parent, name)? {
                         return Ok(adapter);
                     }
                 }
-                Child::None => return Err(PoaError::AdapterNonExistent),
+                ChildLookup::None => return Err(PoaError::AdapterNonExistent),
             }
         }
     }
 
-    /// Asks the parent's activator for a child that is not there (15.3.4.1).
-    fn activate(&self, parent: &Arc<Adapter>, name: &str) -> Result<Search, PoaError> {
+    /// Calls the parent's activator for a missing child (15.3.4.1).
+    fn activate(&self, parent: &Arc<Adapter>, name: &str) -> Result<AdapterLookup, PoaError> {
         let activator = parent.activator.lock().clone().ok_or(PoaError::AdapterNonExistent)?;
         let poa = Poa::of(parent)?;
         {
-            let mut family = parent.family.lock();
-            match child(&family, name) {
-                Child::None if !family.expected.contains_key(name) => {}
-                // Inside of its own activation nobody else can make it.
-                Child::None => return Err(PoaError::AdapterNonExistent),
-                Child::Found(_) | Child::Expected(_) => return Ok(Search::Again),
+            let mut children_state = parent.children_state.lock();
+            match find_child(&children_state, name) {
+                ChildLookup::None if !children_state.activating.contains_key(name) => {}
+                // During its own activation no other thread can create it.
+                ChildLookup::None => return Err(PoaError::AdapterNonExistent),
+                ChildLookup::Found(_) | ChildLookup::Activating(_) => return Ok(AdapterLookup::Retry),
             }
-            family.expected.insert(name.to_owned(), (thread::current().id(), Arc::default()));
+            children_state.activating.insert(name.to_owned(), (thread::current().id(), Arc::default()));
         }
-        let expecting = Expecting { root: self, parent, name };
-        let answer = ask(&*activator, &poa, name);
-        // Before others see it: should they destroy it at once, the request begins anew, and is not told that nothing was made.
-        let found = parent.family.lock().children.get(name).cloned();
-        drop(expecting);
+        let guard = ActivationGuard { root: self, parent, name };
+        let answer = call_activator(&*activator, &poa, name);
+        // Before it becomes visible: if another thread destroys it at once, the request starts again and gets
+        // no error.
+        let found = parent.children_state.lock().children.get(name).cloned();
+        drop(guard);
         if !answer? {
             return Err(PoaError::AdapterNonExistent);
         }
-        found.map(Search::Found).ok_or(PoaError::AdapterNonExistent)
+        found.map(AdapterLookup::Found).ok_or(PoaError::AdapterNonExistent)
     }
 
-    /// The adapter that a key means, which may have to be made first.
-    pub(crate) fn search(&self, object_key: &[u8]) -> Result<Search, SystemException> {
-        match key::home(self.incarnation, object_key).ok_or_else(error::not_active)? {
-            Home::Transient(place) => match self.directory.at(place) {
-                Some(adapter) if !adapter.policies.is_persistent() => Ok(Search::Found(adapter)),
+    /// The adapter of a key, created on demand.
+    pub(crate) fn search(&self, object_key: &[u8]) -> Result<AdapterLookup, SystemException> {
+        match key::parse(self.incarnation, object_key).ok_or_else(error::not_active)? {
+            KeyTarget::Transient(slot_id) => match self.directory.at(slot_id) {
+                Some(adapter) if !adapter.policies.is_persistent() => Ok(AdapterLookup::Found(adapter)),
                 _ => Err(error::no_adapter()),
             },
-            Home::Persistent { prefix, path } => {
+            KeyTarget::Persistent { prefix, path } => {
                 let known = self.directory.published(prefix);
-                known.map_or_else(|| self.search_path(&path), |adapter| Ok(Search::Found(adapter)))
+                known.map_or_else(|| self.search_path(&path), |adapter| Ok(AdapterLookup::Found(adapter)))
             }
         }
     }
 
-    /// Goes down the tree; what is not there is asked for, if the parent's manager lets requests pass (15.3.4.1).
-    fn search_path(&self, path: &[&str]) -> Result<Search, SystemException> {
-        let mut adapter = Arc::clone(self.top());
-        if adapter.phase() == Phase::Gone {
+    /// Descends the tree; missing adapters are created if the parent's manager admits requests (15.3.4.1).
+    fn search_path(&self, path: &[&str]) -> Result<AdapterLookup, SystemException> {
+        let mut adapter = Arc::clone(self.root_adapter());
+        if adapter.phase() == Phase::Destroyed {
             return Err(error::no_adapter());
         }
         for name in path {
-            let known = child(&adapter.family.lock(), name);
+            let known = find_child(&adapter.children_state.lock(), name);
             adapter = match known {
-                Child::Found(child) => child,
-                Child::Expected(signal) => return wait_for_adapter(&signal),
-                Child::None if adapter.activator.lock().is_none() => return Err(error::no_adapter()),
-                Child::None if !adapter.is_open() => {
-                    return Ok(adapter.refuse()?.map_or(Search::Again, Search::Wait));
+                ChildLookup::Found(child) => child,
+                ChildLookup::Activating(signal) => return wait_for_adapter(&signal),
+                ChildLookup::None if adapter.activator.lock().is_none() => return Err(error::no_adapter()),
+                ChildLookup::None if !adapter.is_open() => {
+                    return Ok(adapter.hold_or_reject()?.map_or(AdapterLookup::Retry, AdapterLookup::Wait));
                 }
-                Child::None => match self.activate(&adapter, name) {
-                    Ok(Search::Found(child)) => child,
+                ChildLookup::None => match self.activate(&adapter, name) {
+                    Ok(AdapterLookup::Found(child)) => child,
                     Ok(other) => return Ok(other),
                     Err(PoaError::System(exception)) => return Err(exception),
                     Err(_) => return Err(error::no_adapter()),
@@ -115,71 +115,72 @@ impl Root {
         }
         // Of the same name, but perhaps of another kind than the key's.
         let is_persistent = adapter.policies.is_persistent() && !path.is_empty();
-        if is_persistent { Ok(Search::Found(adapter)) } else { Err(error::no_adapter()) }
+        if is_persistent { Ok(AdapterLookup::Found(adapter)) } else { Err(error::no_adapter()) }
     }
 
-    /// Where the adapter of a key is, without making it: `None` if it may have to be made.
-    pub(crate) fn known(&self, object_key: &[u8]) -> Result<Option<Arc<Adapter>>, SystemException> {
-        match key::home(self.incarnation, object_key).ok_or_else(error::not_active)? {
-            Home::Transient(_) => match self.search(object_key)? {
-                Search::Found(adapter) => Ok(Some(adapter)),
-                Search::Wait(_) | Search::Again => Ok(None),
+    /// The adapter of a key, without creation: `None` if it may have to be created.
+    pub(crate) fn find_existing(&self, object_key: &[u8]) -> Result<Option<Arc<Adapter>>, SystemException> {
+        match key::parse(self.incarnation, object_key).ok_or_else(error::not_active)? {
+            KeyTarget::Transient(_) => match self.search(object_key)? {
+                AdapterLookup::Found(adapter) => Ok(Some(adapter)),
+                AdapterLookup::Wait(_) | AdapterLookup::Retry => Ok(None),
             },
-            Home::Persistent { prefix, path } => {
+            KeyTarget::Persistent { prefix, path } => {
                 if let Some(adapter) = self.directory.published(prefix) {
                     return Ok(Some(adapter));
                 }
-                let may_be_made = self.may_be_made(&path);
-                if may_be_made { Ok(None) } else { Err(error::no_adapter()) }
+                let can_be_created = self.can_be_created(&path);
+                if can_be_created { Ok(None) } else { Err(error::no_adapter()) }
             }
         }
     }
 
-    /// Whether the first adapter of a path that is not there may be made.
-    fn may_be_made(&self, path: &[&str]) -> bool {
-        let mut adapter = Arc::clone(self.top());
+    /// Whether the first missing adapter of a path can be created.
+    fn can_be_created(&self, path: &[&str]) -> bool {
+        let mut adapter = Arc::clone(self.root_adapter());
         for name in path {
-            let family = adapter.family.lock();
-            let next = match (family.children.get(*name), family.expected.contains_key(*name)) {
+            let children_state = adapter.children_state.lock();
+            let next = match (children_state.children.get(*name), children_state.activating.contains_key(*name)) {
                 (Some(child), false) => Arc::clone(child),
                 (_, true) => return true,
                 (None, false) => {
-                    drop(family);
+                    drop(children_state);
                     return adapter.activator.lock().is_some();
                 }
             };
-            drop(family);
+            drop(children_state);
             adapter = next;
         }
         false
     }
 }
 
-/// The time in which an activator is asked; whatever it does, the others must not wait for ever.
-struct Expecting<'a> {
+/// Guard of a call to an adapter activator; its end releases the waiting requests in any case.
+struct ActivationGuard<'a> {
     root: &'a Root,
     parent: &'a Arc<Adapter>,
     name: &'a str,
 }
 
-impl Drop for Expecting<'_> {
+impl Drop for ActivationGuard<'_> {
     fn drop(&mut self) {
-        let mut family = self.parent.family.lock();
-        let expected = family.expected.remove(self.name);
-        if let Some(adapter) = family.children.get(self.name)
+        let mut children_state = self.parent.children_state.lock();
+        let activation = children_state.activating.remove(self.name);
+        if let Some(adapter) = children_state.children.get(self.name)
             && adapter.policies.is_persistent()
         {
             self.root.directory.publish(&adapter.prefix, adapter);
         }
-        drop(family);
-        if let Some((_, signal)) = expected {
-            signal.give();
+        drop(children_state);
+        if let Some((_, signal)) = activation {
+            signal.set();
         }
     }
 }
 
-/// A system exception from an activator is a panic here, and OBJ_ADAPTER for whoever wanted the adapter (15.3.4.1).
-fn ask(activator: &dyn AdapterActivator, parent: &Poa, name: &str) -> Result<bool, PoaError> {
+/// A panic of an activator counts as its system exception: OBJ_ADAPTER for the request that needs the adapter
+/// (15.3.4.1).
+fn call_activator(activator: &dyn AdapterActivator, parent: &Poa, name: &str) -> Result<bool, PoaError> {
     spandrel_sync::held::assert_none("an adapter activator");
     catch_unwind(AssertUnwindSafe(|| activator.unknown_adapter(parent, name))).map_err(|_| {
         tracing::error!(%name, "an adapter activator panicked");
@@ -189,16 +190,17 @@ fn ask(activator: &dyn AdapterActivator, parent: &Poa, name: &str) -> Result<boo
     })
 }
 
-/// A child as this thread may see it: until it has been set up, only its own activation does.
-fn child(family: &Family, name: &str) -> Child {
-    let found = || family.children.get(name).map_or(Child::None, |child| Child::Found(Arc::clone(child)));
-    match family.expected.get(name) {
-        Some((thread, signal)) if *thread != thread::current().id() => Child::Expected(Arc::clone(signal)),
+/// A child as visible to this thread: until it is set up, only its own activation sees it.
+fn find_child(children_state: &Children, name: &str) -> ChildLookup {
+    let found =
+        || children_state.children.get(name).map_or(ChildLookup::None, |child| ChildLookup::Found(Arc::clone(child)));
+    match children_state.activating.get(name) {
+        Some((thread, signal)) if *thread != thread::current().id() => ChildLookup::Activating(Arc::clone(signal)),
         _ => found(),
     }
 }
 
-fn wait_for_adapter(signal: &Arc<Signal>) -> Result<Search, SystemException> {
+fn wait_for_adapter(signal: &Arc<Signal>) -> Result<AdapterLookup, SystemException> {
     let ticket = signal.ticket(MAX_WAITING);
-    ticket.map(Search::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's adapter"))
+    ticket.map(AdapterLookup::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's adapter"))
 }

@@ -1,11 +1,12 @@
-//! What managers ask of their adapters, and whoever destroys one: that all see a change, and that what runs is waited for.
+//! Adapters as seen by their managers, and by threads that destroy them: visibility of state changes, and the
+//! wait for running requests.
 
 use spandrel_orb::Orb;
 use spandrel_sync::Arc;
 
-use crate::{adapter::Adapter, manager::Managed};
+use crate::{adapter::Adapter, manager::ManagedAdapter};
 
-impl Managed for Adapter {
+impl ManagedAdapter for Adapter {
     fn barrier(&self) {
         self.objects.barrier();
     }
@@ -14,16 +15,16 @@ impl Managed for Adapter {
         self.objects.settle();
     }
 
-    fn await_requests(&self, goes_on: &dyn Fn() -> bool) {
+    fn await_requests(&self, keep_waiting: &dyn Fn() -> bool) {
         loop {
-            self.await_that(|| self.usage.is_quiet() || !goes_on());
-            // Looked for now: what an activator was asked for until a moment ago is among them.
+            self.await_condition(|| self.usage.is_quiet() || !keep_waiting());
+            // Collected now: an object incarnated until a moment ago is among them.
             let used = self.objects.in_use();
-            if used.is_empty() || !goes_on() {
+            if used.is_empty() || !keep_waiting() {
                 return;
             }
-            // One count is the map's own; none is left of what has been deactivated meanwhile.
-            self.await_that(|| used.iter().all(|active| active.strong_count() <= 1) || !goes_on());
+            // One count is the map's own; none is left of objects that have been deactivated meanwhile.
+            self.await_condition(|| used.iter().all(|active| active.strong_count() <= 1) || !keep_waiting());
         }
     }
 
@@ -35,20 +36,20 @@ impl Managed for Adapter {
 }
 
 impl Adapter {
-    /// Waits for all requests that run, and all etherealizations.
+    /// Waits for all running requests and etherealizations.
     pub(crate) fn await_end(self: &Arc<Self>) {
         self.await_requests(&|| true);
     }
 
-    /// Waits until this is so. The main thread does meanwhile what may be waited for, since nobody else does.
-    fn await_that(&self, is_so: impl Fn() -> bool) {
+    /// Waits for a condition. The main thread runs its own jobs meanwhile, since no other thread does.
+    fn await_condition(&self, condition: impl Fn() -> bool) {
         if let Some(orb) = self.orb().filter(Orb::is_main_thread) {
-            while !is_so() && orb.perform_work().is_ok() {
+            while !condition() && orb.perform_work().is_ok() {
                 if !orb.work_pending().unwrap_or(false) {
-                    self.usage.await_shortly(&is_so);
+                    self.usage.await_briefly(&condition);
                 }
             }
         }
-        self.usage.await_that(is_so);
+        self.usage.await_condition(condition);
     }
 }

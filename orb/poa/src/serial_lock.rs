@@ -1,7 +1,8 @@
-//! One thread at a time: SINGLE_THREAD_MODEL (CORBA 3.3 Part 1, 15.2.8 and 15.3.8.1).
+//! The reentrant lock of SINGLE_THREAD_MODEL (CORBA 3.3 Part 1, 15.2.8 and 15.3.8.1).
 //!
-//! Who has the turn may come again, from inside of its upcall. Requests of others are deferred in the order of their coming; a turn is
-//! promised to the first of them before it is free for anybody else, so that none is overtaken for ever.
+//! Its holder may acquire it again, from inside its upcall. Requests on other threads are deferred in order
+//! of arrival. A released lock is reserved for the first of them before any other thread can acquire it, so
+//! that none starves.
 
 use std::{
     collections::VecDeque,
@@ -17,12 +18,12 @@ use spandrel_sync::{
 
 use crate::signal::{Signal, Ticket};
 
-/// Requests that wait for one adapter, at most.
+/// Maximum number of requests that wait for one adapter.
 const MAX_WAITING: usize = 1024;
 
 /// The right to call the servants and servant managers of an adapter.
 #[derive(Debug, Default)]
-pub(crate) struct Turn(Mutex<State>);
+pub(crate) struct SerialLock(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -33,107 +34,112 @@ struct State {
 #[derive(Debug, Default)]
 enum Holder {
     #[default]
-    Nobody,
-    /// This thread, so many upcalls deep.
+    Free,
+    /// This thread, and its depth of upcalls.
     Thread(ThreadId, u32),
-    /// Whoever was given this.
-    Promised(Arc<Signal>),
+    /// Reserved for the holder of this signal.
+    Reserved(Arc<Signal>),
 }
 
-/// The time in which a thread has the turn. It stays in that thread.
+/// Guard of the acquired lock. It stays in its thread.
 #[derive(Debug)]
-pub(crate) struct Held {
-    turn: Arc<Turn>,
+pub(crate) struct SerialGuard {
+    serial_lock: Arc<SerialLock>,
     _here: PhantomData<*const ()>,
 }
 
-/// A place in the queue, and then the promise to have the turn. Passed on when it is dropped.
+/// A place in the queue, later the reservation of the lock. Handed over on drop.
 #[derive(Debug)]
-pub(crate) struct Promise {
-    turn: Arc<Turn>,
+pub(crate) struct QueuedLock {
+    serial_lock: Arc<SerialLock>,
     signal: Arc<Signal>,
     ticket: Ticket,
-    is_redeemed: bool,
+    is_acquired: bool,
 }
 
-/// What came of asking for the turn.
-pub(crate) enum Asked {
-    Now(Held),
-    Later(Promise),
-    /// Too many wait.
-    Never,
+/// The result of an attempt to acquire the lock.
+pub(crate) enum LockAttempt {
+    Acquired(SerialGuard),
+    Queued(QueuedLock),
+    /// The queue is full.
+    QueueFull,
 }
 
-impl Turn {
-    pub(crate) fn ask(self: &Arc<Self>) -> Asked {
-        let me = thread::current().id();
+impl SerialLock {
+    pub(crate) fn try_acquire(self: &Arc<Self>) -> LockAttempt {
+        let this_thread = thread::current().id();
         let mut state = self.0.lock();
         let is_full = state.queue.len() >= MAX_WAITING;
         match &mut state.holder {
-            Holder::Nobody => state.holder = Holder::Thread(me, 1),
-            Holder::Thread(holder, depth) if *holder == me => *depth += 1,
-            _ if is_full => return Asked::Never,
+            Holder::Free => state.holder = Holder::Thread(this_thread, 1),
+            Holder::Thread(holder, depth) if *holder == this_thread => *depth += 1,
+            _ if is_full => return LockAttempt::QueueFull,
             _ => {
                 let signal = Arc::<Signal>::default();
-                let ticket = signal.ticket(1).expect("it is the first");
+                let ticket = signal.ticket(1).expect("it is the queue is new");
                 state.queue.push_back(Arc::clone(&signal));
-                return Asked::Later(Promise { turn: Arc::clone(self), signal, ticket, is_redeemed: false });
+                return LockAttempt::Queued(QueuedLock {
+                    serial_lock: Arc::clone(self),
+                    signal,
+                    ticket,
+                    is_acquired: false,
+                });
             }
         }
-        Asked::Now(Held { turn: Arc::clone(self), _here: PhantomData })
+        LockAttempt::Acquired(SerialGuard { serial_lock: Arc::clone(self), _here: PhantomData })
     }
 
-    /// Waits for the turn in this thread, however many wait already.
-    pub(crate) fn take(self: &Arc<Self>) -> Held {
+    /// Blocks the thread until it holds the lock, whatever the length of the queue.
+    pub(crate) fn acquire_blocking(self: &Arc<Self>) -> SerialGuard {
         loop {
-            match self.ask() {
-                Asked::Now(held) => return held,
-                Asked::Later(promise) => return promise.wait(),
-                Asked::Never => thread::yield_now(),
+            match self.try_acquire() {
+                LockAttempt::Acquired(held) => return held,
+                LockAttempt::Queued(queued) => return queued.wait(),
+                LockAttempt::QueueFull => thread::yield_now(),
             }
         }
     }
 
-    /// Gives the turn to the next; it belongs to nobody who could still use it.
-    fn pass_on(&self) {
+    /// Reserves the lock for the next waiter, or frees it.
+    fn hand_over(&self) {
         let mut state = self.0.lock();
         let next = state.queue.pop_front();
-        state.holder = next.clone().map_or(Holder::Nobody, Holder::Promised);
+        state.holder = next.clone().map_or(Holder::Free, Holder::Reserved);
         drop(state);
         if let Some(next) = next {
-            next.give();
+            next.set();
         }
     }
 }
 
-impl Promise {
-    pub(crate) fn is_of(&self, turn: &Arc<Turn>) -> bool {
-        Arc::ptr_eq(&self.turn, turn)
+impl QueuedLock {
+    pub(crate) fn is_of(&self, serial_lock: &Arc<SerialLock>) -> bool {
+        Arc::ptr_eq(&self.serial_lock, serial_lock)
     }
 
-    /// Takes the turn, once the promise [has come due](Future::poll).
-    pub(crate) fn redeem(mut self) -> Held {
-        self.is_redeemed = true;
-        self.turn.0.lock().holder = Holder::Thread(thread::current().id(), 1);
-        Held { turn: Arc::clone(&self.turn), _here: PhantomData }
+    /// Acquires the lock, once the reservation is [ready](Future::poll).
+    pub(crate) fn acquire(mut self) -> SerialGuard {
+        self.is_acquired = true;
+        self.serial_lock.0.lock().holder = Holder::Thread(thread::current().id(), 1);
+        SerialGuard { serial_lock: Arc::clone(&self.serial_lock), _here: PhantomData }
     }
 
-    /// Waits in this thread, and takes the turn.
-    pub(crate) fn wait(self) -> Held {
+    /// Blocks the thread, and acquires the lock.
+    pub(crate) fn wait(self) -> SerialGuard {
         self.signal.wait();
-        self.redeem()
+        self.acquire()
     }
 
-    /// Waits for the turn to be promised; itself, to be [redeemed](Self::redeem).
-    pub(crate) async fn due(mut self) -> Self {
-        Due(&mut self.ticket).await;
+    /// Waits until the lock is reserved for this place; [`acquire`](Self::acquire) then takes it.
+    pub(crate) async fn ready(mut self) -> Self {
+        Ready(&mut self.ticket).await;
         self
     }
 }
 
-struct Due<'t>(&'t mut Ticket);
+struct Ready<'t>(&'t mut Ticket);
 
-impl Future for Due<'_> {
+impl Future for Ready<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -141,29 +147,30 @@ impl Future for Due<'_> {
     }
 }
 
-impl Drop for Promise {
+impl Drop for QueuedLock {
     fn drop(&mut self) {
-        if self.is_redeemed {
+        if self.is_acquired {
             return;
         }
-        let mut state = self.turn.0.lock();
+        let mut state = self.serial_lock.0.lock();
         state.queue.retain(|waiting| !Arc::ptr_eq(waiting, &self.signal));
-        let is_mine = matches!(&state.holder, Holder::Promised(signal) if Arc::ptr_eq(signal, &self.signal));
+        let is_reserved_for_self =
+            matches!(&state.holder, Holder::Reserved(signal) if Arc::ptr_eq(signal, &self.signal));
         drop(state);
-        if is_mine {
-            self.turn.pass_on();
+        if is_reserved_for_self {
+            self.serial_lock.hand_over();
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for SerialGuard {
     fn drop(&mut self) {
-        let mut state = self.turn.0.lock();
+        let mut state = self.serial_lock.0.lock();
         match &mut state.holder {
             Holder::Thread(_, depth) if *depth > 1 => *depth -= 1,
             _ => {
                 drop(state);
-                self.turn.pass_on();
+                self.serial_lock.hand_over();
             }
         }
     }
@@ -174,28 +181,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_promised_in_order_and_passed_on_by_who_gave_up() {
-        let turn = Arc::<Turn>::default();
-        let Asked::Now(first) = turn.ask() else { panic!("it is free") };
-        let Asked::Now(again) = turn.ask() else { panic!("it is mine") };
-        let other = Arc::clone(&turn);
+    fn the_lock_is_reserved_in_order_and_handed_over_by_dropped_waiters() {
+        let serial_lock = Arc::<SerialLock>::default();
+        let LockAttempt::Acquired(first) = serial_lock.try_acquire() else { panic!("the lock is free") };
+        let LockAttempt::Acquired(again) = serial_lock.try_acquire() else { panic!("this thread holds the lock") };
+        let other = Arc::clone(&serial_lock);
         let [second, third, fourth] = thread::spawn(move || {
-            [(); 3].map(|()| match other.ask() {
-                Asked::Later(promise) => promise,
-                _ => panic!("another has it"),
+            [(); 3].map(|()| match other.try_acquire() {
+                LockAttempt::Queued(queued) => queued,
+                _ => panic!("another thread holds the lock"),
             })
         })
         .join()
         .unwrap();
         drop(third);
         drop(again);
-        assert!(matches!(turn.0.lock().holder, Holder::Thread(_, 1)));
+        assert!(matches!(serial_lock.0.lock().holder, Holder::Thread(_, 1)));
         drop(first);
         second.signal.wait();
         drop(second);
         fourth.signal.wait();
-        drop(fourth.redeem());
-        assert!(matches!(turn.0.lock().holder, Holder::Nobody));
-        assert!(turn.0.lock().queue.is_empty());
+        drop(fourth.acquire());
+        assert!(matches!(serial_lock.0.lock().holder, Holder::Free));
+        assert!(serial_lock.0.lock().queue.is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! From an object id to what serves the request (CORBA 3.3 Part 1, 15.2.6): the active object map, the default servant, or a servant manager.
+//! Lookup of the servant for an object id (CORBA 3.3 Part 1, 15.2.6): in the active object map, as the
+//! default servant, or by a servant manager.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{Servant, ServerCall};
@@ -8,85 +9,88 @@ use crate::{
     Poa, RequestProcessingPolicy, ServantManager, ThreadPolicy,
     adapter::{Adapter, MAX_WAITING, Phase, servants::Incarnation},
     error,
-    in_use::{InUse, Located},
-    objects::{Active, Forwarding, Found, LastTarget},
+    objects::{ActiveObject, Forwarding, LastTarget, ObjectLookup},
+    servant_in_use::{LocatedServant, ServantInUse},
     signal::{Signal, Ticket},
 };
 
-/// What is to become of a request.
-pub(crate) enum Entrance {
-    Serve(InUse),
-    /// Another object is to be asked.
+/// The result of the lookup.
+pub(crate) enum ServantLookup {
+    Found(ServantInUse),
+    /// The request is forwarded to another object.
     Forward(Forwarding),
-    /// It waits, and then begins anew.
+    /// The request waits, and is then dispatched again.
     Wait(Ticket),
-    /// It begins anew at once.
-    Again,
+    /// The request is dispatched again at once.
+    Retry,
 }
 
-impl Entrance {
-    /// After what an adapter that is not open has said.
-    fn after(ticket: Option<Ticket>) -> Self {
-        ticket.map_or(Self::Again, Self::Wait)
+impl ServantLookup {
+    /// The result for an adapter that is not open.
+    fn wait_or_retry(ticket: Option<Ticket>) -> Self {
+        ticket.map_or(Self::Retry, Self::Wait)
     }
 }
 
 impl Adapter {
-    /// Finds what serves a request for this object (15.2.6).
+    /// Finds the servant for this object (15.2.6).
     #[inline]
     pub(crate) fn enter(
         self: &Arc<Self>,
         id: &[u8],
         operation: &str,
         last: Option<&impl LastTarget>,
-    ) -> Result<Entrance, SystemException> {
+    ) -> Result<ServantLookup, SystemException> {
         if self.policies.retains() {
             match self.objects.enter(id, last, || self.is_open()) {
-                Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
-                Found::Shut => return self.refuse().map(Entrance::after),
-                Found::Busy(over) if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly => {
-                    return wait_for(&over);
+                ObjectLookup::Active(active) => return Ok(ServantLookup::Found(ServantInUse::Object(active))),
+                ObjectLookup::Closed => return self.hold_or_reject().map(ServantLookup::wait_or_retry),
+                ObjectLookup::InTransition(finished)
+                    if self.policies.processing != RequestProcessingPolicy::UseActiveObjectMapOnly =>
+                {
+                    return wait_for_object(&finished);
                 }
-                // What is being deactivated exists no longer.
-                Found::Busy(_) | Found::Nothing => {}
+                // An object whose deactivation has begun no longer exists.
+                ObjectLookup::InTransition(_) | ObjectLookup::NotFound => {}
             }
         }
         self.enter_inactive(id, operation)
     }
 
-    /// Finds what serves this object without asking or waiting for anybody: an object of the map that any thread may serve.
+    /// Finds an active object that any thread may call, without a call to the application and without
+    /// waiting.
     #[inline]
-    pub(crate) fn enter_active(&self, id: &[u8]) -> Option<InUse> {
+    pub(crate) fn enter_active(&self, id: &[u8]) -> Option<ServantInUse> {
         if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
             return None;
         }
         match self.objects.enter(id, None::<&ServerCall<'_>>, || self.is_open()) {
-            Found::Active(active) => Some(InUse::Object(active)),
+            ObjectLookup::Active(active) => Some(ServantInUse::Object(active)),
             _ => None,
         }
     }
 
-    /// Finds what serves an object that is not in the active object map.
-    fn enter_inactive(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
+    /// Finds the servant for an object that is not in the active object map.
+    fn enter_inactive(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<ServantLookup, SystemException> {
         if self.policies.processing == RequestProcessingPolicy::UseActiveObjectMapOnly {
             return Err(error::not_active());
         }
-        if self.objects.check_made(id).is_err() {
+        if self.objects.check_assigned(id).is_err() {
             return Err(error::not_active());
         }
         if !self.usage.start(|| self.is_open()) {
-            return self.refuse().map(Entrance::after);
+            return self.hold_or_reject().map(ServantLookup::wait_or_retry);
         }
-        // Ended by what is returned, if that serves; here in all other cases.
-        let counted = Counted(self);
+        // Passed on in the result if that is a servant; ended here in all other cases.
+        let counted = UsageGuard(self);
         let entrance = if self.policies.has_default_servant() {
-            self.default_servant().map(|servant| Entrance::Serve(InUse::Default(servant)))
+            self.default_servant().map(|servant| ServantLookup::Found(ServantInUse::Default(servant)))
         } else if self.policies.retains() {
             self.incarnate(id)
         } else {
             self.locate(id, operation)
         };
-        if let Ok(Entrance::Serve(InUse::Default(_) | InUse::Located(_))) = &entrance {
+        if let Ok(ServantLookup::Found(ServantInUse::Default(_) | ServantInUse::Located(_))) = &entrance {
             std::mem::forget(counted);
         }
         entrance
@@ -99,49 +103,53 @@ impl Adapter {
         })
     }
 
-    /// Has the servant activator find a servant, once for all requests that want it (15.3.6.1).
-    fn incarnate(self: &Arc<Self>, id: &[u8]) -> Result<Entrance, SystemException> {
+    /// Calls the servant activator, once for all requests for the object (15.3.6.1).
+    fn incarnate(self: &Arc<Self>, id: &[u8]) -> Result<ServantLookup, SystemException> {
         let Some(ServantManager::Activator(activator)) = self.servant_manager.read().clone() else {
             return Err(no_servant_manager());
         };
         match self.objects.begin_incarnation(id) {
-            Found::Nothing => {}
-            Found::Active(active) => return Ok(Entrance::Serve(InUse::Object(active))),
-            Found::Busy(over) => return wait_for(&over),
-            Found::Shut => return self.refuse().map(Entrance::after),
+            ObjectLookup::NotFound => {}
+            ObjectLookup::Active(active) => return Ok(ServantLookup::Found(ServantInUse::Object(active))),
+            ObjectLookup::InTransition(finished) => return wait_for_object(&finished),
+            ObjectLookup::Closed => return self.hold_or_reject().map(ServantLookup::wait_or_retry),
         }
-        let incarnating = Incarnating { adapter: self, id, is_over: false };
+        let incarnating = IncarnationGuard { adapter: self, id, is_over: false };
         spandrel_sync::held::assert_none("a servant activator");
         let answer = activator.incarnate(&id.into(), &Poa::of(self)?);
         match answer {
-            Ok(servant) => incarnating.end(servant).map(|active| Entrance::Serve(InUse::Object(active))),
-            Err(why) => not_incarnated(why),
+            Ok(servant) => incarnating.end(servant).map(|active| ServantLookup::Found(ServantInUse::Object(active))),
+            Err(reason) => answer_without_servant(reason),
         }
     }
 
-    /// Has the servant locator find a servant for this request alone (15.3.7.1).
-    fn locate(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<Entrance, SystemException> {
+    /// Calls the servant locator for this request alone (15.3.7.1).
+    fn locate(self: &Arc<Self>, id: &[u8], operation: &str) -> Result<ServantLookup, SystemException> {
         let Some(ServantManager::Locator(locator)) = self.servant_manager.read().clone() else {
             return Err(no_servant_manager());
         };
         spandrel_sync::held::assert_none("a servant locator");
         match locator.preinvoke(&id.into(), &Poa::of(self)?, operation) {
-            Ok(found) => Ok(Entrance::Serve(InUse::Located(Arc::new(Located::new(locator, operation, found))))),
-            Err(why) => not_incarnated(why),
+            Ok(found) => Ok(ServantLookup::Found(ServantInUse::Located(Arc::new(LocatedServant::new(
+                locator, operation, found,
+            ))))),
+            Err(reason) => answer_without_servant(reason),
         }
     }
 }
 
-/// A place among those that wait for an object.
-fn wait_for(over: &Arc<Signal>) -> Result<Entrance, SystemException> {
-    let ticket = over.ticket(MAX_WAITING);
-    ticket.map(Entrance::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's servant"))
+/// A place among the requests that wait for an object.
+fn wait_for_object(finished: &Arc<Signal>) -> Result<ServantLookup, SystemException> {
+    let ticket = finished.ticket(MAX_WAITING);
+    ticket.map(ServantLookup::Wait).ok_or_else(|| error::discarded("too many requests wait for the object's servant"))
 }
 
-fn not_incarnated(why: Incarnation) -> Result<Entrance, SystemException> {
-    match why {
-        Incarnation::ForwardRequest(target) => Ok(Entrance::Forward(Forwarding { target, is_permanent: false })),
-        Incarnation::ForwardPermanently(target) => Ok(Entrance::Forward(Forwarding { target, is_permanent: true })),
+fn answer_without_servant(reason: Incarnation) -> Result<ServantLookup, SystemException> {
+    match reason {
+        Incarnation::ForwardRequest(target) => Ok(ServantLookup::Forward(Forwarding { target, is_permanent: false })),
+        Incarnation::ForwardPermanently(target) => {
+            Ok(ServantLookup::Forward(Forwarding { target, is_permanent: true }))
+        }
         Incarnation::System(exception) => Err(exception),
     }
 }
@@ -151,38 +159,38 @@ fn no_servant_manager() -> SystemException {
         .with_detail("the adapter has no servant manager")
 }
 
-/// The time in which a request that uses no entry of the active object map is counted.
-struct Counted<'a>(&'a Adapter);
+/// Guard of a counted request that uses no entry of the active object map.
+struct UsageGuard<'a>(&'a Adapter);
 
-impl Drop for Counted<'_> {
+impl Drop for UsageGuard<'_> {
     fn drop(&mut self) {
         self.0.end_counted();
     }
 }
 
-/// The time in which an activator is asked; whatever it does, the others must not wait for ever.
-struct Incarnating<'a> {
+/// Guard of a call to a servant activator; its end releases the waiting requests in any case.
+struct IncarnationGuard<'a> {
     adapter: &'a Arc<Adapter>,
     id: &'a [u8],
     is_over: bool,
 }
 
-impl Incarnating<'_> {
-    fn end(mut self, servant: Arc<dyn Servant>) -> Result<Arc<Active>, SystemException> {
+impl IncarnationGuard<'_> {
+    fn end(mut self, servant: Arc<dyn Servant>) -> Result<Arc<ActiveObject>, SystemException> {
         self.is_over = true;
         let active = self.adapter.objects.end_incarnation(self.id, Some(servant));
-        if self.adapter.phase() >= Phase::Gone {
-            // Nobody else will end it: all objects that there were have been deactivated already.
+        if self.adapter.phase() >= Phase::Destroyed {
+            // No other thread will end it: all earlier objects have been deactivated already.
             self.adapter.deactivate_late(self.id);
         }
         active.ok_or_else(|| {
             SystemException::obj_adapter(minor::INCARNATE_VIOLATED_POLICY, CompletionStatus::No)
-                .with_detail("the servant activator gave a servant that stands behind another object")
+                .with_detail("the servant activator returned a servant that serves another object")
         })
     }
 }
 
-impl Drop for Incarnating<'_> {
+impl Drop for IncarnationGuard<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             let _ = self.adapter.objects.end_incarnation(self.id, None);

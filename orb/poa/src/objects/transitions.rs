@@ -1,4 +1,4 @@
-//! Objects that become active, and that end: what changes the active object map.
+//! Changes of the active object map: activation, incarnation and deactivation of objects.
 
 use spandrel_orb::Servant;
 use spandrel_sync::{
@@ -7,70 +7,78 @@ use spandrel_sync::{
     thread,
 };
 
-use super::{Active, Behind, Busy, Ending, Entry, Found, Map, Objects, Put, Uniqueness, Why, servants::Serves};
+use super::{
+    ActivationOutcome, ActiveObject, Binding, Deactivation, Entry, Map, ObjectLookup, Objects, Transition,
+    TransitionKind, Uniqueness, servants::ServedObjects,
+};
 use crate::{ObjectId, PoaError, error, signal::Signal};
 
 impl Objects {
-    /// Activates an object with an id made for it.
-    pub(crate) fn activate(&self, behind: Behind) -> Result<ObjectId, PoaError> {
-        let form = self.form.ok_or(PoaError::WrongPolicy)?;
-        let active = Active::new(behind);
+    /// Activates an object with a system-assigned id.
+    pub(crate) fn activate(&self, binding: Binding) -> Result<ObjectId, PoaError> {
+        let id_format = self.id_format.ok_or(PoaError::WrongPolicy)?;
+        let active = ActiveObject::new(binding);
         let mut map = self.map.write();
-        self.check_may_serve(&map, &active)?;
+        self.check_can_serve(&map, &active)?;
         if !self.is_active_demux {
-            let id = ObjectId::from(form.encode(map.next_number()));
-            self.note(&mut map, &active, || Serves::Id(Box::new(id.clone())));
+            let id = ObjectId::from(id_format.encode(map.next_number()));
+            self.record_servant(&mut map, &active, || ServedObjects::Id(Box::new(id.clone())));
             map.others.insert(&id, Entry::Active(active));
             return Ok(id);
         }
-        let place = map.slots.insert(Entry::Active(Arc::clone(&active))).ok_or_else(error::no_more_ids)?;
-        self.note(&mut map, &active, || Serves::Slot(place.slot));
-        Ok(form.encode(place).into())
+        let slot_id = map.slots.insert(Entry::Active(Arc::clone(&active))).ok_or_else(error::no_more_ids)?;
+        self.record_servant(&mut map, &active, || ServedObjects::Slot(slot_id.slot));
+        Ok(id_format.encode(slot_id).into())
     }
 
-    /// Activates the object with this id. Inside of its own incarnation a thread may do so.
-    pub(crate) fn activate_at(&self, id: &[u8], behind: Behind) -> Put {
-        let active = Active::new(behind);
+    /// Activates the object with this id. During its incarnation only the incarnating thread may do so.
+    pub(crate) fn activate_at(&self, id: &[u8], binding: Binding) -> ActivationOutcome {
+        let active = ActiveObject::new(binding);
         let mut map = self.map.write();
         match self.entry(&map, id) {
-            None if !self.has_made(&map, id) => return Put::Refused(error::not_made_here().into()),
-            Some(Entry::Active(_)) => return Put::Refused(PoaError::ObjectAlreadyActive),
-            Some(Entry::Busy(busy)) if !busy.is_incarnated_here() => return Put::Wait(Arc::clone(&busy.over)),
+            None if !self.has_assigned(&map, id) => {
+                return ActivationOutcome::Rejected(error::id_not_assigned().into());
+            }
+            Some(Entry::Active(_)) => return ActivationOutcome::Rejected(PoaError::ObjectAlreadyActive),
+            Some(Entry::InTransition(transition)) if !transition.is_incarnation_in_this_thread() => {
+                return ActivationOutcome::Wait(Arc::clone(&transition.finished));
+            }
             _ => {}
         }
-        if let Err(refused) = self.check_may_serve(&map, &active) {
-            return Put::Refused(refused);
+        if let Err(refused) = self.check_can_serve(&map, &active) {
+            return ActivationOutcome::Rejected(refused);
         }
-        self.put(&mut map, id, active).map_or(Put::Done, |over| {
+        self.insert(&mut map, id, active).map_or(ActivationOutcome::Done, |finished| {
             drop(map);
-            over.give();
-            Put::Done
+            finished.set();
+            ActivationOutcome::Done
         })
     }
 
-    /// Puts something behind an id that may have it; what is to be given outside of the lock.
-    fn put(&self, map: &mut Map, id: &[u8], active: Arc<Active>) -> Option<Arc<Signal>> {
+    /// Inserts an object under a permitted id. Returns the signal to set outside the lock.
+    fn insert(&self, map: &mut Map, id: &[u8], active: Arc<ActiveObject>) -> Option<Arc<Signal>> {
         let slot = self.slot_of(map, id);
-        let serves = || slot.map_or_else(|| Serves::Id(Box::new(id.into())), |place| Serves::Slot(place.slot));
-        self.note(map, &active, serves);
+        let serves =
+            || slot.map_or_else(|| ServedObjects::Id(Box::new(id.into())), |slot_id| ServedObjects::Slot(slot_id.slot));
+        self.record_servant(map, &active, serves);
         let entry = Entry::Active(active);
-        let before = match slot.and_then(|place| map.slots.get_mut(place)) {
+        let before = match slot.and_then(|slot_id| map.slots.get_mut(slot_id)) {
             Some(old) => Some(std::mem::replace(old, entry)),
             None => map.others.insert(id, entry),
         };
         match before {
-            Some(Entry::Busy(busy)) => Some(busy.over),
+            Some(Entry::InTransition(transition)) => Some(transition.finished),
             _ => None,
         }
     }
 
-    /// Refuses what no object of this adapter may be activated with now.
-    fn check_may_serve(&self, map: &Map, active: &Active) -> Result<(), PoaError> {
-        if map.is_shut {
+    /// The error if the object may not be activated now.
+    fn check_can_serve(&self, map: &Map, active: &ActiveObject) -> Result<(), PoaError> {
+        if map.is_closed {
             return Err(error::destroyed().into());
         }
-        match &active.behind {
-            Behind::Servant(servant)
+        match &active.binding {
+            Binding::Servant(servant)
                 if self.uniqueness == Uniqueness::Unique && map.servants.get(servant).is_some() =>
             {
                 Err(PoaError::ServantAlreadyActive)
@@ -79,9 +87,9 @@ impl Objects {
         }
     }
 
-    /// Remembers what the servant stands behind.
-    fn note(&self, map: &mut Map, active: &Active, serves: impl FnOnce() -> Serves) {
-        if let Behind::Servant(servant) = &active.behind {
+    /// Records that the servant serves the object.
+    fn record_servant(&self, map: &mut Map, active: &ActiveObject, serves: impl FnOnce() -> ServedObjects) {
+        if let Binding::Servant(servant) = &active.binding {
             match self.uniqueness {
                 Uniqueness::Unique => map.servants.insert(servant, serves()),
                 Uniqueness::Counted => map.servants.add(servant),
@@ -90,110 +98,119 @@ impl Objects {
         }
     }
 
-    fn forget(&self, map: &mut Map, active: &Active) {
-        if let (Behind::Servant(servant), true) = (&active.behind, self.uniqueness != Uniqueness::Unknown) {
+    fn forget_servant(&self, map: &mut Map, active: &ActiveObject) {
+        if let (Binding::Servant(servant), true) = (&active.binding, self.uniqueness != Uniqueness::Unknown) {
             map.servants.remove(servant);
         }
     }
 
-    /// Begins to look for a servant; others wait until [`end_incarnation`](Self::end_incarnation). `Nothing` is for the caller to do that.
-    pub(crate) fn begin_incarnation(&self, id: &[u8]) -> Found {
+    /// Begins an incarnation; other requests wait until [`end_incarnation`](Self::end_incarnation).
+    /// `NotFound` makes the caller call the activator.
+    pub(crate) fn begin_incarnation(&self, id: &[u8]) -> ObjectLookup {
         let mut map = self.map.write();
         match self.entry(&map, id) {
-            Some(Entry::Active(active)) => return Found::Active(Arc::clone(active)),
-            Some(Entry::Busy(busy)) => return Found::Busy(Arc::clone(&busy.over)),
-            None if map.is_shut => return Found::Shut,
+            Some(Entry::Active(active)) => return ObjectLookup::Active(Arc::clone(active)),
+            Some(Entry::InTransition(transition)) => {
+                return ObjectLookup::InTransition(Arc::clone(&transition.finished));
+            }
+            None if map.is_closed => return ObjectLookup::Closed,
             None => {}
         }
-        let busy = Busy { why: Why::Incarnating(thread::current().id()), over: Arc::default() };
-        map.others.insert(id, Entry::Busy(Box::new(busy)));
-        Found::Nothing
+        let transition =
+            Transition { kind: TransitionKind::Incarnating(thread::current().id()), finished: Arc::default() };
+        map.others.insert(id, Entry::InTransition(Box::new(transition)));
+        ObjectLookup::NotFound
     }
 
-    /// Ends what [`begin_incarnation`](Self::begin_incarnation) began. The object is in use from now on.
+    /// Ends the incarnation that [`begin_incarnation`](Self::begin_incarnation) began. The object is in use
+    /// from now on.
     ///
-    /// A servant is refused that stands behind another object already, or another than the one that was activated meanwhile.
-    pub(crate) fn end_incarnation(&self, id: &[u8], servant: Option<Arc<dyn Servant>>) -> Option<Arc<Active>> {
+    /// A servant that already serves another object is rejected, and so is one that differs from the servant
+    /// activated meanwhile.
+    pub(crate) fn end_incarnation(&self, id: &[u8], servant: Option<Arc<dyn Servant>>) -> Option<Arc<ActiveObject>> {
         let mut map = self.map.write();
-        let now = match self.entry(&map, id) {
+        let current = match self.entry(&map, id) {
             Some(Entry::Active(active)) => Some(Arc::clone(active)),
             _ => None,
         };
-        let (Some(servant), None) = (&servant, &now) else {
-            // Activated by the activator itself, and then it must be this one; or there is none.
-            let over = if now.is_none() { map.others.remove(id) } else { None };
+        let (Some(servant), None) = (&servant, &current) else {
+            // The activator itself activated the object, so the servant must be the same; or there is none.
+            let finished = if current.is_none() { map.others.remove(id) } else { None };
             drop(map);
-            if let Some(Entry::Busy(busy)) = over {
-                busy.over.give();
+            if let Some(Entry::InTransition(transition)) = finished {
+                transition.finished.set();
             }
-            return now.filter(|now| servant.is_some_and(|servant| now.is(&servant)));
+            return current.filter(|current| servant.is_some_and(|servant| current.has_servant(&servant)));
         };
-        let is_taken = self.uniqueness == Uniqueness::Unique && map.servants.get(servant).is_some();
-        let active = Active::new(Behind::Servant(Arc::clone(servant)));
-        let over = if is_taken {
-            map.others.remove(id).and_then(Entry::over)
+        let serves_another = self.uniqueness == Uniqueness::Unique && map.servants.get(servant).is_some();
+        let active = ActiveObject::new(Binding::Servant(Arc::clone(servant)));
+        let finished = if serves_another {
+            map.others.remove(id).and_then(Entry::into_finished)
         } else {
-            self.put(&mut map, id, Arc::clone(&active))
+            self.insert(&mut map, id, Arc::clone(&active))
         };
         drop(map);
-        over.iter().for_each(|over| over.give());
-        (!is_taken).then_some(active)
+        finished.iter().for_each(|finished| finished.set());
+        (!serves_another).then_some(active)
     }
 
-    /// Begins to deactivate an object: requests that come wait or are refused. What is returned is the map's count.
-    pub(crate) fn deactivate(&self, id: &[u8], ending: Ending) -> Option<Arc<Active>> {
+    /// Begins the deactivation of an object: new requests wait or are rejected. Returns the map's reference.
+    pub(crate) fn deactivate(&self, id: &[u8], deactivation: Deactivation) -> Option<Arc<ActiveObject>> {
         let mut map = self.map.write();
         let entry = self.entry_mut(&mut map, id)?;
         let Entry::Active(_) = entry else { return None };
-        let busy = Busy { why: Why::Ending(ending), over: Arc::default() };
-        let Entry::Active(active) = std::mem::replace(entry, Entry::Busy(Box::new(busy))) else { return None };
+        let transition = Transition { kind: TransitionKind::Deactivating(deactivation), finished: Arc::default() };
+        let Entry::Active(active) = std::mem::replace(entry, Entry::InTransition(Box::new(transition))) else {
+            return None;
+        };
         if self.uniqueness == Uniqueness::Unique {
-            self.forget(&mut map, &active);
+            self.forget_servant(&mut map, &active);
         }
         Some(active)
     }
 
-    /// How an object is being deactivated that was in use until now; `None` if it is not.
-    pub(crate) fn ending(&self, id: &[u8], active: &Active) -> Option<Ending> {
+    /// The deactivation in progress of an object that was in use until now; `None` if there is none.
+    pub(crate) fn deactivation(&self, id: &[u8], active: &ActiveObject) -> Option<Deactivation> {
         if active.is_replaced.load(Ordering::Relaxed) {
             return None;
         }
         match self.entry(&self.map.read(), id)? {
-            Entry::Busy(busy) => match busy.why {
-                Why::Ending(ending) => Some(ending),
-                Why::Incarnating(_) => None,
+            Entry::InTransition(transition) => match transition.kind {
+                TransitionKind::Deactivating(deactivation) => Some(deactivation),
+                TransitionKind::Incarnating(_) => None,
             },
             Entry::Active(_) => None,
         }
     }
 
-    /// Ends a deactivation: the id stands for nothing, and what waited goes on.
+    /// Ends a deactivation: the id has no object, and waiting requests continue.
     pub(crate) fn end_deactivation(&self, id: &[u8]) {
         let mut map = self.map.write();
         let removed = match self.slot_of(&map, id) {
-            Some(place) => map.slots.remove(place),
+            Some(slot_id) => map.slots.remove(slot_id),
             None => map.others.remove(id),
         };
         drop(map);
-        if let Some(over) = removed.and_then(Entry::over) {
-            over.give();
+        if let Some(finished) = removed.and_then(Entry::into_finished) {
+            finished.set();
         }
     }
 
-    /// Puts something else behind an id; what was there before, whose users go on with it.
-    pub(crate) fn replace(&self, id: &[u8], behind: Behind) -> Option<Arc<Active>> {
-        let new = Active::new(behind);
+    /// Replaces the target of an id; returns the previous one, which its requests still use.
+    pub(crate) fn replace(&self, id: &[u8], binding: Binding) -> Option<Arc<ActiveObject>> {
+        let new = ActiveObject::new(binding);
         let mut map = self.map.write();
-        let Some(Entry::Active(now)) = self.entry_mut(&mut map, id) else { return None };
-        let old = std::mem::replace(now, new);
+        let Some(Entry::Active(current)) = self.entry_mut(&mut map, id) else { return None };
+        let old = std::mem::replace(current, new);
         old.is_replaced.store(true, Ordering::Relaxed);
-        self.forget(&mut map, &old);
+        self.forget_servant(&mut map, &old);
         Some(old)
     }
 
-    /// One of a servant's objects has ended. Whether it stands behind others, counting those that are still to be ended so: of several
-    /// that are deactivated together, the last one leaves it without any (15.3.6.2).
-    pub(crate) fn let_go(&self, servant: &Arc<dyn Servant>) -> bool {
+    /// Ends one activation of a servant. Returns whether the servant serves other objects, including those
+    /// whose deactivation is in progress. Of several objects that are deactivated together, the last one
+    /// leaves it without any (15.3.6.2).
+    pub(crate) fn release_servant(&self, servant: &Arc<dyn Servant>) -> bool {
         match self.uniqueness {
             Uniqueness::Unique => self.map.read().servants.get(servant).is_some(),
             Uniqueness::Counted => {
@@ -206,27 +223,27 @@ impl Objects {
     }
 }
 
-impl Active {
-    fn new(behind: Behind) -> Arc<Self> {
-        Arc::new(Self { behind, is_replaced: AtomicBool::new(false) })
+impl ActiveObject {
+    fn new(binding: Binding) -> Arc<Self> {
+        Arc::new(Self { binding, is_replaced: AtomicBool::new(false) })
     }
 
-    fn is(&self, servant: &Arc<dyn Servant>) -> bool {
-        matches!(&self.behind, Behind::Servant(mine) if Arc::ptr_eq(mine, servant))
+    fn has_servant(&self, servant: &Arc<dyn Servant>) -> bool {
+        matches!(&self.binding, Binding::Servant(own) if Arc::ptr_eq(own, servant))
     }
 }
 
 impl Entry {
-    fn over(self) -> Option<Arc<Signal>> {
+    fn into_finished(self) -> Option<Arc<Signal>> {
         match self {
-            Self::Busy(busy) => Some(busy.over),
+            Self::InTransition(transition) => Some(transition.finished),
             Self::Active(_) => None,
         }
     }
 }
 
-impl Busy {
-    fn is_incarnated_here(&self) -> bool {
-        matches!(self.why, Why::Incarnating(thread) if thread == thread::current().id())
+impl Transition {
+    fn is_incarnation_in_this_thread(&self) -> bool {
+        matches!(self.kind, TransitionKind::Incarnating(thread) if thread == thread::current().id())
     }
 }
