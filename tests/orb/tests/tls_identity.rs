@@ -95,7 +95,7 @@ fn root(builder: OrbBuilder) -> (Orb, Poa) {
 
 /// Serves whoever shows a certificate of the authority, and whoever shows none.
 fn asking() -> Ssliop {
-    trusting(authority()).identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Asked)
+    trusting(authority()).identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Requested)
 }
 
 fn known(name: &str) -> OrbBuilder {

@@ -200,7 +200,7 @@ fn a_client_with_tls_at_a_plain_port_is_told_so() {
         for refused in refusals(client, &ior) {
             let expected = (SystemExceptionKind::Transient, CompletionStatus::No);
             assert_eq!(kind_and_completion(&refused), expected, "{refused}");
-            assert!(chain(&refused).contains("what listens there does not speak TLS"), "{}", chain(&refused));
+            assert!(chain(&refused).contains("the server does not support TLS"), "{}", chain(&refused));
         }
         words.come(&["refused a message", "the peer speaks TLS"]);
         server.client().ping().unwrap();
