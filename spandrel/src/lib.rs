@@ -1,33 +1,34 @@
 //! Distribution middleware in safe Rust: a CORBA object request broker on a toolkit of network components.
 //!
-//! This crate is what applications depend on. It re-exports the ORB at its root and the toolkit under [`net`]; generated
-//! code names [`generated`] and nothing else.
+//! Applications depend on this crate. It re-exports the ORB at its root and the toolkit under [`net`];
+//! generated code names only [`generated`].
 //!
 //! # Features
-//! All but `log`, `parse` and `tls` are on unless a program says `default-features = false`, which makes the smallest client; then it names those that it needs.
+//! All features except `log`, `parse` and `tls` are default features. With `default-features = false`, which
+//! gives the smallest client, a program lists those that it needs.
 //!
-//! | feature | what is there with it |
+//! | feature | content |
 //! | --- | --- |
-//! | `details` | what system exceptions say besides their kind and number: explanations, and the errors that caused them |
-//! | `asynchronous` | calls that no thread waits for, and `net::reactor` |
-//! | `fragments` | messages that are sent in fragments; those that are received are always understood |
+//! | `details` | details of system exceptions besides kind and minor code: explanations, and the errors that caused them |
+//! | `asynchronous` | calls that block no thread, and `net::reactor` |
+//! | `fragments` | messages sent in fragments; fragmented messages are always accepted |
 //! | `batching` | one-ways that are written together, with the sync scope NONE; includes `asynchronous`, `caching` and `policies` |
-//! | `caching` | a limit of all connections to servers, purging, idle closing, and how connections are shared |
-//! | `diagnostics` | `diagnostics`: spans and traces of calls, and how long they take; includes `statistics` |
+//! | `caching` | a limit of all connections to servers, purging, closing of idle connections, and policies of sharing |
+//! | `diagnostics` | `diagnostics`: spans and traces of calls, and their durations; includes `statistics` |
 //! | `datagrams` | one-ways by datagram, sent and received; includes `server` |
-//! | `interceptors` | `interception`: portable interceptors, on whichever sides there are |
+//! | `interceptors` | `interception`: portable interceptors, for the client and, with `server`, the server side |
 //! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
 //! | `code-sets` | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 (`CharSet`, `WcharSet`) |
-//! | `policies` | what calls go by besides a time-out, at the levels of ORB, thread and reference |
-//! | `statistics` | counters of what an ORB does, and their text for Prometheus |
+//! | `policies` | call policies besides a time-out, at the levels of ORB, thread and reference |
+//! | `statistics` | counters of an ORB's work, and their text for Prometheus |
 //! | `values` | factories of valuetypes |
-//! | `parse` | descriptions of interfaces from IDL that is read when the program runs ([`dynamic`]); off unless named |
-//! | `log` | `log`: a log on standard error, as the variable `SPANDREL_LOG` says; off unless named |
-//! | `tls` | `ssliop`: GIOP over TLS; off unless named, and programs choose the implementation of cryptography |
-//! | `urls` | references as people write them (`corbaloc:`), and initial references; without it there is `IOR:` |
+//! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
+//! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
+//! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
+//! | `urls` | references as URLs (`corbaloc:`), and initial references; without it only `IOR:` is accepted |
 //!
-//! Without `server` and `asynchronous` there is nothing that generated skeletons and asynchronous methods could name: the build script
-//! leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
+//! Without `server` and `asynchronous` the runtime lacks the names used by generated skeletons and asynchronous
+//! methods: the build script leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
 #![forbid(unsafe_code)]
 
 pub mod dynamic;
@@ -69,7 +70,7 @@ pub use spandrel_orb::{
 };
 #[cfg(feature = "caching")]
 pub use spandrel_orb::{ConnectionSharing, Purging};
-/// Object adapters: what finds the servant of a request.
+/// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]
 pub use spandrel_poa as poa;
 #[cfg(feature = "server")]
@@ -78,7 +79,7 @@ pub use spandrel_poa::Poa;
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
 
-/// The page on adapters runs as a test.
+/// Runs the code of docs/adapters.md as a test.
 #[cfg(all(doctest, feature = "server"))]
 #[doc = include_str!("../../docs/adapters.md")]
 mod adapters {}
@@ -94,7 +95,7 @@ pub mod net {
     pub use spandrel_sync as sync;
 }
 
-/// Includes what `spandrel-build` generated from `idl/NAME.idl` in the build script.
+/// Includes the code that `spandrel-build` generated from `idl/NAME.idl` in the build script.
 ///
 /// ```text
 /// mod bank {
