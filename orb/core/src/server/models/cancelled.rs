@@ -41,7 +41,7 @@ impl Stage {
 }
 
 #[test]
-fn a_thread_that_takes_the_reading_over_cancels() {
+fn the_thread_that_takes_over_reading_handles_cancel_request() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let is_lost = one_in(3);
@@ -67,7 +67,7 @@ fn a_thread_that_takes_the_reading_over_cancels() {
 }
 
 #[test]
-fn a_thread_that_only_listens_leaves_all_else_to_whoever_reads_next() {
+fn a_thread_that_only_watches_for_cancellation_leaves_requests_to_the_next_reader() {
     check(4000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let mut messages = requests(&[two_way(CANCELLABLE)]);
