@@ -86,7 +86,7 @@ fn a_reply_that_races_with_a_cancellation_has_one_outcome() {
         let orb = Orb::builder().build().unwrap();
         let cancellation = CancellationSource::new(WeakOrb::of(&orb), None);
         let (answered, cancelled) = (Arc::clone(&cancellation), Arc::clone(&cancellation));
-        let answering = thread::spawn(move || answered.settle());
+        let answering = thread::spawn(move || answered.mark_answered());
         let cancelling = thread::spawn(move || {
             cancelled.cancel(CancelReason::ClientCancelled);
             cancelled.reason()

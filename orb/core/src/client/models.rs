@@ -14,9 +14,10 @@ use spandrel_transport::{Address, Deadline};
 use super::{CallFailure, ClientConnection};
 use crate::{
     models::{
-        check, one_in, pipe,
-        pretend::{FakeBehaviour, FakeTransport, ReactorThread, Record},
-        talk::{self, FakeRequest},
+        check,
+        fake_transport::{FakeBehaviour, FakePeer, FakeTransport, Record},
+        messages::{self, FakeRequest},
+        one_in, pipe,
     },
     statistics::Statistics,
 };
@@ -33,23 +34,23 @@ struct Stage {
 
 impl Stage {
     /// Pipes of this capacity, requests of this length.
-    fn new(capacity: usize, octets: usize, manners: FakeBehaviour) -> (Arc<Self>, ReactorThread) {
-        let (stage, server, _) = Self::with_end(capacity, octets, manners);
+    fn new(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer) {
+        let (stage, server, _) = Self::with_end(capacity, octets, behaviour);
         (stage, server)
     }
 
     /// The same, with the connection's own end.
-    fn with_end(capacity: usize, octets: usize, manners: FakeBehaviour) -> (Arc<Self>, ReactorThread, pipe::End) {
+    fn with_end(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer, pipe::PipeEnd) {
         let (near, far) = pipe::pair(capacity);
         let transport = Arc::new(near.clone());
         let connection = Arc::new(ClientConnection::new(
             Arc::new(Address::new("pretend", "")),
             transport,
-            talk::reader(),
+            messages::reader(),
             Statistics::default(),
         ));
         let stage = Arc::new(Self { connection, octets, outcomes: Mutex::default() });
-        (stage, FakeTransport::start(far, manners), near)
+        (stage, FakeTransport::start(far, behaviour), near)
     }
 
     /// Calls from so many threads and waits for them.
@@ -65,14 +66,14 @@ impl Stage {
     fn two_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
         let id = self.connection.request_id();
         let question = FakeRequest { id, token, is_two_way: true, is_limited: deadline.is_some() };
-        let outcome = self.connection.two_way(id, &talk::request(question, self.octets), deadline.as_ref());
-        self.note(question, outcome.map(|reply| assert_eq!(talk::token_in(&reply.message, reply.body), token)))
+        let outcome = self.connection.two_way(id, &messages::request(question, self.octets), deadline.as_ref());
+        self.note(question, outcome.map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token)))
     }
 
     fn one_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
         let id = self.connection.request_id();
         let question = FakeRequest { id, token, is_two_way: false, is_limited: deadline.is_some() };
-        let outcome = self.connection.one_way(&talk::request(question, self.octets), deadline.as_ref());
+        let outcome = self.connection.one_way(&messages::request(question, self.octets), deadline.as_ref());
         self.note(question, outcome)
     }
 
@@ -84,7 +85,7 @@ impl Stage {
     }
 
     /// Closes; what came of the calls, and what the server did.
-    fn close(self: Arc<Self>, server: ReactorThread) -> (Vec<Outcome>, Record) {
+    fn close(self: Arc<Self>, server: FakePeer) -> (Vec<Outcome>, Record) {
         let stage = Arc::into_inner(self).expect("the callers are gone");
         drop(stage.connection);
         (stage.outcomes.into_inner(), server.record())
@@ -219,8 +220,8 @@ fn messages_larger_than_the_connection_pass_in_both_directions() {
 #[test]
 fn an_unread_late_reply_blocks_no_writer() {
     check(6000, || {
-        let manners = FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() };
-        let (stage, server) = Stage::new(48, 100, manners);
+        let behaviour = FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() };
+        let (stage, server) = Stage::new(48, 100, behaviour);
         stage.callers(3, |stage, caller| {
             let deadline = if caller == 0 { an_hour() } else { None };
             let _ = stage.two_way(caller * 10, deadline) && stage.two_way(caller * 10 + 1, deadline);

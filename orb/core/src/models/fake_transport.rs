@@ -38,7 +38,7 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct FakeTransport {
     end: PipeEnd,
-    manners: FakeBehaviour,
+    behaviour: FakeBehaviour,
     inbox: Mutex<FakeInput>,
     arrived: Condition,
 }
@@ -53,19 +53,19 @@ struct FakeInput {
 /// Its threads.
 #[derive(Debug)]
 pub(crate) struct FakePeer {
-    pretend: Arc<FakeTransport>,
+    transport: Arc<FakeTransport>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl FakeTransport {
-    pub(crate) fn start(end: PipeEnd, manners: FakeBehaviour) -> FakePeer {
-        let pretend = Arc::new(Self { end, manners, inbox: Mutex::default(), arrived: Condition::new() });
-        let (reading, answering) = (Arc::clone(&pretend), Arc::clone(&pretend));
+    pub(crate) fn start(end: PipeEnd, behaviour: FakeBehaviour) -> FakePeer {
+        let transport = Arc::new(Self { end, behaviour, inbox: Mutex::default(), arrived: Condition::new() });
+        let (reading, answering) = (Arc::clone(&transport), Arc::clone(&transport));
         let mut threads = vec![thread::spawn(move || reading.read())];
-        if !manners.is_serial {
+        if !behaviour.is_serial {
             threads.push(thread::spawn(move || answering.answer_all()));
         }
-        FakePeer { pretend, threads }
+        FakePeer { transport, threads }
     }
 
     fn read(&self) {
@@ -94,7 +94,7 @@ impl FakeTransport {
         if !question.is_two_way {
             return;
         }
-        if self.manners.is_serial {
+        if self.behaviour.is_serial {
             drop(inbox);
             self.answer(question);
         } else {
@@ -113,7 +113,7 @@ impl FakeTransport {
             let request_key = below(inbox.waiting.len());
             let question = inbox.waiting.swap_remove(request_key);
             drop(inbox);
-            if self.manners.ends && one_in(4) {
+            if self.behaviour.ends && one_in(4) {
                 return self.finish();
             }
             self.answer(question);
@@ -121,12 +121,12 @@ impl FakeTransport {
     }
 
     fn answer(&self, question: FakeRequest) {
-        if self.manners.forgets && question.is_limited && one_in(2) {
+        if self.behaviour.forgets && question.is_limited && one_in(2) {
             return;
         }
         self.inbox.lock().record.answered.push(question.token);
         // The client may have closed.
-        let _ = send_octets(&self.end, &messages::reply(question, self.manners.octets));
+        let _ = send_octets(&self.end, &messages::reply(question, self.behaviour.octets));
     }
 
     /// Ends in one of the ways in which connections end.
@@ -156,6 +156,6 @@ impl FakePeer {
         for thread in self.threads {
             thread.join().expect("it did not panic");
         }
-        std::mem::take(&mut self.pretend.inbox.lock().record)
+        std::mem::take(&mut self.transport.inbox.lock().record)
     }
 }

@@ -24,9 +24,10 @@ use super::{
 use crate::{
     CancelReason, Located, ObjectAdapter, Orb, Replied, ServerCall,
     models::{
-        check, one_in,
-        pipe::{self, End},
-        talk::{self, FakeRequest},
+        check,
+        messages::{self, FakeRequest},
+        one_in,
+        pipe::{self, PipeEnd},
     },
 };
 
@@ -153,7 +154,7 @@ impl ObjectAdapter for Diary {
 /// A transport that knows who reads.
 #[derive(Debug)]
 struct Attended {
-    end: End,
+    end: PipeEnd,
     readers: Arc<Mutex<Readers>>,
 }
 
@@ -236,9 +237,9 @@ struct Stage {
     orb: Orb,
     diary: Arc<Diary>,
     connection: Arc<ServerConnection>,
-    near: End,
+    near: PipeEnd,
     readers: Arc<Mutex<Readers>>,
-    client: End,
+    client: PipeEnd,
 }
 
 /// What a client received.
@@ -270,8 +271,8 @@ impl Stage {
         let readers = Arc::new(Mutex::new(readers));
         let transport = Attended { end: near.clone(), readers: Arc::clone(&readers) };
         let settings = ServerSettings {
-            order: talk::wire().order,
-            limits: talk::wire().limits,
+            order: messages::wire().order,
+            limits: messages::wire().limits,
             max_message: 1 << 16,
             max_unfinished: 16,
             fragment_size: usize::MAX,
@@ -355,16 +356,16 @@ impl Stage {
 
     /// Reads until the server ends or so many replies have come.
     fn receive(&self, replies: usize) -> Received {
-        let (mut reader, mut received) = (talk::reader(), Received::default());
+        let (mut reader, mut received) = (messages::reader(), Received::default());
         while received.replies.len() < replies {
             match reader.next(&self.client, None) {
                 Ok(message) => {
                     assert_eq!(received.closes, 0, "{message} came after the goodbye");
-                    let mut input = message.decoder(talk::wire().limits);
+                    let mut input = message.decoder(messages::wire().limits);
                     match message.header.message_type {
                         MessageType::Reply => match ReplyHeader::decode(&mut input).expect("a reply").status {
                             ReplyStatus::SystemException => received.exceptions += 1,
-                            _ => received.replies.push(talk::token_in(&message, input.position())),
+                            _ => received.replies.push(messages::token_in(&message, input.position())),
                         },
                         MessageType::LocateReply => {
                             LocateReplyHeader::decode(&mut input).expect("a reply");
@@ -402,7 +403,7 @@ fn lasting(turn: u64, keeps_reading: bool) -> LongUpcall {
 }
 
 fn requests(questions: &[FakeRequest]) -> Vec<Vec<u8>> {
-    questions.iter().map(|question| talk::request(*question, 0).to_vec()).collect()
+    questions.iter().map(|question| messages::request(*question, 0).to_vec()).collect()
 }
 
 fn two_way(token: u32) -> FakeRequest {
@@ -424,7 +425,7 @@ fn every_accepted_request_is_answered_once_before_close_connection() {
         let questions: Vec<FakeRequest> =
             (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect();
         let mut messages = requests(&questions);
-        messages.insert(1, talk::locate(99));
+        messages.insert(1, messages::locate(99));
         let threads = [stage.serve(), stage.hand_over_reading(6), stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
         stage.client.close();

@@ -11,12 +11,13 @@ use crate::{
         CallFailure, ClientConnection, ExpiryReason, Reply, ReplyReceiver, TimedCall, UnsentKind, WriteLimits,
         connection::ReactorRegistration,
     },
-    invocation::await_reply::Awaited,
+    invocation::await_reply::AwaitedReply,
     models::{
-        check, one_in,
-        pipe::{Bell, End},
-        pretend::{FakeBehaviour, ReactorThread, Record},
-        talk::{self, FakeRequest},
+        check,
+        fake_transport::{FakeBehaviour, FakePeer, Record},
+        messages::{self, FakeRequest},
+        one_in,
+        pipe::{PipeCondition, PipeEnd},
     },
 };
 
@@ -26,7 +27,7 @@ const BOUNDS: WriteLimits = WriteLimits { requests: 16, octets: 1 << 20 };
 /// A reactor for one connection.
 #[derive(Debug, Default)]
 pub(super) struct Pretended {
-    bell: Arc<Bell>,
+    bell: Arc<PipeCondition>,
     wants: Mutex<Wants>,
 }
 
@@ -51,7 +52,7 @@ enum Event {
 }
 
 impl Pretended {
-    pub(super) fn start(connection: &Arc<ClientConnection>, near: End) -> thread::JoinHandle<()> {
+    pub(super) fn start(connection: &Arc<ClientConnection>, near: PipeEnd) -> thread::JoinHandle<()> {
         let reactor = Arc::new(Self::default());
         near.set_bell(&reactor.bell);
         near.set_room_bell(&reactor.bell);
@@ -61,7 +62,7 @@ impl Pretended {
         thread::spawn(move || reactor.run(&connection, &near))
     }
 
-    fn run(&self, connection: &Weak<ClientConnection>, near: &End) {
+    fn run(&self, connection: &Weak<ClientConnection>, near: &PipeEnd) {
         loop {
             let event = self.bell.await_that(|| {
                 let mut wants = self.wants.lock();
@@ -145,7 +146,7 @@ impl Stage {
     fn start(&self, question: FakeRequest) -> Result<Arc<ReplyReceiverHandle>, CallFailure> {
         let receiver = Arc::<ReplyReceiverHandle>::default();
         let kind = if question.is_two_way { UnsentKind::TwoWay } else { UnsentKind::OneWay };
-        let request = talk::request(question, self.octets);
+        let request = messages::request(question, self.octets);
         let awaiting = Arc::clone(&receiver) as Arc<dyn ReplyReceiver>;
         self.connection.send_soon(question.id, &request, kind, awaiting, BOUNDS).map(|()| receiver)
     }
@@ -154,7 +155,7 @@ impl Stage {
         let outcome = receiver.and_then(|receiver| receiver.wait()).map(|reply| {
             assert_eq!(reply.is_some(), question.is_two_way);
             if let Some(reply) = reply {
-                assert_eq!(talk::token_in(&reply.message, reply.body), question.token);
+                assert_eq!(messages::token_in(&reply.message, reply.body), question.token);
             }
         });
         self.note(question, outcome)
@@ -169,17 +170,13 @@ impl Stage {
 }
 
 /// A connection with a place in a reactor, whose thread ends with the connection.
-fn stage(
-    capacity: usize,
-    octets: usize,
-    manners: FakeBehaviour,
-) -> (Arc<Stage>, ReactorThread, thread::JoinHandle<()>) {
-    let (stage, server, near) = Stage::with_end(capacity, octets, manners);
+fn stage(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Stage>, FakePeer, thread::JoinHandle<()>) {
+    let (stage, server, near) = Stage::with_end(capacity, octets, behaviour);
     let reactor = Pretended::start(&stage.connection, near);
     (stage, server, reactor)
 }
 
-fn close(stage: Arc<Stage>, server: ReactorThread, reactor: thread::JoinHandle<()>) -> (Vec<Outcome>, Record) {
+fn close(stage: Arc<Stage>, server: FakePeer, reactor: thread::JoinHandle<()>) -> (Vec<Outcome>, Record) {
     let closed = stage.close(server);
     reactor.join().expect("it did not panic");
     closed
@@ -262,7 +259,7 @@ fn abandoned_requests_delay_no_other_call() {
             let abandoned = stage.question(caller * 10, true);
             let receiver = stage.start(abandoned);
             assert!(receiver.is_ok());
-            stage.connection.abandon(abandoned.id, Some(talk::wire()), false);
+            stage.connection.abandon(abandoned.id, Some(messages::wire()), false);
             let succeeded = if caller == 0 { stage.two_way(1, None) } else { stage.task(caller * 10 + 1, true) };
             assert!(succeeded, "nothing ended the connection");
         });
@@ -278,7 +275,7 @@ fn the_table_of_pending_calls_is_bounded() {
         let questions: Vec<_> = (0..3).map(|token| stage.question(token, true)).collect();
         let receiver = questions.iter().map(|question| {
             let receiver = Arc::<ReplyReceiverHandle>::default();
-            let request = talk::request(*question, 4);
+            let request = messages::request(*question, 4);
             let awaiting = Arc::clone(&receiver) as Arc<dyn ReplyReceiver>;
             (
                 receiver,
@@ -302,15 +299,15 @@ fn the_table_of_pending_calls_is_bounded() {
 
 impl Stage {
     /// A call whose thread sleeps until others have read its reply.
-    fn woken(&self, token: u32, deadline: Option<Deadline>, ending: Option<&Arc<Awaited>>) -> bool {
+    fn woken(&self, token: u32, deadline: Option<Deadline>, ending: Option<&Arc<AwaitedReply>>) -> bool {
         let question = FakeRequest { is_limited: deadline.is_some(), ..self.question(token, true) };
-        let awaited = ending.map_or_else(|| Awaited::new(None), Arc::clone);
-        let request = talk::request(question, self.octets);
+        let awaited = ending.map_or_else(|| AwaitedReply::new(None), Arc::clone);
+        let request = messages::request(question, self.octets);
         let awaiting = Arc::clone(&awaited) as Arc<dyn ReplyReceiver>;
         let sent = self.connection.send_soon(question.id, &request, UnsentKind::TwoWay, awaiting, BOUNDS);
         let outcome = sent
             .and_then(|()| awaited.outcome(&self.connection, question.id, Some(request.wire()), deadline.as_ref()))
-            .map(|reply| assert_eq!(talk::token_in(&reply.message, reply.body), token));
+            .map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token));
         self.note(question, outcome)
     }
 }
@@ -368,7 +365,7 @@ fn the_end_of_the_connection_or_the_orb_ends_the_wait() {
     check(6000, || {
         let (stage, server, reactor) =
             stage(4096, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
-        let awaited = Awaited::new(None);
+        let awaited = AwaitedReply::new(None);
         let ending = Arc::clone(&awaited);
         let is_over = one_in(2);
         let over = thread::spawn(move || {

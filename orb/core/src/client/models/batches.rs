@@ -6,9 +6,10 @@ use super::{Stage, verify};
 use crate::{
     client::{Buffering, MaintenanceThread},
     models::{
-        check, one_in,
-        pretend::{FakeBehaviour, Record},
-        talk::{self, FakeRequest},
+        check,
+        fake_transport::{FakeBehaviour, Record},
+        messages::{self, FakeRequest},
+        one_in,
     },
 };
 
@@ -17,7 +18,7 @@ impl Stage {
     fn buffered(&self, maintenance_thread: &Arc<MaintenanceThread>, token: u32) -> bool {
         let id = self.connection.request_id();
         let question = FakeRequest { id, token, is_two_way: false, is_limited: false };
-        let request = talk::request(question, self.octets);
+        let request = messages::request(question, self.octets);
         let buffering = Buffering { messages: 3, is_prompt: one_in(2), ..Buffering::default() };
         let outcome = self.connection.one_way_soon(&request, &buffering, 256, maintenance_thread, None);
         self.note(question, outcome)

@@ -10,10 +10,11 @@ use crate::{
     Orb,
     client::{AdoptedReader, CallbackDispatcher, ClientConnection},
     models::{
-        check, one_in,
-        pipe::{self, End},
-        pretend::{FakeBehaviour, FakeTransport, Record},
-        talk::{self, FakeRequest},
+        check,
+        fake_transport::{FakeBehaviour, FakeTransport, Record},
+        messages::{self, FakeRequest},
+        one_in,
+        pipe::{self, PipeEnd},
     },
     statistics::Statistics,
 };
@@ -22,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 struct Feeding {
     orb: Orb,
-    near: End,
+    near: PipeEnd,
 }
 
 impl AdoptedReader for Feeding {
@@ -43,7 +44,7 @@ impl AdoptedReader for Feeding {
 
 impl Feeding {
     fn deliver(&self, connection: &Arc<ClientConnection>) {
-        let mut reader = talk::reader();
+        let mut reader = messages::reader();
         let is_orderly = loop {
             match reader.next(&self.near, None) {
                 Ok(message) if message.header.message_type == MessageType::Reply => {
@@ -58,14 +59,14 @@ impl Feeding {
 }
 
 /// Has so many callers call over an adopted connection, and others answer there; what came of it.
-fn adopted(manners: FakeBehaviour, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Outcome>, Record) {
+fn adopted(behaviour: FakeBehaviour, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Outcome>, Record) {
     let (near, far) = pipe::pair(capacity);
     let feeding = Arc::new(Feeding { orb: Orb::builder().build().unwrap(), near: near.clone() });
     let adopted_reader: Weak<dyn AdoptedReader> = Arc::downgrade(&(Arc::clone(&feeding) as Arc<dyn AdoptedReader>));
     let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
     let connection = Arc::new(ClientConnection::adopted(address, transport, adopted_reader, Statistics::default()));
     let stage = Arc::new(Stage { connection: Arc::clone(&connection), octets: 20, outcomes: Mutex::default() });
-    let server = FakeTransport::start(far, manners);
+    let server = FakeTransport::start(far, behaviour);
     let reading = thread::spawn(move || feeding.deliver(&connection));
     stage.callers(3, call);
     near.close();
@@ -78,7 +79,7 @@ impl Stage {
     fn answer(&self, token: u32) {
         let question = FakeRequest { id: 1000 + token, token, is_two_way: false, is_limited: false };
         // Whoever does not get it has gone.
-        if self.connection.one_way(&talk::request(question, self.octets), None).is_ok() {
+        if self.connection.one_way(&messages::request(question, self.octets), None).is_ok() {
             self.note(question, Ok(()));
         }
     }
@@ -87,8 +88,8 @@ impl Stage {
 #[test]
 fn each_call_gets_its_own_reply_from_any_reader() {
     check(4000, || {
-        let manners = FakeBehaviour { octets: 4, ..FakeBehaviour::default() };
-        let (outcomes, record) = adopted(manners, 64, |stage, caller| match caller {
+        let behaviour = FakeBehaviour { octets: 4, ..FakeBehaviour::default() };
+        let (outcomes, record) = adopted(behaviour, 64, |stage, caller| match caller {
             0 => (0..2).for_each(|turn| stage.answer(turn)),
             _ => (0..2).for_each(|turn| assert!(stage.two_way(caller * 10 + turn, None), "nothing ended it")),
         });
@@ -100,8 +101,8 @@ fn each_call_gets_its_own_reply_from_any_reader() {
 #[test]
 fn the_end_of_an_adopted_connection_ends_every_call() {
     check(4000, || {
-        let manners = FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() };
-        let (outcomes, record) = adopted(manners, 4096, |stage, caller| {
+        let behaviour = FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() };
+        let (outcomes, record) = adopted(behaviour, 4096, |stage, caller| {
             if caller == 0 {
                 stage.answer(0);
             }
@@ -128,7 +129,7 @@ struct Rung {
 
 impl CallbackDispatcher for Bell {
     fn take(&self, message: Message) {
-        self.rung.lock().tokens.push(talk::question(&message).token);
+        self.rung.lock().tokens.push(messages::question(&message).token);
         self.changed.notify_all();
     }
 
@@ -143,21 +144,21 @@ impl CallbackDispatcher for Bell {
 }
 
 /// A server that answers whatever it is asked, and calls so often.
-fn calling_server(far: End, calls: u32) -> Vec<thread::JoinHandle<()>> {
+fn calling_server(far: PipeEnd, calls: u32) -> Vec<thread::JoinHandle<()>> {
     let writer = Arc::new(Mutex::new(far.clone()));
     let answers = Arc::clone(&writer);
     let reading = thread::spawn(move || {
-        let mut reader = talk::reader();
+        let mut reader = messages::reader();
         while let Ok(message) = reader.next(&far, None) {
             if message.header.message_type == MessageType::Request {
-                let _ = send_octets(&*answers.lock(), &talk::reply(talk::question(&message), 4));
+                let _ = send_octets(&*answers.lock(), &messages::reply(messages::question(&message), 4));
             }
         }
     });
     let writing = thread::spawn(move || {
         for token in 0..calls {
             let question = FakeRequest { id: 2 * token + 1, token, is_two_way: true, is_limited: false };
-            let _ = send_octets(&*writer.lock(), &talk::request(question, 4).to_vec());
+            let _ = send_octets(&*writer.lock(), &messages::request(question, 4).to_vec());
         }
     });
     vec![reading, writing]
@@ -169,7 +170,7 @@ fn callbacks_are_dispatched_in_order_with_and_without_waiting_calls() {
     check(4000, || {
         let (near, far) = pipe::pair(4096);
         let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
-        let connection = Arc::new(ClientConnection::new(address, transport, talk::reader(), Statistics::default()));
+        let connection = Arc::new(ClientConnection::new(address, transport, messages::reader(), Statistics::default()));
         let reactor = Pretended::start(&connection, near.clone());
         let bell = Arc::new(Bell::default());
         connection.take_calls(|| Arc::clone(&bell) as Arc<dyn CallbackDispatcher>);

@@ -8,7 +8,7 @@ use spandrel_transport::{Address, Iiop, SocketSettings, Transport};
 use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, Lease, LeaseResult, Peer, ReplyReceiver};
 use crate::{
     client::{CacheSettings, FragmentSizes, Reply},
-    models::{check, one_in, pipe, talk},
+    models::{check, messages, one_in, pipe},
     statistics::Statistics,
 };
 
@@ -38,7 +38,12 @@ fn connection(is_dead: bool) -> ClientConnection {
     if is_dead {
         far.close();
     }
-    ClientConnection::new(Arc::new(Address::new("pretend", "")), Arc::new(near), talk::reader(), Statistics::default())
+    ClientConnection::new(
+        Arc::new(Address::new("pretend", "")),
+        Arc::new(near),
+        messages::reader(),
+        Statistics::default(),
+    )
 }
 
 fn verify(peer: &Peer) {
@@ -106,8 +111,8 @@ fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
 /// A call that fails, and retires its connection, if the other end is gone.
 fn call<P: Deref<Target = Peer>>(lease: &Lease<P>) {
     let id = lease.request_id();
-    let question = talk::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
-    if lease.one_way(&talk::request(question, 0), None).is_err() {
+    let question = messages::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
+    if lease.one_way(&messages::request(question, 0), None).is_err() {
         assert!(lease.is_retired());
     }
 }

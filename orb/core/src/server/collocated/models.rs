@@ -11,8 +11,9 @@ use crate::{
     Located, ObjectAdapter, Orb, Replied, ServerCall, SystemException,
     client::{CallFailure, Reply, ReplyKind},
     models::{
-        check, one_in,
-        talk::{FakeRequest, request, wire},
+        check,
+        messages::{FakeRequest, request, wire},
+        one_in,
     },
     server::DeferredCall,
 };

@@ -6,7 +6,7 @@ use spandrel_transport::{Deadline, Transport, send_octets};
 use super::{Stage, join, one_way, requests, two_way};
 use crate::{
     Orb,
-    models::{check, one_in, talk},
+    models::{check, messages, one_in},
     server::{DeferredCall, connection::ClosePhase},
 };
 
@@ -77,7 +77,7 @@ fn a_cancelled_deferred_call_is_not_answered_and_not_waited_for() {
         let answering = stage.answer_deferred();
         let questions = [two_way(DEFERRED), two_way(DEFERRED + 1)];
         let mut messages = requests(&questions);
-        messages.push(talk::cancel(DEFERRED));
+        messages.push(messages::cancel(DEFERRED));
         let threads = [stage.serve(), stage.hand_over_reading(3), stage.ask(messages)];
         if one_in(3) {
             let _ = send_octets(&stage.client, b"garbage, not GIOP");

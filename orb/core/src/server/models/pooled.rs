@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::{
-    models::{below, pipe::Bell},
+    models::{below, pipe::PipeCondition},
     server::connection::{ReactorRegistration, VisitOutcome},
 };
 
@@ -15,10 +15,10 @@ const THREADS: usize = 2;
 #[derive(Debug)]
 pub(super) struct Reactor {
     connection: Arc<ServerConnection>,
-    near: End,
+    near: PipeEnd,
     readers: Arc<Mutex<Readers>>,
     place: Mutex<DeferredSlot>,
-    bell: Arc<Bell>,
+    bell: Arc<PipeCondition>,
 }
 
 /// The handler's state.
@@ -321,7 +321,7 @@ fn every_accepted_request_is_answered_once_before_close_connection() {
         let stage = Stage::pooled();
         let questions = some_questions();
         let mut messages = requests(&questions);
-        messages.insert(1, talk::locate(99));
+        messages.insert(1, messages::locate(99));
         let (reactor, threads) = Reactor::start(&stage);
         let others = [stage.hand_over_reading(6), stage.hand_over_reading(6), stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
@@ -429,7 +429,7 @@ fn a_panic_in_the_reactor_ends_the_connection_and_nothing_else() {
         stage.diary.entries.lock().nervous.extend(its_threads);
         let questions = [two_way(10), one_way(11)];
         let mut messages = requests(&questions);
-        messages.insert(below(3), talk::locate(99));
+        messages.insert(below(3), messages::locate(99));
         let others = [stage.hand_over_reading(8), stage.hand_over_reading(8)];
         join([stage.ask(messages)]);
         stage.client.close_writer();

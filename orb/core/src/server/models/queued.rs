@@ -54,7 +54,7 @@ fn every_queued_request_is_answered_once_in_order_before_close_connection() {
         let stage = &queued.stage;
         let questions = some_questions();
         let mut messages = requests(&questions);
-        messages.insert(1, talk::locate(99));
+        messages.insert(1, messages::locate(99));
         let others = [stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
         stage.client.close();
