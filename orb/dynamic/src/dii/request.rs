@@ -318,7 +318,7 @@ impl Request {
     /// BAD_INV_ORDER while an earlier reply is outstanding.
     pub fn invoke(&mut self) -> Result<(), RequestError> {
         self.begin()?;
-        let answer = self.described(|| self.target.ask_for_answer(&self.operation, &|out| self.write(out)))?;
+        let answer = self.described(|| self.target.invoke_raw(&self.operation, &|out| self.write(out)))?;
         self.accept(answer)
     }
 
