@@ -51,7 +51,7 @@ pub struct OwnCodeSets {
     #[cfg(feature = "code-sets")]
     pub wchar_conversion: Option<Vec<WcharSet>>,
     /// The code sets assumed for a server with a reference that names none; the standard grants no more than
-    /// [`TransmissionCodeSets::UNSAID`].
+    /// [`TransmissionCodeSets::UNNEGOTIATED`].
     #[cfg(feature = "code-sets")]
     pub assumed: Option<TransmissionCodeSets>,
 }
@@ -118,7 +118,7 @@ fn offer<S: Copy>(native: u32, conversion: &[S], number: fn(S) -> u32) -> CodeSe
 
 impl TransmissionCodeSets {
     /// The code sets in force before negotiation: ISO 8859-1, and no wide characters.
-    pub const UNSAID: Self = Self { char_set: CharSet::Latin1, wchar_set: WcharSet::Unknown };
+    pub const UNNEGOTIATED: Self = Self { char_set: CharSet::Latin1, wchar_set: WcharSet::Unknown };
 
     /// `wire` with these code sets.
     #[inline]

@@ -175,7 +175,7 @@ impl CompleteHeader {
     ///
     /// # Panics
     /// If `out` is not empty, or the header is shorter than `end`.
-    pub fn begin_ending_in(&self, out: &mut Encoder<'_>, request_id: u32, response: ResponseFlags, end: &[u8]) -> Body {
+    pub fn begin_with_tail(&self, out: &mut Encoder<'_>, request_id: u32, response: ResponseFlags, end: &[u8]) -> Body {
         let header = self.put(out, request_id, response);
         header[..self.headers_end][self.headers_end - end.len()..].copy_from_slice(end);
         Body::behind(out, self.headers_end)

@@ -156,7 +156,7 @@ proptest! {
         let begun = template.begin(&mut expected, request_id, ResponseFlags::TWO_WAY, &operation, &with(&end));
         expected.octets(&body);
         begun.end(&mut expected).unwrap();
-        let begun = complete.begin_ending_in(&mut found, request_id, ResponseFlags::TWO_WAY, &end);
+        let begun = complete.begin_with_tail(&mut found, request_id, ResponseFlags::TWO_WAY, &end);
         found.octets(&body);
         begun.end(&mut found).unwrap();
         prop_assert_eq!(found.to_vec(), expected.to_vec());

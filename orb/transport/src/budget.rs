@@ -29,7 +29,7 @@ impl MemoryBudget {
     }
 
     /// Halves the remembered length of long replies; to be called periodically.
-    pub fn forget_long_replies(&self) {
+    pub fn decay_long_replies(&self) {
         self.longest_reply.store(self.longest_reply() / 2, Ordering::Relaxed);
     }
 
@@ -81,7 +81,7 @@ impl ReceiveBudget {
     }
 
     /// Remembers the length of a long reply.
-    pub fn note_long_reply(&self, octets: usize) {
+    pub fn record_long_reply(&self, octets: usize) {
         self.all.longest_reply.fetch_max(octets, Ordering::Relaxed);
     }
 

@@ -66,25 +66,25 @@ impl Deadline {
     /// Whether the wait for the reply is limited.
     #[must_use]
     #[inline]
-    pub fn is_for_answer(&self) -> bool {
+    pub fn limits_reply(&self) -> bool {
         self.whole.span < LONGEST
     }
 
     /// Whether it limits the deadline that servers receive.
     #[must_use]
-    pub fn is_worth_saying(&self, is_awaited: bool) -> bool {
-        is_awaited && self.is_for_answer() || self.sending.is_some()
+    pub fn limits_server(&self, is_awaited: bool) -> bool {
+        is_awaited && self.limits_reply() || self.sending.is_some()
     }
 
     /// The time left for the reply, if limited.
     #[must_use]
-    pub fn to_answer(self) -> Option<Duration> {
-        self.is_for_answer().then(|| self.remaining())
+    pub fn left_for_reply(self) -> Option<Duration> {
+        self.limits_reply().then(|| self.remaining())
     }
 
     /// The time left for delivery of the request, if limited separately.
     #[must_use]
-    pub fn to_deliver(self) -> Option<Duration> {
+    pub fn left_for_delivery(self) -> Option<Duration> {
         self.sending.map(|limit| limit.remaining())
     }
 

@@ -27,7 +27,7 @@ const SMALL: usize = 1024;
 
 /// Requests up to this multiple of the limit are read and discarded, so that clients that read only after
 /// they have written see the reply. Beyond, the connection ends.
-const LENIENCY: usize = 16;
+const DISCARD_FACTOR: usize = 16;
 
 /// Octets of a request's header up to its id and response flags: all fields before the first of variable
 /// length (GIOP 1.2).
@@ -115,7 +115,7 @@ impl ReceiveMonitor for Monitored {
     #[cold]
     fn too_long(reader: &mut MessageReader<Self>, header: MessageHeader) -> Result<Option<MessageHeader>, ReadError> {
         let (len, limit) = (header.total_len(), reader.max_message);
-        let is_absurd = len / LENIENCY > limit;
+        let is_absurd = len / DISCARD_FACTOR > limit;
         if !is_discardable(header) || is_absurd {
             return Err(GiopError::TooLarge { len, limit }.into());
         }
@@ -159,7 +159,7 @@ impl MessageReader<Monitored> {
 
     /// Whether [looking ahead](Self::look_ahead) found a result that it did not return.
     #[must_use]
-    pub fn has_found(&self) -> bool {
+    pub fn has_pending_result(&self) -> bool {
         self.monitor.pending.is_some()
     }
 
