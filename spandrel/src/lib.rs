@@ -4,28 +4,33 @@
 //! generated code names only [`generated`].
 //!
 //! # Features
-//! All features except `log`, `parse` and `tls` are default features. With `default-features = false`, which
-//! gives the smallest client, a program lists those that it needs.
+//! Features stand for a dependency or a whole side of the ORB. `server` and `details` are default features.
 //!
 //! | feature | content |
 //! | --- | --- |
-//! | `details` | details of system exceptions besides kind and minor code: explanations, and the errors that caused them |
-//! | `asynchronous` | calls that block no thread, and `net::reactor` |
-//! | `fragments` | messages sent in fragments; fragmented messages are always accepted |
-//! | `batching` | one-ways that are written together, with the sync scope NONE; includes `asynchronous`, `caching` and `policies` |
-//! | `caching` | a limit of all connections to servers, purging, closing of idle connections, and policies of sharing |
-//! | `diagnostics` | `diagnostics`: spans and traces of calls, and their durations; includes `statistics` |
-//! | `datagrams` | one-ways by datagram, sent and received; includes `server` |
-//! | `interceptors` | `interception`: portable interceptors, for the client and, with `server`, the server side |
-//! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
-//! | `code-sets` | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 (`CharSet`, `WcharSet`) |
-//! | `policies` | call policies besides a time-out, at the levels of ORB, thread and reference |
-//! | `statistics` | counters of an ORB's work, and their text for Prometheus |
-//! | `values` | factories of valuetypes |
+//! | `details` | explanations in system exceptions, and the errors that caused them |
+//! | `asynchronous` | calls that block no thread, one-ways that are written together (sync scope NONE), and `net::reactor` |
+//! | `server` | serving objects: listening, object adapters, servants, datagrams; includes `asynchronous` |
 //! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
 //! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
-//! | `urls` | references as URLs (`corbaloc:`), and initial references; without it only `IOR:` is accepted |
+//!
+//! All other optional parts belong to an ORB if its builder plugs them in: [`Orb::builder`] and [`Orb::init`] plug in
+//! all of them, [`OrbBuilder::bare`] none. The linker leaves out parts that a program never names.
+//!
+//! | plugged in by | part |
+//! | --- | --- |
+//! | [`OrbBuilder::code_sets`] | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 |
+//! | [`OrbBuilder::urls`] | references as `corbaloc:` and `corbaname:` |
+//! | [`OrbBuilder::local_transports`] | UNIX-domain sockets and shared memory |
+//! | [`OrbBuilder::connection_limits`] | a limit of all connections, purging, closing of idle connections, policies of sharing |
+//! | [`OrbBuilder::diagnostics`] | spans, trace contexts and metrics of calls |
+//! | [`OrbBuilder::deadline_context`] | deadlines in requests |
+//! | [`OrbBuilder::fragment_size`] | messages that are sent in fragments |
+//! | [`OrbBuilder::client_transport_rule`], [`OrbBuilder::transports`] | rules for the addresses that may be called |
+//! | [`OrbBuilder::client_request_interceptor`] | interceptors of calls |
+//! | [`Orb::register_value_factory`] | factories of valuetypes |
+//! | [`Orb::policy_manager`], [`Orb::policy_current`], [`ObjectRef::set_policy_overrides`] | policies besides a time-out |
 //!
 //! Without `server` and `asynchronous` the runtime lacks the names used by generated skeletons and asynchronous
 //! methods: the build script leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
@@ -41,20 +46,14 @@ pub use spandrel_cdr::{
     LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, UnknownCodeSet, WString, WcharSet,
 };
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
-#[cfg(feature = "urls")]
 pub use spandrel_orb::InvalidName;
-#[cfg(feature = "diagnostics")]
 pub use spandrel_orb::diagnostics;
 #[doc(hidden)]
 pub use spandrel_orb::generated;
-#[cfg(feature = "interceptors")]
 pub use spandrel_orb::interception;
-#[cfg(feature = "policies")]
 pub use spandrel_orb::policies;
-#[cfg(feature = "statistics")]
 pub use spandrel_orb::statistics::{self, Statistics};
 pub use spandrel_orb::transport;
-#[cfg(feature = "values")]
 pub use spandrel_orb::values;
 pub use spandrel_orb::{
     AddressingDisposition, ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located,
@@ -68,7 +67,6 @@ pub use spandrel_orb::{
     BidirectionalPolicy, CancelReason, CancellationToken, Cancelled, Collocation, Concurrency, ConcurrencyError,
     DeferredCall, Endpoint, EndpointError, ObjectAdapter, QueueOverflow, Servant, remaining_time,
 };
-#[cfg(feature = "caching")]
 pub use spandrel_orb::{ConnectionSharing, Purging};
 /// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]

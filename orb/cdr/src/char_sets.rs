@@ -1,7 +1,7 @@
 //! The code sets of narrow and wide text, by number and name.
 //!
-//! Four are always known; the others are in [`CodeSet`]'s table (feature `code-sets`). The conversion of text
-//! to octets is in `text` and `wide`.
+//! Four are available without a table ([`CharSet::basic`], [`WcharSet::basic`]); the others are in [`CodeSet`]'s
+//! table. The conversion of text to octets is in `text` and `wide`.
 
 use std::{fmt, str::FromStr};
 
@@ -69,8 +69,14 @@ impl CharSet {
     /// The code set with this number in the OSF registry, if it is known and consists of octets.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        let base = Self::BASE.into_iter().find(|base| base.number() == number);
-        base.or_else(|| CodeSet::from_number(number).filter(|set| set.width().is_none()).map(Self::Other))
+        Self::basic(number)
+            .or_else(|| CodeSet::from_number(number).filter(|set| set.width().is_none()).map(Self::Other))
+    }
+
+    /// The code set with this number of the OSF registry, if it needs no table: ISO 8859-1, ASCII or UTF-8.
+    #[must_use]
+    pub fn basic(number: u32) -> Option<Self> {
+        Self::BASE.into_iter().find(|base| base.number() == number)
     }
 
     /// Its number in the OSF registry.
@@ -86,8 +92,7 @@ impl CharSet {
     }
 
     /// The code set in its standard meaning: in UTF-8 a `char` then is an ASCII character, since all others
-    /// take more than one octet. Without the feature `code-sets` there is no conversion, and this is the code
-    /// set itself.
+    /// take more than one octet.
     #[must_use]
     pub fn standard(self) -> Self {
         match self {
@@ -149,11 +154,13 @@ impl WcharSet {
     /// The code set with this number in the OSF registry, if known; zero stands for none.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Unknown),
-            number if number == UTF16.number => Some(Self::Utf16),
-            number => CodeSet::from_number(number).map(Self::Other),
-        }
+        Self::basic(number).or_else(|| CodeSet::from_number(number).map(Self::Other))
+    }
+
+    /// The code set with this number of the OSF registry, if it needs no table: UTF-16; zero stands for none.
+    #[must_use]
+    pub fn basic(number: u32) -> Option<Self> {
+        [Self::Unknown, Self::Utf16].into_iter().find(|base| base.number() == number)
     }
 
     /// Its number in the OSF registry; zero for none.

@@ -1,8 +1,6 @@
 //! Code sets of narrow and wide text: their octets compared with an independent implementation (Python's, see
 //! `golden/code_sets.py`); round trips; and robustness against octets from a peer.
 
-#![cfg(feature = "code-sets")]
-
 use crate::support;
 
 use proptest::prelude::*;

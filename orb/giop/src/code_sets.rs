@@ -13,8 +13,10 @@ use crate::{
     minor,
 };
 
-#[cfg_attr(not(feature = "code-sets"), path = "code_sets/choice/absent.rs")]
 mod choice;
+mod known;
+
+pub use known::{ALL_CODE_SETS, BASIC_CODE_SETS, KnownCodeSets};
 
 /// The id of the service context that names the client's choice.
 pub const CONTEXT_CODE_SETS: u32 = 1;
@@ -34,25 +36,23 @@ pub struct TransmissionCodeSets {
 
 /// The code sets of one side: native ones, and those that it converts to and from.
 ///
-/// Spandrel programs hold text as `str` in any case; the native code set is a preference. Without the feature
-/// `code-sets` only the native code sets can be set.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+/// Spandrel programs hold text as `str` in any case; the native code set is a preference.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OwnCodeSets {
+    /// The code sets that a client may choose.
+    pub known: &'static KnownCodeSets,
     /// The native code set for `char` and `string` (NCS-C).
     pub char_set: CharSet,
     /// The native code set for `wchar` and `wstring` (NCS-W); [`WcharSet::Unknown`] for none.
     pub wchar_set: WcharSet,
     /// The conversion code sets for `char` and `string` (CCS-C), best first. If `None`, clients convert to
     /// all known code sets, and references offer UTF-8 and ISO 8859-1.
-    #[cfg(feature = "code-sets")]
     pub char_conversion: Option<Vec<CharSet>>,
     /// The conversion code sets for `wchar` and `wstring` (CCS-W). If `None`, clients convert to all known
     /// code sets, and references offer UTF-16.
-    #[cfg(feature = "code-sets")]
     pub wchar_conversion: Option<Vec<WcharSet>>,
     /// The code sets assumed for a server with a reference that names none; the standard grants no more than
     /// [`TransmissionCodeSets::UNNEGOTIATED`].
-    #[cfg(feature = "code-sets")]
     pub assumed: Option<TransmissionCodeSets>,
 }
 
@@ -76,7 +76,27 @@ impl From<NoCommonCodeSet> for SystemException {
     }
 }
 
+impl Default for OwnCodeSets {
+    /// [All](ALL_CODE_SETS) code sets are known; ISO 8859-1 and UTF-16 are native.
+    fn default() -> Self {
+        Self::knowing(&ALL_CODE_SETS)
+    }
+}
+
 impl OwnCodeSets {
+    /// ISO 8859-1 and UTF-16 as native code sets, for a program that knows these code sets.
+    #[must_use]
+    pub fn knowing(known: &'static KnownCodeSets) -> Self {
+        Self {
+            known,
+            char_set: CharSet::default(),
+            wchar_set: WcharSet::default(),
+            char_conversion: None,
+            wchar_conversion: None,
+            assumed: None,
+        }
+    }
+
     /// The component with these code sets for references to a server.
     #[must_use]
     pub fn component(&self) -> Component {
@@ -90,24 +110,12 @@ impl OwnCodeSets {
         Component::CodeSets { char_data, wchar_data }
     }
 
-    #[cfg(feature = "code-sets")]
     fn char_conversion(&self) -> Option<&[CharSet]> {
         self.char_conversion.as_deref()
     }
 
-    #[cfg(feature = "code-sets")]
     fn wchar_conversion(&self) -> Option<&[WcharSet]> {
         self.wchar_conversion.as_deref()
-    }
-
-    #[cfg(not(feature = "code-sets"))]
-    fn char_conversion(&self) -> Option<&[CharSet]> {
-        None
-    }
-
-    #[cfg(not(feature = "code-sets"))]
-    fn wchar_conversion(&self) -> Option<&[WcharSet]> {
-        None
     }
 }
 

@@ -4,7 +4,6 @@ use std::{borrow::Cow, cell::Cell};
 
 use spandrel_cdr::{Any, CdrError, Decoder, Encode, Encoder, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-#[cfg(feature = "interceptors")]
 use spandrel_orb::interception::{DynamicRequest, Parameter, ParameterMode};
 use spandrel_orb::{Answer, Context, Interface, ObjectRef};
 
@@ -333,13 +332,9 @@ impl Request {
 
     /// Creates the request, with its description for interceptors.
     pub(super) fn described<R>(&self, request: impl FnOnce() -> R) -> R {
-        #[cfg(feature = "interceptors")]
         return self.target.orb().describing(|| self.description(), request);
-        #[cfg(not(feature = "interceptors"))]
-        request()
     }
 
-    #[cfg(feature = "interceptors")]
     fn description(&self) -> DynamicRequest {
         let arguments = self.body.arguments().iter().enumerate().map(|(index, argument)| Parameter {
             argument: argument.mode.is_sent().then(|| self.body.sent(index, self.target.orb()).ok()).flatten(),
