@@ -143,7 +143,7 @@ impl Component {
     /// Reads the number of the ORB that made the reference; `None` for another component.
     ///
     /// # Errors
-    /// [`GiopError::Profile`] for octets that are none.
+    /// [`GiopError::Profile`] for malformed content.
     pub fn read_orb_type(component: &TaggedComponent) -> Result<Option<u32>, GiopError> {
         read(component, TAG_ORB_TYPE, |input| input.u32())
     }
@@ -151,7 +151,7 @@ impl Component {
     /// Reads the server's code sets for `char` and `wchar`; `None` for another component.
     ///
     /// # Errors
-    /// [`GiopError::Profile`] for octets that are none.
+    /// [`GiopError::Profile`] for malformed content.
     pub fn read_code_sets(component: &TaggedComponent) -> Result<Option<(CodeSets, CodeSets)>, GiopError> {
         read(component, TAG_CODE_SETS, |input| Ok((CodeSets::decode(input)?, CodeSets::decode(input)?)))
     }
@@ -159,7 +159,7 @@ impl Component {
     /// Reads the host and port of another address of the server; `None` for another component.
     ///
     /// # Errors
-    /// [`GiopError::Profile`] for octets that are none.
+    /// [`GiopError::Profile`] for malformed content.
     pub fn read_alternate_address(component: &TaggedComponent) -> Result<Option<(String, u16)>, GiopError> {
         read(component, TAG_ALTERNATE_IIOP_ADDRESS, |input| Ok((input.str()?.into_owned(), input.u16()?)))
     }
