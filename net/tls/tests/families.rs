@@ -87,24 +87,24 @@ macro_rules! suite {
 
 suite! {
     octets_go_both_ways_in_every_form
-    half_a_close_leaves_the_other_direction_open
-    much_goes_through_in_tiny_steps
+    a_half_close_leaves_the_other_direction_open
+    a_large_transfer_in_small_steps_is_complete
     many_slices_keep_their_order
-    a_sender_of_single_octets_is_understood
+    octets_sent_singly_are_received
     both_directions_are_full_at_once
-    what_never_waits_says_so
-    a_receive_time_out_ends_the_wait_and_nothing_else
+    try_forms_would_block
+    a_receive_timeout_leaves_the_connection_usable
     a_send_time_out_says_how_much_was_sent_and_the_rest_may_follow
-    a_time_for_all_of_a_transfer_is_kept
-    a_peer_that_vanishes_is_noticed
-    an_early_end_says_how_much_came
+    an_exact_transfer_respects_its_timeout
+    a_closed_peer_is_noticed
+    an_early_end_reports_the_octets_received
     shutting_down_ends_waits_in_other_threads
     closing_the_reader_ends_a_wait
-    readiness_tells_what_can_be_done
+    readiness_predicts_the_next_transfer
     nothing_is_transferred_at_once
     an_acceptor_shows_who_comes_and_need_not_wait
     shutting_down_ends_a_waiting_accept
-    a_connection_that_is_being_made_can_be_waited_for
+    a_pending_connection_can_be_waited_for
 }
 
 fn octets_go_both_ways_in_every_form<P: Place>() {
@@ -143,7 +143,7 @@ fn octets_go_both_ways_in_every_form<P: Place>() {
     }
 }
 
-fn half_a_close_leaves_the_other_direction_open<P: Place>() {
+fn a_half_close_leaves_the_other_direction_open<P: Place>() {
     let (a, b) = connected::<P>();
     a.send_n(b"question").unwrap();
     a.close_writer().unwrap();
@@ -160,7 +160,7 @@ fn half_a_close_leaves_the_other_direction_open<P: Place>() {
     assert_eq!(a.recv(&mut octets).unwrap(), 0);
 }
 
-fn much_goes_through_in_tiny_steps<P: Place>() {
+fn a_large_transfer_in_small_steps_is_complete<P: Place>() {
     let (a, b) = connected::<P>();
     let data = pattern(1 << 18);
     let expected = data.clone();
@@ -194,7 +194,7 @@ fn many_slices_keep_their_order<P: Place>() {
     assert_eq!(b.recv(&mut [0; 1]).unwrap(), 0);
 }
 
-fn a_sender_of_single_octets_is_understood<P: Place>() {
+fn octets_sent_singly_are_received<P: Place>() {
     let (a, b) = connected::<P>();
     let data = pattern(2_000);
     let expected = data.clone();
@@ -223,7 +223,7 @@ fn both_directions_are_full_at_once<P: Place>() {
 /// More octets than any family keeps on their way.
 const PLENTY: usize = 24 << 20;
 
-fn what_never_waits_says_so<P: Place>() {
+fn try_forms_would_block<P: Place>() {
     let (a, b) = connected::<P>();
     let mut octet = [0];
     assert_eq!(a.try_recv(&mut octet).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -238,7 +238,7 @@ fn what_never_waits_says_so<P: Place>() {
     assert_eq!(a.recv(&mut octet).unwrap(), 1, "it waits again");
 }
 
-fn a_receive_time_out_ends_the_wait_and_nothing_else<P: Place>() {
+fn a_receive_timeout_leaves_the_connection_usable<P: Place>() {
     let (a, b) = connected::<P>();
     assert_eq!(b.set_recv_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
     b.set_recv_timeout(Some(SHORT)).unwrap();
@@ -276,7 +276,7 @@ fn a_send_time_out_says_how_much_was_sent_and_the_rest_may_follow<P: Place>() {
     });
 }
 
-fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
+fn an_exact_transfer_respects_its_timeout<P: Place>() {
     let (a, b) = connected::<P>();
     assert_eq!(b.recv_within(&mut [0; 4], SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     a.send_n(b"ab").unwrap();
@@ -294,7 +294,7 @@ fn a_time_for_all_of_a_transfer_is_kept<P: Place>() {
     });
 }
 
-fn a_peer_that_vanishes_is_noticed<P: Place>() {
+fn a_closed_peer_is_noticed<P: Place>() {
     let (a, b) = connected::<P>();
     let waiting = thread::spawn(move || {
         let end = b.recv(&mut [0; 4]);
@@ -309,7 +309,7 @@ fn a_peer_that_vanishes_is_noticed<P: Place>() {
     assert!(wait_ready(&b, Interest::INPUT, Some(PATIENCE)).unwrap().contains(Interest::INPUT));
 }
 
-fn an_early_end_says_how_much_came<P: Place>() {
+fn an_early_end_reports_the_octets_received<P: Place>() {
     let (a, b) = connected::<P>();
     a.send_n(b"half").unwrap();
     drop(a);
@@ -357,7 +357,7 @@ fn closing_the_reader_ends_a_wait<P: Place>() {
     b.recv_n(&mut [0; 13]).unwrap();
 }
 
-fn readiness_tells_what_can_be_done<P: Place>() {
+fn readiness_predicts_the_next_transfer<P: Place>() {
     let (a, b) = connected::<P>();
     let now = Some(Duration::ZERO);
     assert!(!b.is_plain());
@@ -440,7 +440,7 @@ fn shutting_down_ends_a_waiting_accept<P: Place>() {
     });
 }
 
-fn a_connection_that_is_being_made_can_be_waited_for<P: Place>() {
+fn a_pending_connection_can_be_waited_for<P: Place>() {
     let (addr, _folder) = P::fresh();
     let family = family::<P>();
     let acceptor = family.open(&addr).unwrap();

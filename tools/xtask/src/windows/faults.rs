@@ -41,13 +41,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         package: "spandrel-ipc",
         target: "ipc",
-        test: "connection::a_connection_not_yet_accepted_is_reset_by_shutting_down",
+        test: "connection::shutting_down_resets_connections_not_yet_accepted",
         cause: RESET_IS_AN_END,
     },
     Fault {
         package: "spandrel-ipc",
         target: "ipc",
-        test: "connection::two_thousand_connections_opened_and_dropped_leave_the_acceptor_well",
+        test: "connection::an_acceptor_survives_two_thousand_dropped_connections",
         cause: ACCEPTING_NEEDS_A_PEER,
     },
 ];
