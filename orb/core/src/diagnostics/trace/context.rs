@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_pem_is_refused() {
+    fn what_is_malformed_is_refused() {
         let flip = |at: usize, to: &str| format!("{}{to}{}", &PARENT[..at], &PARENT[at + to.len()..]);
         for (why, text) in [
             ("empty", String::new()),
