@@ -122,7 +122,8 @@ fn echo_servers_that_are_not_here_have_rows_that_say_so() {
     }
 }
 
-/// Tests run below the source tree, so the plain C server is built and stands beside ours, or says why it cannot be.
+/// Tests run below the source tree, so the plain C server is built and compared with ours, or its row has the
+/// reason.
 #[cfg(target_os = "linux")]
 #[test]
 fn ours_are_compared_with_the_plain_c_server() {
@@ -149,7 +150,8 @@ fn ours_are_compared_with_the_plain_c_server() {
     assert_eq!(runs.lines().count(), 1 + 2 * if base_is_here { 3 } else { 2 });
 }
 
-/// `select` refuses the connections beyond 1,024 handles. The series goes on, and with fewer connections it is there again.
+/// `select` refuses the connections beyond 1,024 handles. The series continues, and with fewer connections
+/// the server takes part again.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone() {
@@ -166,7 +168,8 @@ fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone()
     }
 }
 
-/// The smallest client, built for size as the README says: less than a minute of one processor, and some seconds when nothing it is made of has changed.
+/// The smallest client, built for size as in the README: less than a minute of processor time, and some
+/// seconds if none of its sources has changed.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn the_smallest_client_has_not_grown() {
@@ -175,7 +178,7 @@ fn the_smallest_client_has_not_grown() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("smallest-client");
     let mut command = assert_cmd::Command::cargo_bin("spandrel").unwrap();
     command.args(["bench", "footprint", "--parts", "minimum", "--out"]).arg(&folder);
-    // Cargo builds: on a machine with much else to do that takes its time.
+    // Cargo builds, which takes time on a busy machine.
     let output = command.timeout(Duration::from_secs(900)).output().unwrap();
     check_code(&output, 0);
     let minimum: Minimum = serde_json::from_value(json(&folder, "footprint.json")["minimum"].clone()).unwrap();

@@ -1,4 +1,4 @@
-//! `spandrel call`: an object is called by IDL that is read now.
+//! `spandrel call`: a call of an object, with the interface from an IDL file.
 
 use crate::support;
 
@@ -38,7 +38,7 @@ fn operations_are_called_with_values_as_text() {
     bank.says(&["echo", "-2.5"], "-2.5\n");
 }
 
-/// A derived value where its base is declared, circles, and abstract interfaces.
+/// A derived value where its base is declared, cyclic values, and abstract interfaces.
 #[test]
 fn values_are_typed_and_shown_as_what_they_are() {
     let bank = Bank::open();

@@ -1,4 +1,4 @@
-//! `spandrel dump`: what it says of captures, of connections as they happen, and of what no good peer would send.
+//! `spandrel dump` on captures, on live connections, and on malformed input.
 
 use crate::support;
 
@@ -26,7 +26,7 @@ use support::{check_code, spandrel, stderr, stdout};
 /// The ports of the client and the server in a capture.
 const PORTS: [u16; 2] = [40_000, 2809];
 
-/// One that writes as this says.
+/// Writes messages in this byte order and version.
 #[derive(Clone, Copy)]
 struct Writer(ByteOrder, GiopVersion);
 
@@ -92,7 +92,7 @@ fn deposit(by: Writer, id: u32) -> [Vec<u8>; 2] {
     [request, reply]
 }
 
-/// What stands in front of IP.
+/// The link header.
 #[derive(Clone, Copy, Debug)]
 enum Front {
     Ethernet,
@@ -106,7 +106,7 @@ enum Front {
 struct Capture {
     front: Front,
     ports: [u16; 2],
-    /// What each side sends next.
+    /// The next sequence number of each side.
     sequence: [u32; 2],
     packets: Vec<Vec<u8>>,
 }
@@ -138,7 +138,7 @@ impl Capture {
             ($ip:expr) => {{
                 let tcp = $ip.tcp(source, target, sequence, 64_000);
                 let tcp = if opens { tcp.syn() } else { tcp };
-                // Only the first of all acknowledges nothing.
+                // Only the very first segment acknowledges nothing.
                 let tcp = if opens && from == 0 { tcp } else { tcp.ack(acknowledged) };
                 tcp.write(&mut packet, payload).unwrap();
             }};
@@ -158,7 +158,7 @@ impl Capture {
         self.sequence[from] = self.sequence[from].wrapping_add(u32::try_from(payload.len()).unwrap());
     }
 
-    /// As tcpdump writes it: a packet each millisecond.
+    /// The format of tcpdump: a packet each millisecond.
     fn pcap(&self) -> Vec<u8> {
         let link: u32 = match self.front {
             Front::Ethernet => 1,
@@ -177,7 +177,7 @@ impl Capture {
         file
     }
 
-    /// The same as Wireshark writes it.
+    /// The format of Wireshark.
     fn pcapng(&self) -> Vec<u8> {
         fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
             let len = u32::try_from(body.len().next_multiple_of(4) + 12).unwrap();
@@ -214,7 +214,7 @@ impl Case {
         self.0.path().join(name)
     }
 
-    /// What is said with these options besides.
+    /// The output with these additional options.
     fn dump(&self, options: &[&str]) -> String {
         let [capture, idl] = ["capture", "bank.idl"].map(|name| self.path(name).to_str().unwrap().to_owned());
         let output = spandrel(&[&["dump", &capture, "--idl", &idl][..], options].concat());
@@ -254,7 +254,7 @@ fn an_exchange_is_shown_with_its_types_whatever_the_capture_is_of() {
     }
 }
 
-/// Values of derived types, in circles, and in abstract interfaces.
+/// Values of derived types, cyclic values, and abstract interfaces.
 #[test]
 fn values_are_shown_as_what_they_are() {
     let idl = spandrel::dynamic::describe(IDL).unwrap();
@@ -301,7 +301,8 @@ fn segments_are_put_in_order_and_what_is_missing_is_passed_over() {
     let text = Case::new(&capture.pcap()).dump(&[]);
     assert!(text.contains("Request 7 deposit") && text.contains("    note: \"RENT\"\n"), "{text}");
 
-    // The middle is lost: the other side has it, for it answers; what comes next is understood again.
+    // The middle is missing in the capture, but was received, since the other side answers; the following
+    // messages are decoded again.
     let mut capture = Capture::new(Front::Ethernet);
     capture.send(0, &deposit(LITTLE, 1)[0][..40]);
     capture.sequence[0] = capture.sequence[0].wrapping_add(52);
@@ -310,7 +311,7 @@ fn segments_are_put_in_order_and_what_is_missing_is_passed_over() {
     capture.send(0, &request);
     capture.send(1, &reply);
     let text = Case::new(&capture.pcap()).dump(&[]);
-    assert!(text.contains("! its request was not seen\n"), "{text}");
+    assert!(text.contains("! its request is not in the capture\n"), "{text}");
     assert!(text.contains("Request 2 deposit") && text.contains("Reply 2 deposit NO_EXCEPTION"), "{text}");
 }
 
@@ -404,7 +405,7 @@ fn json_says_the_same() {
     assert_eq!((&lines[2]["status"], &lines[2]["from"]), (&"NO_EXCEPTION".into(), &"server".into()));
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -462,8 +463,8 @@ fn no_capture_whatever_makes_it_fail_otherwise_than_with_an_error() {
 #[test]
 fn what_is_no_capture_or_has_no_giop_is_said_so() {
     for (file, said) in [
-        (&b"#!/bin/sh\nthis is no capture"[..], "this is neither pcap nor pcapng"),
-        (b"", "the capture has no beginning"),
+        (&b"#!/bin/sh\nthis is no capture"[..], "the file is neither pcap nor pcapng"),
+        (b"", "the capture is too short for a header"),
         (&Capture::new(Front::Ethernet).pcap(), "there is no GIOP in this capture"),
     ] {
         let case = Case::new(file);
@@ -526,7 +527,7 @@ fn it_watches_an_interface_where_it_may() {
     let mut said = String::new();
     BufReader::new(watching.stderr.take().unwrap()).read_line(&mut said).unwrap();
     if said.starts_with("error: ") {
-        // Whoever may not watch is told what it takes.
+        // Without the permission, the error names the needed capability.
         assert!(said.contains("CAP_NET_RAW"), "{said}");
         assert_eq!(watching.wait().unwrap().code(), Some(1));
         return;

@@ -1,4 +1,4 @@
-//! What the command says about itself.
+//! The help of the command.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! `spandrel idl`: files in, files out, and mistakes shown.
+//! `spandrel idl`: input files, output files, and error messages.
 
 use crate::support;
 
@@ -68,7 +68,7 @@ fn a_mistake_is_shown_with_its_line_and_nothing_is_written() {
     for words in ["lnog x;", "bad.idl:2", "error: 1 of 1 file could not be compiled"] {
         assert!(said.contains(words), "`{words}` is missing in:\n{said}");
     }
-    assert!(!said.contains('\x1b'), "no colours where nobody looks: {said:?}");
+    assert!(!said.contains('\x1b'), "no colours without a terminal: {said:?}");
     assert!(!folder.path().join("bad.rs").exists());
 }
 
@@ -149,7 +149,7 @@ fn asynchronous_forms_are_chosen() {
     assert_eq!(found(&generated(&["--ami"])), [true, false, true, true]);
 }
 
-/// Runs `spandrel idl --check` with 2 GB of address space, and the errors that it prints.
+/// Runs `spandrel idl --check` with 2 GB of address space, and returns the errors that it prints.
 #[cfg(unix)]
 fn errors_within_2_gb(file: &Path) -> Vec<String> {
     let command = assert_cmd::cargo::cargo_bin("spandrel");

@@ -64,7 +64,8 @@ fn sockets_send_as_many_octets_as_the_orb_does() {
         serde_json::from_str(&fs::read_to_string(folder.path().join("latency.json")).unwrap()).unwrap();
     for row in json["rows"].as_array().unwrap() {
         let (request, reply) = (row["wire"][0].as_u64().unwrap(), row["wire"][1].as_u64().unwrap());
-        // A GIOP header and a request header without parameters; 1,024 structs of 24 octets besides, padded to start at 8.
+        // A GIOP header and a request header without parameters; also 1,024 structs of 24 octets, padded to
+        // start at 8.
         let (least, most) = if row["case"] == "void" { (12 + 24, 200) } else { (1024 * 24, 1024 * 24 + 200) };
         assert!((least..most).contains(&request), "{row}");
         assert_eq!(reply, 24, "a GIOP header, request id, status and an empty list of contexts");

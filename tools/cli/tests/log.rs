@@ -1,8 +1,8 @@
-//! What `SPANDREL_LOG` and `SPANDREL_LOG_FORMAT` make the command say.
+//! The effect of `SPANDREL_LOG` and `SPANDREL_LOG_FORMAT`.
 
 use assert_cmd::Command;
 
-/// A call that fails for want of a server; what was said on standard error.
+/// A call that fails without a server; returns the exit code and standard error.
 fn said(log: Option<&str>, format: Option<&str>) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let idl = folder.path().join("door.idl");

@@ -1,11 +1,11 @@
-//! `spandrel ior` and `spandrel ping` on references good and bad.
+//! `spandrel ior` and `spandrel ping` on valid and invalid references.
 
 use crate::support;
 
 use spandrel::{Orb, Poa, Replied, Servant, ServerCall, SystemException};
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
-/// A servant that has nothing but what every object has.
+/// A servant with the implicit operations only.
 struct Anything;
 
 impl Servant for Anything {
@@ -81,7 +81,7 @@ fn an_object_that_is_there_answers_both_questions() {
     let output = spandrel(&["ping", "--count", "1", &reference]);
     check_code(&output, 1);
     assert!(stdout(&output).contains("LocateRequest: UNKNOWN_OBJECT"), "{}", stdout(&output));
-    assert!(stderr(&output).contains("the server is there, and the object is not"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the server answers, and the object does not exist"), "{}", stderr(&output));
     orb.shutdown(true).unwrap();
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Running, check_code, spandrel, stderr, stdout};
 
-/// A series small enough for a test, which still has everything in it.
+/// A series small enough for a test, with all parts.
 const TINY: [&str; 13] = [
     "ttcp",
     "--types",
@@ -25,7 +25,7 @@ const TINY: [&str; 13] = [
     "free",
 ];
 
-/// What there is to compare on this platform.
+/// The mechanisms of this platform.
 const MECHANISMS: [&str; 10] =
     ["c", "ipc", "c-unix", "unix", "spipe", "shm", "orb", "orb-reactor", "orb-interpretive", "orb-padded"];
 
@@ -90,7 +90,7 @@ fn every_data_type_passes_through_every_mechanism() {
         out,
     ];
     let output = spandrel(&args);
-    check_code(&output, 0); // each run checks that as much arrived as was sent
+    check_code(&output, 0); // each run checks that all octets arrived
     for data in ["short", "char", "long", "octet", "double", "struct"] {
         assert!(folder.path().join(format!("twoway-{data}.svg")).is_file(), "{data}");
     }
@@ -115,7 +115,7 @@ fn the_two_roles_can_be_started_apart() {
     let line = receiver.line();
     let addr = line.rsplit(' ').next().unwrap();
 
-    // Strangers and broken peers cost the receiver nothing but their own connections.
+    // Other protocols and broken peers cost the receiver nothing but their own connections.
     for octets in [&b"GET / HTTP/1.0\r\n\r\n"[..], b"{\"open\":{}}\n", &[0xff; 200_000], b""] {
         let mut stranger = std::net::TcpStream::connect(addr).unwrap();
         _ = std::io::Write::write_all(&mut stranger, octets);
@@ -140,7 +140,7 @@ fn the_two_roles_can_be_started_apart() {
 fn a_receiver_that_is_not_there_is_one_line_and_its_cause() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    // Bound and never listening: connections are refused for as long as we hold it.
+    // Bound and never listening: connections are refused for the lifetime of the socket.
     let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = unused.local_addr().unwrap().to_string();
     let output = spandrel(&["ttcp", "--transmit", &addr, "--out", out]);

@@ -100,7 +100,7 @@ pub fn run(settings: &Settings, mut say: impl FnMut(&str)) -> Result<(), LabErro
     let no = |detail: &str| Err(LabError::Peer { role: "ping".to_owned(), detail: detail.to_owned() });
     match exists {
         Some(true) => Ok(()),
-        Some(false) => no("the server is there, and the object is not"),
+        Some(false) => no("the server answers, and the object does not exist"),
         None => no("nothing was answered"),
     }
 }
