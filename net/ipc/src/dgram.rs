@@ -36,6 +36,6 @@ pub(crate) use options::{common_options, given_away, taken_over};
 pub use received::Received;
 pub use roles::{Connected, Unconnected};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use socket::within;
+pub(crate) use socket::retry_within;
 pub(crate) use socket::{Data, DgramSocket, Room, Wait};
 pub(crate) use transfers::{connected_transfers, unconnected_receives, unconnected_sends};

@@ -40,7 +40,7 @@ fn a_stream_arrives_as_a_stream() {
     let passed: inet::Stream = there.recv_handle().unwrap();
     drop(server);
     client.send_n(b"to the new owner").unwrap();
-    let mut octets = [0; 17];
+    let mut octets = [0; 16];
     passed.recv_n(&mut octets).unwrap();
     assert_eq!(&octets, b"to the new owner");
     assert!(

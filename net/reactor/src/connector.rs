@@ -37,7 +37,7 @@ const RETRY: u64 = 3;
 
 /// Connects to an address and serves the connection: the counterpart of an [`Acceptor`](crate::Acceptor).
 ///
-/// How the handler is made (`C`) and which thread runs it (`K`) are strategies, as there.
+/// The creation of the handler (`C`) and the thread that runs it (`K`) are strategies, as there.
 #[must_use = "it does nothing until it connects"]
 pub struct Connector<F, C, K = Reactive> {
     family: F,

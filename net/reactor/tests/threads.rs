@@ -130,7 +130,7 @@ fn a_long_dispatch_loses_the_leadership() {
 fn a_handler_passes_on_the_leadership() {
     for backend in Backend::available() {
         // With a takeover time so long that only the handler itself can let another lead in time.
-        let options = Options::default().backend(backend).patience(PATIENCE * 100);
+        let options = Options::default().backend(backend).takeover_after(PATIENCE * 100);
         let reactor = Reactor::with(&options).expect("a reactor");
         let runs: Vec<_> = (0..2)
             .map(|_| {

@@ -20,7 +20,7 @@ struct State {
     round: u64,
 }
 
-/// How a thread passed a [`Barrier`].
+/// The result of a wait at a [`Barrier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierWaitResult {
     /// The last thread to arrive, which opened the barrier: one in each round

@@ -12,7 +12,7 @@ use crate::{MutexGuard, backend};
 /// condition use the same mutex.
 pub struct Condition(backend::Condvar);
 
-/// How a wait with a time limit ended.
+/// The result of a wait with a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitResult {
     pub(crate) timed_out: bool,

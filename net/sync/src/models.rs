@@ -12,7 +12,7 @@ const TIMES: &str = "SPANDREL_MODELS_TIMES";
 /// Stack size of a thread of a model.
 const STACK_OCTETS: usize = 256 * 1024;
 
-/// How often one thread is delayed in favour of all others, at random moments.
+/// The number of times that one thread is delayed in favour of all others, at random moments.
 const HELD_BACK: usize = 3;
 
 /// Runs a model the given number of times (multiplied by `SPANDREL_MODELS_TIMES`): half of them in random

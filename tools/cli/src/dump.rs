@@ -96,7 +96,7 @@ pub(crate) struct Output {
 
 /// The limit of messages is reached.
 #[derive(Debug, thiserror::Error)]
-#[error("that was the last message that was asked for")]
+#[error("the limit of --count is reached")]
 struct LimitReached;
 
 impl Output {

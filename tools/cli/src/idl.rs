@@ -104,7 +104,7 @@ pub(crate) struct Args {
     native: Vec<String>,
 }
 
-/// What `--dump` prints.
+/// The format of `--dump`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Form {
     /// The whole model; the documentation of spandrel-idl's module json describes it

@@ -11,7 +11,7 @@ Examples:
   spandrel ping IOR:010000000f00000049444c3a...
   spandrel ping --count 1 --timeout 0.5 corbaloc:iiop:1.2@server.example:2809/NameService
 
-Exit codes: 0 the object is there, 1 it is not, or nobody answered, 2 wrong usage.";
+Exit codes: 0 the object exists, 1 it does not, or nothing was answered, 2 wrong usage.";
 
 /// Check whether an object exists and answers.
 ///

@@ -41,7 +41,7 @@ fn a_series_ends_in_tables_and_in_files_that_can_be_read() {
         assert!(text.contains(words), "`{words}` is missing in:\n{text}");
     }
     let count = 2 * 2 * 2 * 2 * MECHANISMS.len(); // calls, types, sizes, rounds, mechanisms
-    assert!(stderr(&output).contains(&format!("{count}/{count}")), "progress is told: {}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("{count}/{count}")), "progress is shown: {}", stderr(&output));
 
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("ttcp.json")).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Sizes and rates as people write and read them: `64K`, `1K..128K`, `12,345 Mbit/s`.
+//! Sizes and rates in their usual notation: `64K`, `1K..128K`, `12,345 Mbit/s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Octets(pub u64);
 
-/// Why a text is not a size, or not a list of sizes.
+/// The reason why a text is not a size, or not a list of sizes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// The text is no number with an optional suffix.
+    /// The text is not a number with an optional suffix.
     #[error("`{0}` is not a size; write a whole number of octets, with K, M or G if you like: 512, 64K, 1M")]
     NotASize(String),
     /// The number does not fit into 64 bits.
     #[error("`{0}` is more octets than 64 bits can count")]
     TooLarge(String),
-    /// A range runs downwards, or begins at zero.
+    /// A range is descending, or begins at zero.
     #[error("`{0}` is not a range; write the smaller size first, above zero: 1K..128K")]
     BadRange(String),
 }
@@ -59,10 +59,11 @@ impl fmt::Display for Octets {
     }
 }
 
-/// Reads one item of a list of buffer sizes: a size, or a range that is doubled through (`1K..128K`, both ends included).
+/// Parses one item of a list of buffer sizes: a size, or a range by powers of two (`1K..128K`, both ends
+/// included).
 ///
 /// # Errors
-/// If an end is not a size, or the range does not run upwards.
+/// If an end is not a size, or the range is not ascending.
 pub fn parse_sizes(text: &str) -> Result<Vec<Octets>, UnitError> {
     let Some((low, high)) = text.split_once("..") else {
         return Ok(vec![text.parse()?]);
@@ -75,7 +76,7 @@ pub fn parse_sizes(text: &str) -> Result<Vec<Octets>, UnitError> {
     Ok(std::iter::successors(Some(low.0), doubled).take_while(|size| *size <= high.0).map(Octets).collect())
 }
 
-/// Writes a whole number with commas between its thousands.
+/// Formats a whole number with commas between its thousands.
 #[must_use]
 pub fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());

@@ -122,7 +122,7 @@ pub(super) fn map(file: impl AsFd, layout: Layout) -> io::Result<Memory> {
     Memory::map(file.as_fd(), layout.len())
 }
 
-/// Which of the two rings.
+/// The direction of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From the connector to the acceptor.
@@ -131,7 +131,7 @@ pub(super) enum Direction {
     Backward,
 }
 
-/// Which side of a connection.
+/// The side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Connector,

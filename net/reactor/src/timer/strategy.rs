@@ -59,7 +59,7 @@ impl Default for TimerOptions {
     }
 }
 
-/// Which timer queue to use.
+/// A kind of timer queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimerStrategy {

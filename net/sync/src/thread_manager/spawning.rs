@@ -1,4 +1,4 @@
-//! How a managed thread begins.
+//! The start of a managed thread.
 
 use super::context::ThreadContext;
 use super::requests::Requests;

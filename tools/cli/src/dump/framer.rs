@@ -50,7 +50,7 @@ impl Default for Framer {
 impl Framer {
     /// The number of buffered octets of an incomplete message.
     pub(super) fn buffered(&self) -> usize {
-        self.buffer.len() + self.assembler.buffered()
+        self.buffer.len() + self.assembler.held()
     }
 
     pub(super) fn take(&mut self, octets: &[u8], out: &mut dyn FnMut(Framed)) {

@@ -1,6 +1,6 @@
-//! Writes out what a reference says, for people: type, addresses, keys and components.
+//! The contents of a reference as text: type, addresses, keys and components.
 //!
-//! Whatever cannot be read is shown as octets with the reason, so that a broken reference from elsewhere can be looked at too.
+//! Undecodable parts are shown as octets with the reason, so that malformed references can be inspected too.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use spandrel_giop::{
 /// Octets in one line of a hexadecimal dump.
 const DUMP_WIDTH: usize = 16;
 
-/// Describes a reference that was given as `IOR:` or `corbaloc:`.
+/// Describes a reference given as `IOR:` or `corbaloc:`.
 #[must_use]
 pub fn describe(url: &ObjectUrl) -> String {
     let mut text = String::new();
@@ -84,7 +84,7 @@ fn describe_iiop(text: &mut String, profile: &IiopProfile) {
     profile.components.iter().for_each(|component| describe_component(text, component));
 }
 
-/// A profile that is nothing but components (CORBA 3.3 Part 2, 7.6.5.1).
+/// A profile that consists only of components (CORBA 3.3 Part 2, 7.6.5.1).
 fn describe_component_profile(text: &mut String, profile: &TaggedProfile) {
     let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_0);
     let components =
@@ -150,7 +150,7 @@ fn octets(count: usize) -> String {
     if count == 1 { "1 octet".to_owned() } else { format!("{count} octets") }
 }
 
-/// Lines of hexadecimal octets and what they are in ASCII.
+/// Lines of octets in hexadecimal and ASCII.
 fn dump(text: &mut String, indent: &str, data: &[u8]) {
     for line in data.chunks(DUMP_WIDTH) {
         let hex: String = line.iter().map(|octet| format!("{octet:02x} ")).collect();

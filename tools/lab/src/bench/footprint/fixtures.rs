@@ -3,7 +3,7 @@
 /// An interface to build.
 #[derive(Clone, Debug)]
 pub(super) struct Fixture {
-    /// What tables call it.
+    /// Its name in tables.
     pub(super) name: &'static str,
     pub(super) idl: String,
 }

@@ -1,4 +1,4 @@
-//! What a series covers, and what it refuses to.
+//! Settings of a series, and their validation.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use super::contender::Contender;
 use crate::LabError;
 use crate::workload::{DataType, MAX_BUFFER_OCTETS};
 
-/// What the series covers.
+/// Settings of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Who marshals, in the order of the report.
+    /// The engines, in the order of the report.
     pub contenders: Vec<Contender>,
     /// Element types, in the order of the report.
     pub types: Vec<DataType>,
     /// Octets of user data in a sequence, in the order of the report.
     pub sizes: Vec<usize>,
-    /// How often each contender is run.
+    /// The number of rounds.
     pub rounds: u32,
-    /// How long a run lasts, in microseconds.
+    /// The duration of a run in microseconds.
     pub run_micros: u64,
     /// The core that the experiment is pinned to.
     pub core: Option<usize>,
@@ -29,7 +29,7 @@ pub struct Settings {
 const LEAST_OCTETS: usize = 64;
 
 impl Settings {
-    /// Refuses what cannot be run.
+    /// Validates the settings.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.

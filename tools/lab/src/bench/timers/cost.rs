@@ -1,4 +1,4 @@
-//! The loops whose time is taken.
+//! The timed loops.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,17 +8,17 @@ use spandrel_reactor::timer::{Time, TimerId, TimerOptions, TimerQueue};
 
 use super::settings::Strategy;
 
-/// What is done with a timer.
+/// An operation on a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
-    /// A timer more, for a random time.
+    /// Adds a timer with a random time.
     Schedule,
-    /// A timer less, before it is due.
+    /// Removes a timer before it is due.
     Cancel,
-    /// Another time for a timer.
+    /// Sets another time of a timer.
     Reschedule,
-    /// The next timer that is due, with its share of asking for the earliest time: of all timers, or of the first
+    /// Takes the next due timer, with its share of querying the earliest time: of all timers, or of the first
     /// 100,000, since a hashed wheel with far more timers than buckets passes each of them many times.
     Expire,
 }
@@ -40,10 +40,10 @@ impl Operation {
     }
 }
 
-/// With few timers they are gone through so often that this many are touched, so that the clock does not matter.
+/// With few timers the passes are repeated until this many are touched, so that the clock does not matter.
 const LEAST_TOUCHED: u32 = 100_000;
 
-/// No more timers than this expire; the rest is dropped.
+/// The maximum number of timers that expire; the rest is dropped.
 const MOST_EXPIRED: usize = 100_000;
 
 /// Nanoseconds per timer, for each of [`OPERATIONS`].
@@ -59,7 +59,7 @@ pub(super) fn of(strategy: Strategy, timers: u32, horizon: Duration, random: &mu
     nanos.map(|nanos| nanos / f64::from(turns))
 }
 
-/// One queue and the timers that go through it.
+/// One queue and its timers.
 struct Bench<'a> {
     queue: Box<dyn TimerQueue<u64>>,
     now: Time,
@@ -74,7 +74,7 @@ impl<'a> Bench<'a> {
         let queue = strategy.0.queue_with(&TimerOptions::new().limit(timers).capacity(timers));
         let times = vec![Time::ZERO; timers];
         let mut bench = Self { queue, now: Time::ZERO, horizon, random, times, ids: Vec::with_capacity(timers) };
-        // Full and empty once, in another order.
+        // Filled and emptied once, in another order.
         bench.draw_times();
         bench.schedule();
         bench.random.shuffle(&mut bench.ids);
@@ -82,7 +82,7 @@ impl<'a> Bench<'a> {
         bench
     }
 
-    /// Each operation once for every timer, and how long that took: nanoseconds per timer.
+    /// Each operation once for every timer; returns nanoseconds per timer.
     fn turn(&mut self) -> [f64; 4] {
         self.draw_times();
         let schedule = taken(|| self.schedule());
@@ -126,7 +126,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// As a reactor does: sleeps until the earliest, and takes what is due.
+    /// As a reactor does: sleeps until the earliest timer, and takes the due ones.
     fn expire(&mut self) -> usize {
         let mut count = 0;
         while let Some(earliest) = self.queue.earliest().filter(|_| count < MOST_EXPIRED) {
