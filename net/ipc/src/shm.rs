@@ -33,13 +33,13 @@
 //! [`any_user`](AcceptorOptions::any_user), control which processes may connect.
 
 mod acceptor;
+mod adaptive_wait;
 mod connecting;
 mod connector;
-mod handshake;
 mod half;
+mod handshake;
 #[cfg(all(test, shuttle))]
 mod models;
-mod adaptive_wait;
 mod ring;
 mod segment;
 mod stream;

@@ -39,7 +39,10 @@ pub(crate) type OwnedHandle = std::os::windows::io::OwnedSocket;
 pub(crate) fn timeout(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
     let least = if cfg!(windows) { Duration::from_millis(1) } else { Duration::from_micros(1) };
     match timeout {
-        Some(Duration::ZERO) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero; use the `try_` methods, which never wait")),
+        Some(Duration::ZERO) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a timeout of zero; use the `try_` methods, which never wait",
+        )),
         timeout => Ok(timeout.map(|timeout| timeout.max(least))),
     }
 }

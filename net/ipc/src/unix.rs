@@ -24,9 +24,9 @@ mod addr;
 mod connecting;
 mod connector;
 mod dgram;
+mod passing;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) mod retry_timer;
-mod passing;
 mod socket_file;
 mod stream;
 

@@ -36,10 +36,7 @@ fn main() {
     run("sending_and_receiving_allocate_nothing", &|| dgram_alloc::sending_and_receiving_allocate_nothing(ALLOCATOR));
     #[cfg(target_os = "linux")]
     for (name, test) in [
-        (
-            "the_death_of_a_writing_peer_is_noticed",
-            shm_killed::the_death_of_a_writing_peer_is_noticed as fn(),
-        ),
+        ("the_death_of_a_writing_peer_is_noticed", shm_killed::the_death_of_a_writing_peer_is_noticed as fn()),
         ("a_receive_reports_the_peers_death", shm_killed::a_receive_reports_the_peers_death),
         ("a_send_reports_the_peers_death", shm_killed::a_send_reports_the_peers_death),
         ("a_poll_reports_the_peers_death", shm_killed::a_poll_reports_the_peers_death),

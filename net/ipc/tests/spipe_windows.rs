@@ -367,7 +367,8 @@ fn shutting_down_an_end_ends_all_waits_and_keeps_sent_octets() {
     }
     outcome.recv_timeout(SHORT).unwrap_err(); // likely they wait by now
     client.shutdown().unwrap();
-    let mut ends: Vec<_> = (0..4).map(|_| outcome.recv_timeout(PATIENCE).unwrap().map_err(|error| error.kind())).collect();
+    let mut ends: Vec<_> =
+        (0..4).map(|_| outcome.recv_timeout(PATIENCE).unwrap().map_err(|error| error.kind())).collect();
     ends.sort_by_key(Result::is_err);
     assert_eq!(ends, [Ok(0), Ok(0), Err(ErrorKind::BrokenPipe), Err(ErrorKind::BrokenPipe)]);
     assert_eq!(client.recv(&mut [0; 9]).unwrap(), 0);

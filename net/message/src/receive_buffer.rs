@@ -270,7 +270,8 @@ impl ReceiveBuffer {
         if block.capacity() > self.working {
             return;
         }
-        let better = |spare_block: &mut Arc<Block>| spare_block.capacity() > block.capacity() && Block::is_unique(spare_block);
+        let better =
+            |spare_block: &mut Arc<Block>| spare_block.capacity() > block.capacity() && Block::is_unique(spare_block);
         if !self.spare_block.as_mut().is_some_and(better) {
             self.spare_block = Some(block);
         }

@@ -12,7 +12,7 @@ use spandrel_sync::{Arc, Mutex};
 use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::key::Key;
 use crate::lead::Leadership;
-use crate::queue::{Expired, Item, ListedReady, Mail, Queue, ItemKind};
+use crate::queue::{Expired, Item, ItemKind, ListedReady, Mail, Queue};
 use crate::table::Table;
 use crate::timer::{Clock, Time, TimerQueue};
 use crate::wakeup::Wakeup;
@@ -87,7 +87,9 @@ impl<J> Scratch<J> {
     /// ready handles.
     pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, Item<J>> {
         let ready_handles = self.ready_handles.drain(..);
-        self.items.extend(ready_handles.map(|ReadyHandle { key, ready }| Item { key: Key(key), kind: ItemKind::ReadyHandle(ready) }));
+        self.items.extend(
+            ready_handles.map(|ReadyHandle { key, ready }| Item { key: Key(key), kind: ItemKind::ReadyHandle(ready) }),
+        );
         self.items.drain(..)
     }
 

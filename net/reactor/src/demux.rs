@@ -55,7 +55,12 @@ pub(crate) trait Demultiplexer: Debug + Send + Sync {
     /// Waits until a handle is ready, [`wake`](Self::wake) is called, a signal arrives, or the timeout
     /// passes, and puts the ready handles into `ready_handles`, which is empty, up to `max_events` or its own limit. When
     /// more are ready, the others come first the next time.
-    fn wait(&self, ready_handles: &mut Vec<ReadyHandle>, max_events: usize, timeout: Option<Duration>) -> io::Result<()>;
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()>;
 
     /// Ends the pending wait, or else the next one.
     fn wake(&self) -> io::Result<()>;
@@ -100,7 +105,10 @@ fn probe(backend: Backend) -> bool {
 
 #[cfg(unix)]
 fn no_edges(backend: Backend) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("the back end `{backend}` does not support edge-triggered events"))
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("the back end `{backend}` does not support edge-triggered events"),
+    )
 }
 
 /// A timeout for `poll(2)` and `epoll_wait(2)`: rounded up, so that a timer does not spin through its last

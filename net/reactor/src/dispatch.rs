@@ -9,7 +9,7 @@ use spandrel_sync::MutexGuard;
 
 use crate::key::Key;
 use crate::lead::DispatchId;
-use crate::queue::{ListedReady, Mail, ItemKind};
+use crate::queue::{ItemKind, ListedReady, Mail};
 use crate::registry::{Item, Job, Slot};
 use crate::state::{BUSY, Claim, DECODES, DISARMED, LISTED, MAIL, REMOVED, UNOPENED, Word};
 use crate::table::{Arming, Owned};
@@ -125,7 +125,14 @@ impl Registry {
 
     /// Calls a claimed handler for the events of its handle.
     #[inline]
-    pub(crate) fn call_ready(&self, slot: &Slot, key: Key, word: Word, ready: Interest, dispatch_id: DispatchId) -> usize {
+    pub(crate) fn call_ready(
+        &self,
+        slot: &Slot,
+        key: Key,
+        word: Word,
+        ready: Interest,
+        dispatch_id: DispatchId,
+    ) -> usize {
         self.call(slot, key, word, dispatch_id, |handler, cx, calls| {
             let mut ready = ready & word.wanted();
             if word.has(DECODES) {

@@ -168,7 +168,8 @@ impl<I> Leadership<I> {
     fn follow(&self, shared: &mut MutexGuard<'_, Shared<I>>, watcher: &mut Watcher, left: Option<Duration>) {
         let begins = !shared.is_watched && (shared.watcher_wanted || !watcher.has_slept);
         if begins {
-            *watcher = Watcher { is_watching: true, last_state: self.state.load(Ordering::SeqCst), ..Watcher::default() };
+            *watcher =
+                Watcher { is_watching: true, last_state: self.state.load(Ordering::SeqCst), ..Watcher::default() };
             shared.is_watched = true;
             shared.watcher_wanted = false;
         }

@@ -42,9 +42,9 @@
 mod acceptor;
 mod connector;
 mod core;
+mod current;
 mod demux;
 mod dispatch;
-mod current;
 mod key;
 mod lead;
 mod log_limit;

@@ -40,7 +40,8 @@ impl Stage {
     fn new(strategy: ThreadStrategy, takeover_after: Duration) -> Self {
         let system = System::default();
         let options = Options::default().threads(strategy).takeover_after(takeover_after).max_events_per_wait(2);
-        let reactor = Reactor::over(&options, Box::new(SimulatedDemultiplexer::new(&system))).expect("nothing can fail");
+        let reactor =
+            Reactor::over(&options, Box::new(SimulatedDemultiplexer::new(&system))).expect("nothing can fail");
         Self { reactor, system, observed: Arc::default() }
     }
 
@@ -181,7 +182,9 @@ fn a_long_dispatch_loses_the_leadership() {
         let others = stage.clone();
         // It took one octet itself.
         stage.register(
-            stage.reader(0).on_input(move |_| others.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) > 1)),
+            stage
+                .reader(0)
+                .on_input(move |_| others.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) > 1)),
         );
         stage.register(stage.reader(1));
         let runs = stage.run(2);
@@ -324,7 +327,9 @@ fn changes_during_a_call_take_effect() {
         };
         stage.system.send(0, 2);
         changer.join().expect("no panic");
-        stage.wait_until(|observed| observed.consumed.load(Ordering::SeqCst) == 2 && observed.notices.load(Ordering::SeqCst) == 1);
+        stage.wait_until(|observed| {
+            observed.consumed.load(Ordering::SeqCst) == 2 && observed.notices.load(Ordering::SeqCst) == 1
+        });
         stage.end(runs, 1);
     });
 }
@@ -362,7 +367,9 @@ fn a_handler_registered_while_others_lead_is_opened() {
         };
         stage.register(stage.reader(1));
         stage.system.send(0, 1);
-        stage.wait_until(|observed| observed.opened.load(Ordering::SeqCst) == 2 && observed.consumed.load(Ordering::SeqCst) == 1);
+        stage.wait_until(|observed| {
+            observed.opened.load(Ordering::SeqCst) == 2 && observed.consumed.load(Ordering::SeqCst) == 1
+        });
         other.join().expect("no panic");
         stage.end(runs, 2);
     });

@@ -64,7 +64,10 @@ impl<J> Queue<J> {
     pub(crate) fn admit(&self) -> io::Result<()> {
         if self.under_way.fetch_add(1, Ordering::Relaxed) >= self.limit {
             self.dismiss(1);
-            let text = format!("{} notices and jobs are pending, the limit of the reactor's options (max_notices)", self.limit);
+            let text = format!(
+                "{} notices and jobs are pending, the limit of the reactor's options (max_notices)",
+                self.limit
+            );
             return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
         }
         Ok(())

@@ -8,9 +8,9 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, thread};
 
 use crate::core::Scratch;
-use crate::demux::{self, Demultiplexer};
 use crate::current::CurrentReactor;
-use crate::lead::{Leadership, Action, DispatchId};
+use crate::demux::{self, Demultiplexer};
+use crate::lead::{Action, DispatchId, Leadership};
 use crate::queue::ItemKind;
 use crate::registry::{Core, Item, Job};
 use crate::{HandlerId, Options, Registry, ThreadStrategy};
@@ -213,7 +213,8 @@ impl Reactor {
                 return Ok(self.finish_shared(run));
             } else if let Some((key, ready)) = scratch.take_single() {
                 if let Some((slot, word)) = registry.claim_ready_handle(key, ready)
-                    && !leading.in_place(|dispatch_id| run.calls += registry.call_ready(slot, key, word, ready, dispatch_id))
+                    && !leading
+                        .in_place(|dispatch_id| run.calls += registry.call_ready(slot, key, word, ready, dispatch_id))
                 {
                     return Ok(!run.once);
                 }

@@ -6,8 +6,8 @@
 //! [`Acceptor`](crate::Acceptor) or [`Connector`](crate::Connector) chooses between these.
 
 pub(crate) mod blocking;
-pub(crate) mod outbox;
 pub(crate) mod open_connections;
+pub(crate) mod outbox;
 pub(crate) mod reactive;
 
 use std::cell::Cell;
@@ -21,8 +21,8 @@ use crate::timer::TimerId;
 use crate::{CloseReason, Context, Expired, HandlerId};
 
 use blocking::ThreadTimers;
-use outbox::Outbox;
 use open_connections::ConnectionEntry;
+use outbox::Outbox;
 
 /// The default limit on octets queued for a peer that does not read: 16 MiB.
 pub const MAX_WAITING: usize = 16 << 20;

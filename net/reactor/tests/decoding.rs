@@ -111,7 +111,8 @@ fn hidden_readiness_of_an_endpoint_can_be_marked() {
         let reactor = reactor(backend);
         let log = Log::default();
         let (_near, far) = pair();
-        let handler = Box::new(Recorder { source: Buffered { stream: far, held: RefCell::default() }, log: log.clone() });
+        let handler =
+            Box::new(Recorder { source: Buffered { stream: far, held: RefCell::default() }, log: log.clone() });
         let id = reactor.registry().register_with(handler, Interest::INPUT, Trigger::Level).expect("registered");
         for _ in 0..10 {
             assert!(reactor.registry().mark_ready(id, Interest::INPUT));

@@ -178,7 +178,9 @@ impl<F: Family> ServiceHandler<F> for SendsAfterEnd {
     }
 }
 
-fn a_handler_with_timers_continues_after_the_end<P: TestFamily>(concurrency: impl Concurrency<P::Family, SendsAfterEnd>) {
+fn a_handler_with_timers_continues_after_the_end<P: TestFamily>(
+    concurrency: impl Concurrency<P::Family, SendsAfterEnd>,
+) {
     let running = Running::start(1);
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);

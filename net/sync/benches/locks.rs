@@ -92,10 +92,5 @@ fn main() {
     // `cargo test --benches` runs this too, as a smoke test.
     let (turns, times) = if arguments.iter().any(|argument| argument == "--bench") { (21, 200_000) } else { (1, 10) };
     print("alone: nanoseconds to lock, change a number and unlock", &ALONE, turns, times);
-    print(
-        "two threads: nanoseconds for each to lock, change a cache line and unlock",
-        &CONTENDED,
-        turns,
-        times,
-    );
+    print("two threads: nanoseconds for each to lock, change a cache line and unlock", &CONTENDED, turns, times);
 }

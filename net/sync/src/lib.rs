@@ -72,7 +72,7 @@ pub use adaptive::AdaptiveMutex;
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use condition::{Condition, WaitResult};
 pub use mutex::{Mutex, MutexGuard};
-pub use null::{WouldDeadlock, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard};
+pub use null::{NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard, WouldDeadlock};
 #[cfg(target_os = "linux")]
 pub use process_manager::CpuTimes;
 #[cfg(unix)]

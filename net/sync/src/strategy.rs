@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::{
-    AdaptiveMutex, WouldDeadlock, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
-    RecursiveMutex, RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult,
+    AdaptiveMutex, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
+    RecursiveMutex, RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult, WouldDeadlock,
 };
 
 /// A locking strategy that gives access to a shared value.

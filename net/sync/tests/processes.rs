@@ -210,13 +210,20 @@ mod unix {
         assert_eq!(willing.terminate(TEST_TIMEOUT).unwrap().signal(), Some(Signal::TERM.as_raw()));
         let unwilling = shell_ignoring_sigterm(&manager, ProcessManager::spawn);
         assert_eq!(unwilling.terminate(Duration::from_millis(20)).unwrap().signal(), Some(Signal::KILL.as_raw()));
-        assert_eq!(unwilling.terminate(TEST_TIMEOUT).unwrap().signal(), Some(Signal::KILL.as_raw()), "again, to no effect");
+        assert_eq!(
+            unwilling.terminate(TEST_TIMEOUT).unwrap().signal(),
+            Some(Signal::KILL.as_raw()),
+            "again, to no effect"
+        );
     }
 
     #[test]
     fn terminate_all_signals_all_at_once_and_kills_after_one_grace_period() {
         let manager = ProcessManager::new();
-        let shell_ignoring_sigterm = [shell_ignoring_sigterm(&manager, ProcessManager::spawn), shell_ignoring_sigterm(&manager, ProcessManager::spawn_group)];
+        let shell_ignoring_sigterm = [
+            shell_ignoring_sigterm(&manager, ProcessManager::spawn),
+            shell_ignoring_sigterm(&manager, ProcessManager::spawn_group),
+        ];
         let willing = manager.spawn(&mut child("listen")).unwrap();
         // Enough for the willing child to end, also on a busy machine; the others use up all of it.
         manager.terminate_all(Duration::from_secs(2)).unwrap();

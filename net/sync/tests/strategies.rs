@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spandrel_sync::{
-    AdaptiveMutex, WouldDeadlock, Arc, Barrier, Condition, Guarded, Lock, Monitor, Mutex, NullCondition, NullMutex,
-    RecursiveMutex, RwLock, Semaphore, TooManyPermits, thread,
+    AdaptiveMutex, Arc, Barrier, Condition, Guarded, Lock, Monitor, Mutex, NullCondition, NullMutex, RecursiveMutex,
+    RwLock, Semaphore, TooManyPermits, WouldDeadlock, thread,
 };
 
 static ADAPTIVE: AdaptiveMutex<u32> = AdaptiveMutex::new(0);

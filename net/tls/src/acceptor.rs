@@ -118,7 +118,11 @@ impl<F: Family> Pollable for Acceptor<F> {
 }
 
 /// The server's side of a connection over a stream.
-pub(crate) fn served<S: Transfer>(inner: S, config_source: &ServerConfigSource, timeouts: Timeouts) -> io::Result<Stream<S>> {
+pub(crate) fn served<S: Transfer>(
+    inner: S,
+    config_source: &ServerConfigSource,
+    timeouts: Timeouts,
+) -> io::Result<Stream<S>> {
     let connection = ServerConnection::new((config_source.0)()).map_err(io::Error::other)?;
     Ok(Stream::new(inner, Connection::Server(connection), timeouts))
 }

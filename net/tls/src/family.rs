@@ -104,19 +104,13 @@ impl<F: Family> Tls<F> {
 
     fn config_source(&self) -> io::Result<&ServerConfigSource> {
         self.server.as_ref().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "this TLS family has no server configuration (`Tls::server`)",
-            )
+            io::Error::new(io::ErrorKind::InvalidInput, "this TLS family has no server configuration (`Tls::server`)")
         })
     }
 
     fn settings(&self) -> io::Result<ClientSettings> {
         let (config, name) = self.client.clone().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "this TLS family has no client configuration (`Tls::client`)",
-            )
+            io::Error::new(io::ErrorKind::InvalidInput, "this TLS family has no client configuration (`Tls::client`)")
         })?;
         Ok(ClientSettings { config, name, timeouts: self.timeouts })
     }

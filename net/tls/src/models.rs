@@ -30,7 +30,10 @@ fn pair() -> (Side, Side) {
     let settings = ClientSettings { config: support::client_config(), name: support::name(), timeouts };
     (
         Arc::new(settings.over(client).expect("the settings go together")),
-        Arc::new(served(server, &ServerConfigSource::new(support::server_config), timeouts).expect("the settings go together")),
+        Arc::new(
+            served(server, &ServerConfigSource::new(support::server_config), timeouts)
+                .expect("the settings go together"),
+        ),
     )
 }
 

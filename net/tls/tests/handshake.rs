@@ -14,7 +14,10 @@ use spandrel_tls::{ClientOptions, ServerOptions, Stream, Tls, pem, tls_error};
 use support::*;
 
 /// Both sides over one TCP connection, after each has tried its handshake.
-fn handshake_pair(server: ServerOptions, client: ClientOptions) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
+fn handshake_pair(
+    server: ServerOptions,
+    client: ClientOptions,
+) -> (TcpStream, TcpStream, io::Result<()>, io::Result<()>) {
     let family = Tls::new(inet::Inet::default())
         .server(server.build().unwrap())
         .client(client.build().unwrap(), name())
@@ -197,7 +200,8 @@ fn mutual_authentication_verifies_both_sides() {
 fn an_unknown_client_is_refused() {
     // In TLS 1.3 the client finishes before the server has decided; it gets the alert with its first
     // transfer.
-    let (client, _server, joined, served) = handshake_pair(server_options().require_clients(trusted()), client_options());
+    let (client, _server, joined, served) =
+        handshake_pair(server_options().require_clients(trusted()), client_options());
     joined.unwrap();
     assert_eq!(tls_error_of(served.unwrap_err()), Error::NoCertificatesPresented);
     let told = tls_error_of(client.recv(&mut [0; 1]).unwrap_err());
@@ -258,7 +262,8 @@ fn only_tls12() -> Arc<rustls::ClientConfig> {
 
 #[test]
 fn the_newest_version_is_used_and_an_older_one_only_if_allowed() {
-    let (client, server, joined, served) = handshake_pair(server_options().allow_tls12(), client_options().allow_tls12());
+    let (client, server, joined, served) =
+        handshake_pair(server_options().allow_tls12(), client_options().allow_tls12());
     joined.and(served).unwrap();
     for side in [&client, &server] {
         assert_eq!(side.protocol_version(), Some(ProtocolVersion::TLSv1_3));

@@ -75,9 +75,7 @@ impl Args {
     fn interface(&self, idl: &Descriptions, object: &ObjectRef) -> anyhow::Result<InterfaceDescription> {
         let named = self.interface.as_deref().or(Some(object.type_id()).filter(|id| !id.is_empty()));
         if let Some(name) = named {
-            return idl
-                .interface(name)
-                .with_context(|| format!("{} does not declare `{name}`", self.idl.display()));
+            return idl.interface(name).with_context(|| format!("{} does not declare `{name}`", self.idl.display()));
         }
         let all: Vec<&str> = idl.interfaces().collect();
         match all[..] {
@@ -99,7 +97,9 @@ fn find<'i>(
     if let Some(Undescribed { reason, .. }) = interface.undescribed().iter().find(|it| it.name == name) {
         bail!("`{name}` of `{}` cannot be called: {reason}", interface.id());
     }
-    found.ok_or_else(|| anyhow!("`{}` has no operation or attribute `{name}` with this number of arguments", interface.id()))
+    found.ok_or_else(|| {
+        anyhow!("`{}` has no operation or attribute `{name}` with this number of arguments", interface.id())
+    })
 }
 
 fn list(interface: &InterfaceDescription) -> anyhow::Result<()> {
@@ -126,7 +126,8 @@ fn read(
     let read = sent.iter().zip(texts).map(|(parameter, text)| {
         let value = DynAny::from_text_with(&parameter.type_code, text, value_types, &resolve);
         let type_spec = parameter.type_code.type_spec();
-        let value = value.with_context(|| format!("invalid value `{text}` for `{}`: expected `{type_spec}`", parameter.name));
+        let value =
+            value.with_context(|| format!("invalid value `{text}` for `{}`: expected `{type_spec}`", parameter.name));
         Ok(value?.to_any()?)
     });
     read.collect()

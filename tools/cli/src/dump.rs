@@ -10,8 +10,8 @@ mod packet;
 mod relay;
 mod stream;
 mod summary;
-mod typed;
 mod text;
+mod typed;
 
 use std::{
     fs::File,

@@ -13,7 +13,7 @@ fn json(folder: &Path, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn every_subject_explains_itself_with_examples() {
+fn the_help_of_every_subject_has_examples() {
     for subject in ["demux", "reactor", "timers"] {
         let output = spandrel(&["bench", subject, "--help"]);
         check_code(&output, 0);
@@ -100,7 +100,7 @@ fn calls_within_an_orb_are_measured_by_path() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn echo_servers_that_are_not_here_have_rows_that_say_so() {
+fn absent_echo_servers_have_rows_with_the_reason() {
     let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let out = folder.path().to_str().unwrap();
     let peers = nowhere.path().to_str().unwrap();
@@ -126,7 +126,7 @@ fn echo_servers_that_are_not_here_have_rows_that_say_so() {
 /// reason.
 #[cfg(target_os = "linux")]
 #[test]
-fn ours_are_compared_with_the_plain_c_server() {
+fn our_servers_are_compared_with_the_plain_c_server() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let args = ["bench", "reactor", "--servers", "c,epoll,acceptor", "--connections", "20+3", "--octets", "3000"];
@@ -173,7 +173,7 @@ fn a_server_that_cannot_hold_so_many_connections_is_absent_for_that_load_alone()
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn the_smallest_client_has_not_grown() {
-    use spandrel_lab::bench::footprint::{MOST_GROWTH, Minimum, RECORDED};
+    use spandrel_lab::bench::footprint::{MAX_GROWTH, Minimum, RECORDED};
 
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("smallest-client");
     let mut command = assert_cmd::Command::cargo_bin("spandrel").unwrap();
@@ -183,8 +183,8 @@ fn the_smallest_client_has_not_grown() {
     check_code(&output, 0);
     let minimum: Minimum = serde_json::from_value(json(&folder, "footprint.json")["minimum"].clone()).unwrap();
     assert!(
-        minimum.growth() <= MOST_GROWTH,
-        "the smallest client adds {} octets to a program with a socket, {:.1} % more than the {RECORDED} that are recorded ({MOST_GROWTH} % pass).\n\
+        minimum.growth() <= MAX_GROWTH,
+        "the smallest client adds {} octets to a program with a socket, {:.1} % more than the {RECORDED} that are recorded ({MAX_GROWTH} % pass).\n\
          Keep new code out of it: behind a Cargo feature that it does not name, or out of what a plain call reaches. What it consists of: set\n\
          `strip = false` in {}/built/minimum/Cargo.toml, build there, and compare `nm --size-sort --print-size --demangle` with the last commit's.\n\
          If it has to grow, say so: the new figure in RECORDED (tools/lab/src/bench/footprint/minimum.rs), in README.md, in docs/experiments.md and in\n\
@@ -197,15 +197,18 @@ fn the_smallest_client_has_not_grown() {
 
 #[test]
 fn pages_say_how_large_the_smallest_client_is() {
-    let said = format!("{:.0} KiB more", spandrel_lab::bench::footprint::RECORDED as f64 / 1024.0);
+    let message = format!("{:.0} KiB more", spandrel_lab::bench::footprint::RECORDED as f64 / 1024.0);
     for page in ["README.md", "docs/experiments.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
-        assert!(fs::read_to_string(&path).unwrap().contains(&said), "{page} does not say `{said}`, which is recorded");
+        assert!(
+            fs::read_to_string(&path).unwrap().contains(&message),
+            "{page} does not have the recorded figure `{message}`"
+        );
     }
 }
 
 #[test]
-fn what_cannot_be_meant_is_wrong_usage() {
+fn invalid_arguments_are_wrong_usage() {
     for (args, words) in [
         (&["bench"][..], "Usage: spandrel bench"),
         (&["bench", "reactor", "--servers", "inetd"], "not an echo server; there are c, "),

@@ -237,7 +237,7 @@ const DEPOSIT: &str = "\
 ";
 
 #[test]
-fn an_exchange_is_shown_with_its_types_whatever_the_capture_is_of() {
+fn an_exchange_is_shown_with_its_types_for_each_link_layer() {
     for front in [Front::Ethernet, Front::Null, Front::Raw6, Front::Cooked, Front::Cooked2] {
         let mut capture = Capture::new(front);
         let [request, reply] = deposit(LITTLE, 7);
@@ -256,7 +256,7 @@ fn an_exchange_is_shown_with_its_types_whatever_the_capture_is_of() {
 
 /// Values of derived types, cyclic values, and abstract interfaces.
 #[test]
-fn values_are_shown_as_what_they_are() {
+fn values_are_shown_with_their_types() {
     let idl = spandrel::dynamic::describe(IDL).unwrap();
     let octets = |of: &str, text: &str| {
         let of = idl.type_code(of).unwrap();
@@ -286,7 +286,7 @@ fn values_are_shown_as_what_they_are() {
 }
 
 #[test]
-fn segments_are_put_in_order_and_what_is_missing_is_passed_over() {
+fn segments_are_sorted_and_gaps_skipped() {
     let [request, reply] = deposit(LITTLE, 7);
     let mut capture = Capture::new(Front::Ethernet);
     let start = capture.sequence[0];
@@ -381,7 +381,7 @@ fn fragments_are_joined() {
 }
 
 #[test]
-fn without_types_octets_are_shown_and_all_of_them_where_that_is_wanted() {
+fn without_types_octets_are_shown_and_all_of_them_with_hex() {
     let mut capture = Capture::new(Front::Ethernet);
     capture.send(0, &LITTLE.request(1, "unheard_of", &[], |out| "some text".encode(out).unwrap()));
     let case = Case::new(&capture.pcap());
@@ -423,7 +423,7 @@ impl Random {
 }
 
 #[test]
-fn no_message_whatever_makes_it_fail() {
+fn corrupt_messages_do_not_fail_the_dump() {
     let mut random = Random(1);
     let mut capture = Capture::new(Front::Ethernet);
     for port in 1..2000 {
@@ -443,7 +443,7 @@ fn no_message_whatever_makes_it_fail() {
 }
 
 #[test]
-fn no_capture_whatever_makes_it_fail_otherwise_than_with_an_error() {
+fn a_corrupt_capture_is_an_error_and_no_panic() {
     let mut capture = Capture::new(Front::Ethernet);
     let [request, reply] = deposit(LITTLE, 7);
     capture.send(0, &request);
@@ -461,8 +461,8 @@ fn no_capture_whatever_makes_it_fail_otherwise_than_with_an_error() {
 }
 
 #[test]
-fn what_is_no_capture_or_has_no_giop_is_said_so() {
-    for (file, said) in [
+fn a_file_that_is_no_capture_or_has_no_giop_is_an_error() {
+    for (file, message) in [
         (&b"#!/bin/sh\nthis is no capture"[..], "the file is neither pcap nor pcapng"),
         (b"", "the capture is too short for a header"),
         (&Capture::new(Front::Ethernet).pcap(), "there is no GIOP in this capture"),
@@ -470,7 +470,7 @@ fn what_is_no_capture_or_has_no_giop_is_said_so() {
         let case = Case::new(file);
         let output = spandrel(&["dump", case.path("capture").to_str().unwrap()]);
         check_code(&output, 1);
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
     check_code(&spandrel(&["dump"]), 2);
     check_code(&spandrel(&["dump", "--listen", "127.0.0.1:0"]), 2);
@@ -497,15 +497,15 @@ fn call(reference: &str, idl: &Path) {
 }
 
 #[test]
-fn it_stands_between_a_client_and_a_server() {
+fn dump_relays_between_a_client_and_a_server() {
     let bank = Bank::open();
     let to = format!("127.0.0.1:{}", bank.port());
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
     command.args(["dump", "--listen", "127.0.0.1:0", "--to", &to, "--count", "2", "--idl"]).arg(&bank.file);
     let mut relay = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(relay.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    let port = said.strip_prefix("listening on 127.0.0.1:").and_then(|rest| rest.split(',').next());
+    let mut message = String::new();
+    BufReader::new(relay.stderr.take().unwrap()).read_line(&mut message).unwrap();
+    let port = message.strip_prefix("listening on 127.0.0.1:").and_then(|rest| rest.split(',').next());
     call(&by_way_of(&bank, port.unwrap().parse().unwrap()), &bank.file);
     let mut text = String::new();
     relay.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -518,21 +518,21 @@ fn it_stands_between_a_client_and_a_server() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn it_watches_an_interface_where_it_may() {
+fn dump_captures_an_interface_where_permitted() {
     let bank = Bank::open();
     let port = bank.port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel"));
     command.args(["dump", "--interface", "lo", "--port", &port, "--count", "2", "--idl"]).arg(&bank.file);
     let mut watching = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(watching.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    if said.starts_with("error: ") {
+    let mut message = String::new();
+    BufReader::new(watching.stderr.take().unwrap()).read_line(&mut message).unwrap();
+    if message.starts_with("error: ") {
         // Without the permission, the error names the needed capability.
-        assert!(said.contains("CAP_NET_RAW"), "{said}");
+        assert!(message.contains("CAP_NET_RAW"), "{message}");
         assert_eq!(watching.wait().unwrap().code(), Some(1));
         return;
     }
-    assert_eq!(said, "watching lo\n");
+    assert_eq!(message, "watching lo\n");
     call(&bank.reference, &bank.file);
     let mut text = String::new();
     watching.stdout.take().unwrap().read_to_string(&mut text).unwrap();

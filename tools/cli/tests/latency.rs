@@ -7,7 +7,7 @@ use std::fs;
 use support::{check_code, spandrel, stdout};
 
 #[test]
-fn every_mechanism_has_its_row_and_who_is_absent_says_why() {
+fn every_mechanism_has_its_row_and_absent_ones_their_reason() {
     let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let out = folder.path().to_str().unwrap();
     let args = [
@@ -100,7 +100,7 @@ fn all_servants_are_called_in_each_round() {
 }
 
 #[test]
-fn of_too_many_servants_each_round_calls_others_and_says_how_many() {
+fn each_round_calls_different_servants_of_too_many_and_reports_the_number() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["--servants", "1,5000", "--style", "static", "--calls", "50", "--most-calls", "300", "--rounds", "2"];
     let (text, json) = servants(folder.path(), &args);

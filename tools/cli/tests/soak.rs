@@ -27,7 +27,7 @@ fn mixed_traffic_of_a_second_is_right_in_every_octet() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn invalid_settings_are_refused() {
     for (args, words) in [
         (&["soak", "--seconds", "0"][..], "half a second"),
         (&["soak", "--clients", "0"], "between 1 and 64"),

@@ -32,13 +32,13 @@ const OF_A_THREAD: f64 = 40.0;
 const OTHER_WAITS: f64 = 0.3;
 
 #[test]
-fn a_two_way_call_is_two_system_calls_on_either_side() {
+fn a_two_way_call_makes_two_system_calls_on_each_side() {
     expect("orb", "void", 0.0);
     expect("orb", "structs", 0.0);
 }
 
 #[test]
-fn a_reactor_serves_it_at_one_more() {
+fn a_reactor_needs_one_wait_per_call() {
     expect("orb-reactor", "void", 1.0);
 }
 

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_it() {
+    fn the_first_failure_ends_the_run() {
         let work = PingPong { case: PingCase::Void, warm_up: 0, calls: 20, request_octets: 1, reply_octets: 1 };
         let mut made = 0;
         let outcome = CallTimes::of(&work, &mut || {

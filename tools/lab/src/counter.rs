@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_counted_or_not_to_be_had() {
+    fn instructions_are_counted_where_available() {
         let Some(counter) = Instructions::start() else { return };
         let before = counter.read().unwrap();
         std::hint::black_box((0..100_000u64).map(std::hint::black_box).sum::<u64>());

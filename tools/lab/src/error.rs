@@ -53,7 +53,7 @@ pub enum LabError {
         seconds: f64,
     },
     /// A message on the control connection violates the protocol.
-    #[error("the {role} said what was not expected: {found}")]
+    #[error("the {role} sent unexpected text: {found}")]
     Protocol {
         /// The sender.
         role: String,

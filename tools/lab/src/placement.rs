@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn two_cores_cannot_be_had_from_one() {
+    fn a_placement_on_two_cores_needs_two() {
         let error = Placement::Two.core(Role::Receiver, &[0]).unwrap_err();
         assert!(error.to_string().contains("needs 2 core(s)"), "{error}");
     }
 
     #[test]
-    fn a_placement_reads_back_as_it_is_written() {
+    fn a_placement_is_parsed_from_its_display_form() {
         for placement in [Placement::One, Placement::Two, Placement::Free] {
             assert_eq!(placement.to_string().parse::<Placement>().unwrap(), placement);
         }

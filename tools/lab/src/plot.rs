@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_its_points_and_its_name() {
+    fn each_curve_has_its_points_and_its_label() {
         let line = |label: &str, scale: f64| Line {
             label: label.to_owned(),
             points: (0..3).map(|x| (f64::from(x), summary(scale))).collect(),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_without_points_is_drawn_too() {
+    fn a_picture_without_points_is_drawn() {
         assert!(picture(Vec::new()).svg().unwrap().contains("</svg>"));
         let one = Picture {
             x_labels: vec!["1K".to_owned()],

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn sending_to_one_who_has_left_is_an_error_and_no_signal() {
+    fn sending_to_a_closed_peer_is_an_error_and_no_signal() {
         let (client, server) = pair("127.0.0.1:0");
         drop(server);
         let error = std::iter::repeat_with(|| send(&client, &[0; 4096]))

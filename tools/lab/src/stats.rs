@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_median_and_neither_has_what_is_no_number() {
+    fn an_empty_set_and_nan_have_no_summary() {
         assert_eq!(Summary::of([]), None);
         assert_eq!(Summary::of([1.0, f64::NAN]), None);
     }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_without_its_base_is_left_out() {
+    fn a_round_without_its_base_is_skipped() {
         assert_eq!(Summary::of_ratios(&[(0, 1.0), (7, 1.0)], &[(0, 2.0), (3, 0.0)]).unwrap().count, 1);
         assert_eq!(Summary::of_ratios(&[(3, 1.0)], &[(3, 0.0)]), None);
     }

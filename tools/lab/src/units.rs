@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_by_name() {
+    fn an_invalid_size_is_refused_with_its_text() {
         for text in ["", "K", "-1", "1.5K", "1T", "0x10", "1 K"] {
             assert_eq!(text.parse::<Octets>(), Err(UnitError::NotASize(text.to_owned())), "{text}");
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_doubled_through_with_both_ends() {
+    fn a_range_doubles_from_its_start_to_its_end() {
         let sizes = |text| parse_sizes(text).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(sizes("1K..128K"), ["1K", "2K", "4K", "8K", "16K", "32K", "64K", "128K"]);
         assert_eq!(sizes("3..=12"), ["3", "6", "12"]);

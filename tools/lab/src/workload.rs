@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn names_are_parsed() {
         for data in DataType::ALL {
             assert_eq!(data.to_string().parse::<DataType>().unwrap(), data);
         }

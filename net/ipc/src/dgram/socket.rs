@@ -189,7 +189,10 @@ impl DgramSocket {
 /// Rejects zero, which the system takes for no limit.
 fn not_zero(timeout: Option<Duration>) -> io::Result<()> {
     if timeout == Some(Duration::ZERO) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero; use the `try_` methods, which never wait"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a timeout of zero; use the `try_` methods, which never wait",
+        ));
     }
     Ok(())
 }

@@ -101,7 +101,9 @@ impl Race {
     }
 
     fn failure(self) -> io::Error {
-        self.failure.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the list of addresses to connect to is empty"))
+        self.failure.unwrap_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "the list of addresses to connect to is empty")
+        })
     }
 }
 

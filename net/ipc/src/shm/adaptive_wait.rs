@@ -95,7 +95,11 @@ impl AdaptiveWait {
     /// Waits briefly for `is_changed`, and returns whether it became true. `is_same_cpu` is whether the peer runs
     /// on the same processor.
     #[inline]
-    pub(crate) fn spin_or_yield(&mut self, is_same_cpu: impl FnOnce() -> bool, is_changed: impl FnMut() -> bool) -> bool {
+    pub(crate) fn spin_or_yield(
+        &mut self,
+        is_same_cpu: impl FnOnce() -> bool,
+        is_changed: impl FnMut() -> bool,
+    ) -> bool {
         if self.limit.is_zero() {
             return false;
         }

@@ -27,13 +27,7 @@ pub struct Connector {
 
 impl Default for Connector {
     fn default() -> Self {
-        Self {
-            timeout: None,
-            send_queue: DEFAULT_RING,
-            recv_queue: DEFAULT_RING,
-            spin: DEFAULT_SPIN,
-            any_user: false,
-        }
+        Self { timeout: None, send_queue: DEFAULT_RING, recv_queue: DEFAULT_RING, spin: DEFAULT_SPIN, any_user: false }
     }
 }
 

@@ -10,7 +10,7 @@ use spandrel_sync::Mutex;
 use spandrel_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::adaptive_wait::AdaptiveWait;
-use super::ring::{self, Wakeups, Consumer, Corrupt, RingMemory, POLLING, Producer, QUIT, Step, WAITING, Word};
+use super::ring::{self, Consumer, Corrupt, POLLING, Producer, QUIT, RingMemory, Step, WAITING, Wakeups, Word};
 use crate::deadline::Deadline;
 
 /// The services of the system that a half needs.
@@ -146,7 +146,11 @@ impl End for Consumer {
 impl<E: End + Default> Half<E> {
     /// An unused half; `adaptive_wait` controls its spinning.
     pub(crate) fn new(adaptive_wait: AdaptiveWait) -> Self {
-        Self { end: Mutex::new((E::default(), adaptive_wait)), position: AtomicU32::new(0), is_shut: AtomicBool::new(false) }
+        Self {
+            end: Mutex::new((E::default(), adaptive_wait)),
+            position: AtomicU32::new(0),
+            is_shut: AtomicBool::new(false),
+        }
     }
 
     /// Whether this side has shut this direction down.

@@ -13,9 +13,9 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spandrel_sync::models::{below, check, one_in};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use super::half::{End, Half, Host, StopReason, Wait};
 use super::adaptive_wait::AdaptiveWait;
-use super::ring::{Consumer, RingMemory, Producer, Word, word};
+use super::half::{End, Half, Host, StopReason, Wait};
+use super::ring::{Consumer, Producer, RingMemory, Word, word};
 
 const CAPACITY: u32 = 4;
 const EXECUTIONS: usize = 4_000;

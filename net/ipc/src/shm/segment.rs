@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU32; // shared with another process: those of the m
 
 use rustix::fs::{FileType, MemfdFlags, SealFlags};
 
-use super::ring::{RingMemory, MAX_CAPACITY, word};
+use super::ring::{MAX_CAPACITY, RingMemory, word};
 use crate::sys::shm::Memory;
 
 /// The offset of the octets.
@@ -79,7 +79,8 @@ impl Layout {
 
     /// Parses the connector's first message; rings of more than `limit` octets are refused.
     pub(super) fn from_handshake(octets: &[u8], limit: u32) -> io::Result<Self> {
-        let octets: &[u8; HANDSHAKE_OCTETS] = octets.try_into().map_err(|_| refused("the handshake has a wrong length"))?;
+        let octets: &[u8; HANDSHAKE_OCTETS] =
+            octets.try_into().map_err(|_| refused("the handshake has a wrong length"))?;
         if octets[..8] != MAGIC {
             return Err(refused("the peer's handshake is not for shared memory"));
         }

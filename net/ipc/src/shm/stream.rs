@@ -11,9 +11,9 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::thread::{futex, sched_getcpu};
 use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::half::{Half, Host, StopReason, Wait};
 use super::adaptive_wait::AdaptiveWait;
-use super::ring::{self, Consumer, RingMemory, Producer, Word};
+use super::half::{Half, Host, StopReason, Wait};
+use super::ring::{self, Consumer, Producer, RingMemory, Word};
 use super::segment::{Direction, Layout, SharedRing, Side};
 use crate::deadline::Deadline;
 use crate::sys::shm::Memory;

@@ -8,7 +8,9 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::ring::{Wakeups, Consumer, Corrupt, END, FLAGS, RingMemory, POLLING, Producer, QUIT, Step, WAITING, WRAP, Word};
+use super::ring::{
+    Consumer, Corrupt, END, FLAGS, POLLING, Producer, QUIT, RingMemory, Step, WAITING, WRAP, Wakeups, Word,
+};
 use crate::sys::shm::Memory;
 
 /// A ring in ordinary memory: the words at 0 and 4, then the octets.
@@ -205,7 +207,9 @@ fn a_waiting_producer_is_woken_once_half_is_free() {
     ring.head().set(WAITING);
     let mut calls = 0;
     for taken in 1..=16 {
-        let Ok(Step::Done(1, wakeups)) = pop(&mut consumer, &ring, &mut [0]) else { panic!("there are {taken} octets") };
+        let Ok(Step::Done(1, wakeups)) = pop(&mut consumer, &ring, &mut [0]) else {
+            panic!("there are {taken} octets")
+        };
         calls += u32::from(wakeups.wake);
         assert_eq!(wakeups.wake, taken == 8);
     }

@@ -10,7 +10,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use super::ring::{self, Wakeups, Consumer, RingMemory, Producer, Step, WAITING, Word, word};
+use super::ring::{self, Consumer, Producer, RingMemory, Step, WAITING, Wakeups, Word, word};
 
 const CAPACITY: u32 = 2;
 /// More than the ring holds, so that slots are reused.

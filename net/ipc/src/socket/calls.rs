@@ -115,7 +115,9 @@ pub(crate) fn recv_with(socket: &StreamSocket, buffer: &mut [u8], flags: RecvFla
 #[inline]
 fn send_v_with(socket: &StreamSocket, slices: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
-    retry_interrupted(socket, Interest::OUTPUT, || rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags))
+    retry_interrupted(socket, Interest::OUTPUT, || {
+        rustix::net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags)
+    })
 }
 
 #[inline]

@@ -40,9 +40,7 @@ impl Addr {
     pub(super) fn rendezvous(&self) -> io::Result<&unix::Addr> {
         match self.as_path() {
             Some(_) => Ok(&self.0),
-            None => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "an unnamed end of a pipe cannot be opened"))
-            }
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "an unnamed end of a pipe cannot be opened")),
         }
     }
 

@@ -95,7 +95,9 @@ impl Connecting {
     fn advance(&mut self) -> io::Result<Option<Stream>> {
         if let State::Connecting(connecting) = &mut self.state {
             let Some(rendezvous) = connecting.try_complete().map_err(refused)? else { return Ok(None) };
-            let State::Connecting(_connecting) = std::mem::replace(&mut self.state, State::Transition) else { unreachable!() };
+            let State::Connecting(_connecting) = std::mem::replace(&mut self.state, State::Transition) else {
+                unreachable!()
+            };
             self.state = State::Waiting(Waiting {
                 rendezvous,
                 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -160,9 +162,10 @@ fn finish(received: io::Result<Stream>, rendezvous: &unix::Stream) -> io::Result
 /// An acceptor that closes, or has no descriptors left, passes no pipe.
 fn refused(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-            io::Error::new(io::ErrorKind::ConnectionRefused, "the acceptor closed the connection without passing a pipe")
-        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => io::Error::new(
+            io::ErrorKind::ConnectionRefused,
+            "the acceptor closed the connection without passing a pipe",
+        ),
         _ => error,
     }
 }

@@ -30,9 +30,11 @@ impl Connecting {
         {
             socket.set_nonblocking(true)?;
             match socket.connect(&target) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    Ok(Self(State::QueueFull(QueueFull { socket: Some(socket), target, retry_timer: RetryTimer::start()? })))
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Self(State::QueueFull(QueueFull {
+                    socket: Some(socket),
+                    target,
+                    retry_timer: RetryTimer::start()?,
+                }))),
                 Err(error) => Err(error),
                 Ok(()) => Ok(Self(State::InProgress(Attempt::made(socket)))),
             }

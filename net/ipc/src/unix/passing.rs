@@ -157,7 +157,8 @@ fn send(stream: &Stream, tag: u8, handles: &[BorrowedFd<'_>], flags: SendFlags) 
     let mut beside = SendAncillaryBuffer::new(&mut space);
     let fits = beside.push(SendAncillaryMessage::ScmRights(handles));
     assert!(fits, "there is space for MAX_HANDLES");
-    match retry_interrupted(stream, Interest::OUTPUT, || sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))? {
+    match retry_interrupted(stream, Interest::OUTPUT, || sendmsg(stream, &[IoSlice::new(&[tag])], &mut beside, flags))?
+    {
         1 => Ok(()),
         _ => Err(io::ErrorKind::WriteZero.into()),
     }
@@ -170,8 +171,9 @@ fn receive(stream: &Stream, limit: usize, flags: RecvFlags) -> io::Result<Receiv
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut tag = [0];
-    let message =
-        retry_interrupted(stream, Interest::INPUT, || recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags))?;
+    let message = retry_interrupted(stream, Interest::INPUT, || {
+        recvmsg(stream, &mut [IoSliceMut::new(&mut tag)], &mut beside, flags)
+    })?;
     let mut handles = Vec::new();
     for part in beside.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = part {

@@ -77,7 +77,10 @@ fn after_large_messages_the_buffer_returns_to_its_normal_capacity() {
         drop(receive(&mut buffer, 50, 1));
     }
     assert_eq!(buffer.capacity(), NORMAL);
-    assert!(buffer.spare_block.as_ref().is_none_or(|spare_block| spare_block.capacity() <= NORMAL), "a large block is kept");
+    assert!(
+        buffer.spare_block.as_ref().is_none_or(|spare_block| spare_block.capacity() <= NORMAL),
+        "a large block is kept"
+    );
     let work = || drop(receive(&mut buffer, 3000, 2));
     assert_eq!(allocated_by(50, work), 0);
 }

@@ -71,7 +71,9 @@ pub(super) fn notify(registry: &Registry, target: HandlerId, notice: u64) {
         result => result,
     };
     match result {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::error!(%error, "a connector cannot be notified"),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::error!(%error, "a connector cannot be notified")
+        }
         _ => {} // a removed handler needs no notice
     }
 }

@@ -80,7 +80,11 @@ impl<F: Family> ConnectionCache<F> {
     /// An empty cache.
     #[must_use]
     pub fn new(family: F, limits: CacheLimits) -> Self {
-        Self { family, idle_connections: Arc::new(Mutex::new(IdleConnections { idle: HashMap::new(), count: 0, sequence: 0 })), limits }
+        Self {
+            family,
+            idle_connections: Arc::new(Mutex::new(IdleConnections { idle: HashMap::new(), count: 0, sequence: 0 })),
+            limits,
+        }
     }
 
     /// A connection to `addr`: the most recently used idle one that is still open, otherwise a new one, made
@@ -322,7 +326,9 @@ mod tests {
         });
         let idle_connections = cache.idle_connections.lock();
         assert_eq!(idle_connections.count, idle_connections.idle.values().map(Vec::len).sum::<usize>());
-        assert!(idle_connections.count <= 5 && idle_connections.idle.values().all(|list| (1..=2).contains(&list.len())));
+        assert!(
+            idle_connections.count <= 5 && idle_connections.idle.values().all(|list| (1..=2).contains(&list.len()))
+        );
     }
 
     #[test]

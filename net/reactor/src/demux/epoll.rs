@@ -54,7 +54,12 @@ impl Demultiplexer for Epoll {
         Ok(sys::lend(handle, |handle| epoll::delete(&self.epoll, handle))?)
     }
 
-    fn wait(&self, ready_handles: &mut Vec<ReadyHandle>, max_events: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         // One more, for the doorbell.
         let mut room = [const { MaybeUninit::uninit() }; MAX_EVENTS + 1];
         let millis = u32::try_from(super::whole_millis(timeout)).ok();

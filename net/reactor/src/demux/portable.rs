@@ -31,7 +31,10 @@ impl Portable {
     pub(crate) fn new() -> io::Result<Self> {
         let poller = Poller::new()?;
         if !poller.supports_level() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "this system does not support level-triggered events"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this system does not support level-triggered events",
+            ));
         }
         let max_events = NonZeroUsize::new(MAX_EVENTS).unwrap_or(NonZeroUsize::MIN);
         Ok(Self { poller, keys: Mutex::default(), events: Mutex::new(Events::with_capacity(max_events)) })
@@ -74,7 +77,12 @@ impl Demultiplexer for Portable {
         sys::lend(handle, |handle| self.poller.delete(handle))
     }
 
-    fn wait(&self, ready_handles: &mut Vec<ReadyHandle>, max_events: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         let mut events = self.events.lock();
         events.clear();
         match self.poller.wait(&mut events, timeout) {

@@ -153,7 +153,12 @@ impl<S: Scan> Demultiplexer for Scanner<S> {
         })
     }
 
-    fn wait(&self, ready_handles: &mut Vec<ReadyHandle>, max_events: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         let Waiter { scan, watched, next } = &mut *self.waiter.lock();
         self.copy(watched);
         let result = scan.scan(watched, timeout);

@@ -158,7 +158,12 @@ impl Demultiplexer for Uring {
         self.ring.submit()
     }
 
-    fn wait(&self, ready_handles: &mut Vec<ReadyHandle>, max_events: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         self.requeue_completed()?;
         self.ring.wait(timeout)?;
         self.ring.take(max_events, |completion| {

@@ -131,7 +131,12 @@ impl Demultiplexer for SimulatedDemultiplexer {
         Ok(())
     }
 
-    fn wait(&self, ready_handles: &mut Vec<ReadyHandle>, max_events: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         let System(shared) = &self.0;
         let mut state = shared.0.lock();
         assert!(!state.is_waited_for, "two threads lead");

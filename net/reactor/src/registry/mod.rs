@@ -16,7 +16,7 @@ use spandrel_sync::Arc;
 pub use self::context::Context;
 pub use self::handler::{CloseReason, EventHandler};
 use crate::key::{HandlerId, Key};
-use crate::queue::{Mail, ItemKind};
+use crate::queue::{ItemKind, Mail};
 use crate::state::{Claim, SUSPENDED, Word};
 use crate::table::{NoSlot, Owned};
 use crate::timer::{Time, TimerId};

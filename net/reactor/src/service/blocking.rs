@@ -77,7 +77,10 @@ pub(crate) fn serve<F: Family, H: ServiceHandler<F>>(mut service: Service<F, H>)
     }
 }
 
-fn run<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, thread_timers: &mut ThreadTimers) -> io::Result<()> {
+fn run<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    thread_timers: &mut ThreadTimers,
+) -> io::Result<()> {
     step(service, thread_timers, |handler, peer| handler.open(peer))?;
     while !service.connection.is_over() {
         let has_ended = service.connection.has_ended.get();
@@ -104,7 +107,10 @@ fn run<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, thread_time
 
 /// Calls the handler for the timers that have expired by now: not for those that expire meanwhile, or they
 /// could keep it from its input.
-fn time_out<F: Family, H: ServiceHandler<F>>(service: &mut Service<F, H>, thread_timers: &mut ThreadTimers) -> io::Result<()> {
+fn time_out<F: Family, H: ServiceHandler<F>>(
+    service: &mut Service<F, H>,
+    thread_timers: &mut ThreadTimers,
+) -> io::Result<()> {
     let now = thread_timers.clock.now();
     while !service.connection.is_closing
         && let Some(expired) = thread_timers.expired(now)

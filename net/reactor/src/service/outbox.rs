@@ -45,8 +45,11 @@ impl Outbox {
             }
         }
         if self.waiting.len() + rest.len() > self.limit {
-            let message =
-                format!("the peer does not read: {} octets are queued, the limit is {}", self.waiting.len(), self.limit);
+            let message = format!(
+                "the peer does not read: {} octets are queued, the limit is {}",
+                self.waiting.len(),
+                self.limit
+            );
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }
         self.waiting.extend(rest);

@@ -138,7 +138,10 @@ impl ThreadPool {
     /// [`io::ErrorKind::InvalidInput`] for no threads; when one cannot be started.
     pub fn new(threads: usize, queue: usize) -> io::Result<Self> {
         if threads == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the number of threads of a pool must be at least 1"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the number of threads of a pool must be at least 1",
+            ));
         }
         let queue = Arc::new(Queue { state: Mutex::default(), changed: Condition::new(), threads, limit: queue });
         let pool = Self { queue };
@@ -185,7 +188,8 @@ impl<F: Family, H: ServiceHandler<F>> Concurrency<F, H> for ThreadPool {
         let mut state = self.queue.state.lock();
         let idle = self.queue.threads - state.busy; // though a thread may not have taken its job yet
         if state.jobs.len() >= self.queue.limit.saturating_add(idle) {
-            let message = format!("{} connections wait for a thread of the pool, the limit of its queue", self.queue.limit);
+            let message =
+                format!("{} connections wait for a thread of the pool, the limit of its queue", self.queue.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }
         state.jobs.push_back(Box::new(move || blocking::serve(service)));

@@ -117,7 +117,12 @@ where
 }
 
 /// Arranges that the process is reaped when it ends. Where that is not possible, it is killed at once.
-fn supervise(context: &Context<'_>, running: &Arc<OpenConnections>, process: Process, entry: ConnectionEntry) -> io::Result<()> {
+fn supervise(
+    context: &Context<'_>,
+    running: &Arc<OpenConnections>,
+    process: Process,
+    entry: ConnectionEntry,
+) -> io::Result<()> {
     let pidfd = Arc::new(pidfd_open(process.pid(), PidfdFlags::empty())?);
     let serving = || ServingProcess { pidfd: Arc::clone(&pidfd), handle: process.handle };
     entry.open_connections().replace(&entry, serving());

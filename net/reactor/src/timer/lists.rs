@@ -1,7 +1,7 @@
 //! Doubly linked rings of timers through a slab, used by the wheels and the ordered list.
 
 use super::clock::Time;
-use super::slab::{NIL, SlabEntry, Slab};
+use super::slab::{NIL, Slab, SlabEntry};
 
 /// A timer's time, and its neighbours in the ring.
 #[derive(Clone, Copy)]

@@ -227,7 +227,8 @@ impl<L, P> Slab<L, P> {
     /// Removes all timers. The strategy has unlinked them before, so that it stays consistent even if
     /// dropping one panics.
     pub(super) fn clear(&mut self) {
-        let taken = |(index, entry): (usize, &SlabEntry<L, P>)| matches!(entry, SlabEntry::Occupied(_)).then_some(index as u32);
+        let taken =
+            |(index, entry): (usize, &SlabEntry<L, P>)| matches!(entry, SlabEntry::Occupied(_)).then_some(index as u32);
         let taken: Vec<_> = self.entries.iter().enumerate().rev().filter_map(taken).collect();
         let payloads: Vec<_> = taken.into_iter().map(|index| self.release(index)).collect();
         drop(payloads);

@@ -78,7 +78,11 @@ fn runs_out(timeout: Duration) -> bool {
 }
 
 /// Retries the attempt; gives up after any number of steps of other threads.
-fn retry_until_timeout<G>(timeout: Duration, mut attempt: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> Option<G> {
+fn retry_until_timeout<G>(
+    timeout: Duration,
+    mut attempt: impl FnMut() -> Option<G>,
+    wait: impl FnOnce() -> G,
+) -> Option<G> {
     if timeout >= FOREVER {
         return Some(wait());
     }

@@ -84,7 +84,10 @@ impl<T: ?Sized> RecursiveMutex<T> {
         }
     }
     fn guard(&self) -> RecursiveMutexGuard<'_, T> {
-        RecursiveMutexGuard { value: self.value.lock(), _holder: HolderGuard { holder: &self.holder, freed: &self.freed } }
+        RecursiveMutexGuard {
+            value: self.value.lock(),
+            _holder: HolderGuard { holder: &self.holder, freed: &self.freed },
+        }
     }
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()

@@ -52,7 +52,9 @@ impl End {
             Self::Running => Ok(None),
             Self::Ended(status) => Ok(Some(status)),
             #[cfg(unix)]
-            Self::ReapedElsewhere => Err(io::Error::other("the child was reaped outside of the process manager, so its exit status is unknown")),
+            Self::ReapedElsewhere => Err(io::Error::other(
+                "the child was reaped outside of the process manager, so its exit status is unknown",
+            )),
         }
     }
 }
@@ -237,9 +239,12 @@ impl Record {
         let state = self.state.lock();
         match state.end {
             End::Running => CpuTimes::of(self.id),
-            _ => {
-                state.cpu.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the processor times could not be read when the child was reaped"))
-            }
+            _ => state.cpu.ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "the processor times could not be read when the child was reaped",
+                )
+            }),
         }
     }
 }

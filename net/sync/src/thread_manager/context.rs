@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::requests::Requests;
 use super::registry::{Member, Phase, Registry, State};
+use super::requests::Requests;
 use super::{Cancelled, SpawnError};
 use crate::deadline::Deadline;
 use crate::{Arc, MutexGuard, thread};

@@ -6,9 +6,9 @@
 
 mod context;
 mod options;
-mod requests;
 mod registry;
 mod report;
+mod requests;
 mod scheduling;
 mod spawning;
 
@@ -16,8 +16,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::Arc;
+use registry::{Group, Registry, SpawnPosition};
 use requests::Requests;
-use registry::{Group, SpawnPosition, Registry};
 
 pub use context::ThreadContext;
 pub use options::{Priority, ThreadOptions};

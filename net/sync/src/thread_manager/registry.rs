@@ -223,7 +223,8 @@ impl State {
     }
 
     fn take_report(&mut self, selection: Selection) -> Joined {
-        let mut unreported: Vec<_> = self.panics.extract_if(.., |unreported_panic| is_selected(selection, unreported_panic.group)).collect();
+        let mut unreported: Vec<_> =
+            self.panics.extract_if(.., |unreported_panic| is_selected(selection, unreported_panic.group)).collect();
         unreported.sort_by_key(|unreported_panic| unreported_panic.id);
         let panics = unreported.into_iter().map(|unreported_panic| unreported_panic.panic).collect();
         Joined { panics, forgotten_panics: std::mem::take(&mut self.forgotten_panics) }

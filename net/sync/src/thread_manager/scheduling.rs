@@ -83,8 +83,9 @@ mod imp {
     }
 
     fn set_real_time(value: u8, policy: RealtimeThreadSchedulePolicy) -> io::Result<()> {
-        let value = ThreadPriorityValue::try_from(value)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a real-time priority must be between 1 and 99"))?;
+        let value = ThreadPriorityValue::try_from(value).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidInput, "a real-time priority must be between 1 and 99")
+        })?;
         let (priority, policy) = (ThreadPriority::Crossplatform(value), ThreadSchedulePolicy::Realtime(policy));
         set_thread_priority_and_policy(thread_native_id(), priority, policy).map_err(super::from_library)
     }

@@ -1,8 +1,8 @@
 //! The start of a managed thread.
 
 use super::context::ThreadContext;
+use super::registry::{Group, Member, Phase, Registry, SpawnPosition, ThreadIdentity};
 use super::requests::Requests;
-use super::registry::{Group, Member, ThreadIdentity, Phase, SpawnPosition, Registry};
 use super::{SpawnError, ThreadOptions};
 use crate::{Arc, Condition, Mutex};
 
@@ -42,7 +42,12 @@ impl Registry {
     }
 
     /// Adds a thread that is about to be created to the table.
-    fn register(self: &Arc<Self>, group: &Group, name: &str, position: SpawnPosition) -> Result<ThreadContext, SpawnError> {
+    fn register(
+        self: &Arc<Self>,
+        group: &Group,
+        name: &str,
+        position: SpawnPosition,
+    ) -> Result<ThreadContext, SpawnError> {
         let mut state = self.state.lock();
         if group.requests.is_cancelled() {
             return Err(SpawnError::Cancelled);

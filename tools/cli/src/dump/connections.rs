@@ -4,7 +4,7 @@ use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 use super::{
     Output,
-    conversation::{Conversation, Style, FlowDirection},
+    conversation::{Conversation, FlowDirection, Style},
     packet::Segment,
     stream::{Piece, Stream},
     typed::Types,

@@ -13,8 +13,8 @@ use spandrel_giop::{
 use super::{
     framer::{Framed, Framer},
     summary::MessageSummary,
-    typed::{OperationIndex, Types},
     text,
+    typed::{OperationIndex, Types},
 };
 
 /// The maximum number of pending requests in each direction; replies to further ones are shown without them.
@@ -99,19 +99,39 @@ impl Conversation {
         framed.iter().filter_map(|one| skipped(direction, time, one)).collect()
     }
 
-    fn describe(&mut self, direction: FlowDirection, time: Duration, framed: Framed, types: &mut Types, style: Style) -> MessageSummary {
+    fn describe(
+        &mut self,
+        direction: FlowDirection,
+        time: Duration,
+        framed: Framed,
+        types: &mut Types,
+        style: Style,
+    ) -> MessageSummary {
         match framed {
             Framed::Message(message) => self.message(direction, time, &message, types, style),
             Framed::Refused(header, error) => {
                 let kind = header.message_type.to_string();
                 let notes = vec![explained(&error)];
-                MessageSummary { kind, notes, version: Some(version(&header)), octets: header.total_len(), ..empty_summary(direction, time) }
+                MessageSummary {
+                    kind,
+                    notes,
+                    version: Some(version(&header)),
+                    octets: header.total_len(),
+                    ..empty_summary(direction, time)
+                }
             }
             Framed::Skipped(count) => undecodable(direction, time, count),
         }
     }
 
-    fn message(&mut self, direction: FlowDirection, time: Duration, message: &Message, types: &mut Types, style: Style) -> MessageSummary {
+    fn message(
+        &mut self,
+        direction: FlowDirection,
+        time: Duration,
+        message: &Message,
+        types: &mut Types,
+        style: Style,
+    ) -> MessageSummary {
         let header = &message.header;
         let summary = MessageSummary {
             kind: header.message_type.to_string(),
@@ -180,7 +200,10 @@ impl Conversation {
             }
             Some((operation_index, Err(error))) => {
                 let interface = types.interface(operation_index);
-                summary.notes.push(format!("the body does not hold the arguments of `{}` of {interface}: {error}", header.operation));
+                summary.notes.push(format!(
+                    "the body does not hold the arguments of `{}` of {interface}: {error}",
+                    header.operation
+                ));
                 summary.values = untyped(&body);
                 None
             }
@@ -194,7 +217,10 @@ impl Conversation {
         if header.response.is_expected() && pending.len() < MAX_PENDING {
             let name = &header.operation[..header.operation.floor_char_boundary(MAX_NAME)];
             let (time, operation) = (decoding.summary.time, name.to_owned());
-            if pending.insert(header.request_id, PendingRequest { time, operation, operation_index: understood }).is_some() {
+            if pending
+                .insert(header.request_id, PendingRequest { time, operation, operation_index: understood })
+                .is_some()
+            {
                 decoding.summary.notes.push("another request with this id has not been answered".to_owned());
             }
         }
@@ -202,7 +228,12 @@ impl Conversation {
     }
 
     /// The request that an answer belongs to, from the other direction.
-    fn pending_request(&mut self, direction: FlowDirection, id: u32, summary: &mut MessageSummary) -> Option<PendingRequest> {
+    fn pending_request(
+        &mut self,
+        direction: FlowDirection,
+        id: u32,
+        summary: &mut MessageSummary,
+    ) -> Option<PendingRequest> {
         summary.request_id = Some(id);
         let pending_request = self.flows[1 - direction as usize].pending.remove(&id);
         match &pending_request {
@@ -248,7 +279,8 @@ impl Conversation {
         decoding.summary.request_id = Some(header.request_id);
         decoding.summary.target = Some(text::target(&header.target));
         learn_type(&header.target, types);
-        let pending_request = PendingRequest { time: decoding.summary.time, operation: String::new(), operation_index: None };
+        let pending_request =
+            PendingRequest { time: decoding.summary.time, operation: String::new(), operation_index: None };
         let pending = &mut self.flows[direction as usize].pending;
         if pending.len() < MAX_PENDING {
             pending.insert(header.request_id, pending_request);
@@ -318,7 +350,9 @@ fn answer(
                 None if body.remaining() == 0 => String::new(),
                 None => text::octets(body.rest()),
             };
-            summary.values.push(("raised".to_owned(), format!("{} {members}", id.escape_debug()).trim_end().to_owned()));
+            summary
+                .values
+                .push(("raised".to_owned(), format!("{} {members}", id.escape_debug()).trim_end().to_owned()));
         }
         (ReplyStatus::SystemException, _) => summary.values.push(exception_name(text::system_exception(body)?)),
         (ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm, _) => {

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_however_they_are_cut() {
+    fn messages_are_found_despite_segmentation() {
         let both = [close(), close()].concat();
         for cut in 0..both.len() {
             assert_eq!(summary(&[&both[..cut], &both[cut..]]), "MM", "{cut}");
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_after_what_is_no_message() {
+    fn framing_resumes_after_foreign_octets() {
         let noise = [&close()[..], b"GIOPGIOP\x09 noise GIO", &close()].concat();
         assert_eq!(summary(&[&noise]), "M19M");
         assert_eq!(summary(&[b"SSH-2.0-nothing of ours"]), "");
     }
 
     #[test]
-    fn what_is_too_long_is_passed_over() {
+    fn an_oversized_message_is_skipped() {
         let mut long = close();
         long[7] = MessageType::Request as u8;
         long[8..].copy_from_slice(&u32::try_from(MAX_MESSAGE).unwrap().to_le_bytes());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_ends_what_was_unfinished() {
+    fn a_gap_discards_incomplete_messages() {
         let mut framer = Framer::default();
         let mut skipped = Vec::new();
         let mut note = |framed| {

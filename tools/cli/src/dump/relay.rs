@@ -17,7 +17,7 @@ use anyhow::Context as _;
 
 use super::{
     Output,
-    conversation::{Conversation, Style, FlowDirection},
+    conversation::{Conversation, FlowDirection, Style},
     typed::Types,
 };
 use crate::common;
@@ -152,7 +152,8 @@ fn pass_on(client: TcpStream, to: &str, connection: usize, display: &DisplayQueu
         .map_err(|error| io::Error::new(error.kind(), format!("cannot connect to {to}: {error}")))?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let empty_summary = EventKind::Opened { client: client.peer_addr()?.to_string(), server: server.peer_addr()?.to_string() };
+    let empty_summary =
+        EventKind::Opened { client: client.peer_addr()?.to_string(), server: server.peer_addr()?.to_string() };
     display.show(Event { connection, time: now(), kind: empty_summary });
     let (back, from) = (client.try_clone()?, server.try_clone()?);
     let replies = {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_restored_and_repetitions_are_dropped() {
+    fn reordered_segments_are_sorted_and_repetitions_dropped() {
         // Across the wrap-around of the sequence numbers.
         let first = u32::MAX - 4;
         let at = |offset: u32| first.wrapping_add(1).wrapping_add(offset);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_received_and_not_seen_is_a_gap() {
+    fn acknowledged_octets_that_were_not_captured_are_a_gap() {
         let mut fed = Fed::new(99);
         fed.data(100, b"ab");
         fed.data(105, b"fg");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn buffered_segments_are_bounded() {
         let mut fed = Fed::new(0);
         let part = vec![b'x'; 1000];
         for number in 0..2000_u32 {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direction_is_joined_where_it_is_seen_first() {
+    fn a_direction_starts_at_its_first_captured_segment() {
         let mut fed = Fed(Stream::default(), Vec::new());
         fed.data(77, b"mid");
         fed.data(80, b"dle");

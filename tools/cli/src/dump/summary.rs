@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_peers_say_has_no_way_to_the_terminal() {
+    fn control_characters_of_peers_are_escaped() {
         let values = vec![("text".to_owned(), "a\u{1b}[2J\u{9b}b\r".to_owned())];
         let notes = vec!["ends in \u{7}".to_owned()];
         let summary = MessageSummary { kind: "Request".to_owned(), values, notes, ..MessageSummary::default() };

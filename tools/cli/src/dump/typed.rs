@@ -132,7 +132,12 @@ impl Types {
     }
 
     /// The members of an exception, whose id comes first; none if the operation does not raise it.
-    pub(super) fn exception(&self, operation_index: OperationIndex, id: &str, body: &Decoder<'_>) -> Option<Result<String, CdrError>> {
+    pub(super) fn exception(
+        &self,
+        operation_index: OperationIndex,
+        id: &str,
+        body: &Decoder<'_>,
+    ) -> Option<Result<String, CdrError>> {
         let exceptions = &self.operation(operation_index).exceptions;
         let of = exceptions.iter().find(|of| of.without_aliases().id().is_ok_and(|known| known == id))?;
         Some(value(of, &mut body.clone().with_binder(self.interfaces[operation_index.0].value_types())))

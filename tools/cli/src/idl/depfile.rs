@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_make_would_take_for_something_else_is_escaped() {
+    fn special_characters_of_make_are_escaped() {
         assert_eq!(escaped(Path::new("a b/c#d$e.idl")), "a\\ b/c\\#d$$e.idl");
     }
 }

@@ -84,7 +84,8 @@ impl Results {
                 let here = |m: &&Measurement| m.placement == *placement && m.case == *case;
                 let here: Vec<&Measurement> = measured.iter().filter(here).collect();
                 for contender in &settings.contenders {
-                    let absent = absent.iter().find(|(absent, _)| absent == contender).map(|(_, reason)| reason.clone());
+                    let absent =
+                        absent.iter().find(|(absent, _)| absent == contender).map(|(_, reason)| reason.clone());
                     let row = Row { placement: *placement, case: *case, contender: *contender, absent, ..Row::EMPTY };
                     rows.push(row.filled(&here, Contender::base(&settings.contenders)));
                 }

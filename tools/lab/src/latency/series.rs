@@ -148,7 +148,13 @@ impl Series<'_> {
         Ok((USUAL_REQUEST_OCTETS + data, USUAL_REPLY_OCTETS))
     }
 
-    fn one(&mut self, stage: &mut Stage, round: u32, contender: &AvailableContender, work: &PingPong) -> Result<(), LabError> {
+    fn one(
+        &mut self,
+        stage: &mut Stage,
+        round: u32,
+        contender: &AvailableContender,
+        work: &PingPong,
+    ) -> Result<(), LabError> {
         let limit = self.settings.limit();
         let name = match contender {
             AvailableContender::Mechanism(mechanism) => Contender::Mechanism(*mechanism),
@@ -204,19 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn who_is_absent_is_named_with_the_reason() {
+    fn an_absent_contender_is_named_with_the_reason() {
         let nowhere = tempfile::tempdir().unwrap();
         let settings = Settings { omniorb: Some(nowhere.path().to_owned()), ..settings() };
         let (available, absent) = find_contenders(&settings);
         assert_eq!(available.len() + absent.len(), Contender::all().len());
-        let (_, reason) = absent.iter().find(|(contender, _)| *contender == Contender::OmniOrb).expect("nothing is there");
+        let (_, reason) =
+            absent.iter().find(|(contender, _)| *contender == Contender::OmniOrb).expect("nothing is there");
         assert!(reason.contains("has no latency-server"), "{reason}");
         let results = Results::of(Machine::example(), settings, Vec::new(), &absent);
         assert!(results.rows.iter().any(|row| row.contender == Contender::OmniOrb && row.absent.is_some()));
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { calls: 0, ..settings() }.check().is_err());
         assert!(Settings { cases: Vec::new(), ..settings() }.check().is_err());

@@ -80,7 +80,9 @@ impl<S: OctetStream> Mechanism for Streams<S> {
             recv_all(&stream, &mut [0])?; // the receiver has accepted and is ready
             Ok(stream)
         };
-        Ok(Box::new(StreamTransmitter(connect().map_err(LabError::io(format!("connect to {endpoint} ({})", job.mechanism)))?)))
+        Ok(Box::new(StreamTransmitter(
+            connect().map_err(LabError::io(format!("connect to {endpoint} ({})", job.mechanism)))?,
+        )))
     }
 }
 

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_never_ends_is_refused_within_its_limit() {
+    fn an_endless_line_is_refused_at_its_limit() {
         let mut endless = io::BufReader::new(io::repeat(b'x'));
         let error = read_line::<ToReceiver>(&mut endless).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);

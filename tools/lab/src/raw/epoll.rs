@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_sockets_with_input_are_reported_until_it_is_read() {
+    fn sockets_are_reported_until_their_input_is_read() {
         let (quiet, _quiet_peer) = pair("127.0.0.1:0");
         let (busy, peer) = pair("127.0.0.1:0");
         let mut epoll = Epoll::open(8).unwrap();

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_pass_between_those_who_know_the_name() {
+    fn octets_pass_through_a_named_socket() {
         let listener = socket().unwrap();
         let name = bind_free_name(&listener).unwrap();
         assert!(!name.is_empty() && name.bytes().all(|octet| octet.is_ascii_hexdigit()), "{name:?}");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_refused() {
+    fn an_unbound_name_is_refused() {
         let error = connect(&socket().unwrap(), "unbound").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         let error = connect(&socket().unwrap(), &"n".repeat(108)).unwrap_err();

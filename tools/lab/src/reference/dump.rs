@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_reference_says_is_written_out() {
+    fn all_fields_of_a_reference_are_printed() {
         let ior = Ior { type_id: "IDL:Bank/Account:1.0".to_owned(), profiles: vec![iiop().encode().unwrap()] };
         insta::assert_snapshot!(described(&ior_to_string(&ior)));
     }
 
     #[test]
-    fn what_cannot_be_read_is_shown_as_octets() {
+    fn unreadable_profiles_are_shown_as_octets() {
         let tagged = |tag, data: &[u8]| TaggedProfile { tag, data: data.to_vec() };
         let components = [&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 99, 0, 0, 0, 2][..], b"ab"].concat();
         let profiles = vec![
@@ -214,15 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn a_nil_reference_says_so() {
+    fn a_nil_reference_is_described_as_nil() {
         assert_eq!(described("IOR:00000000000000010000000000000000"), "nil: a reference to no object\n");
     }
 
     #[test]
     fn a_corbaloc_lists_its_addresses_and_key() {
         let text = described("corbaloc:iiop:1.2@[::1]:5000,:other.example,ssl:x:1/Name%20Service");
-        let (said, ior) = text.rsplit_once("as IOR        ").unwrap(); // in the byte order of this machine
-        insta::assert_snapshot!(said);
+        let (description, ior) = text.rsplit_once("as IOR        ").unwrap(); // in the byte order of this machine
+        insta::assert_snapshot!(description);
         assert!(described(ior).contains("Name Service"));
         assert!(described("corbaloc:rir:/NameService").contains("initial reference"));
     }

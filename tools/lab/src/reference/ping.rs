@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_counted_and_timed_and_failures_are_only_counted() {
+    fn replies_are_counted_and_timed_and_failures_only_counted() {
         let mut answers = Answers::default();
         let (answer, text) = answers.ask(|| Ok(7), |answer| format!("got {answer}"));
         assert_eq!(answer, Some(7));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_cannot_be_read_is_an_error_with_its_cause() {
+    fn an_invalid_reference_is_an_error_with_its_cause() {
         let settings = Settings {
             reference: "IOR:xyz".to_owned(),
             count: 1,

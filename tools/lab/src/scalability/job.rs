@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_reads_back_from_its_line() {
+    fn a_job_is_parsed_from_its_line() {
         let run = JobRun {
             job: Job {
                 algorithm: Algorithm::RoundRobin,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn another_begin_calls_other_servants() {
+    fn a_different_start_calls_different_servants() {
         assert_eq!(first(Algorithm::Train, 3, 2, 101)[99..], [2, 0]);
         assert_eq!(first(Algorithm::RoundRobin, u32::MAX, u32::MAX - 1, 3), [u32::MAX as usize - 1, 0, 1]);
         let set = |begin| first(Algorithm::Random, 1_000_000, begin, 1_000).into_iter().collect::<BTreeSet<usize>>();

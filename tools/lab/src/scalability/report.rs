@@ -236,7 +236,12 @@ mod tests {
                 style: None,
                 reason: "its programs are not built".to_owned(),
             },
-            Absent { contender: Contender::OmniOrb, servants: Some(10_000), style: None, reason: "too many".to_owned() },
+            Absent {
+                contender: Contender::OmniOrb,
+                servants: Some(10_000),
+                style: None,
+                reason: "too many".to_owned(),
+            },
         ];
         let memory = vec![resident(1, 4_000_000), resident(10_000, 5_999_800)];
         Results::of(Machine::example(), settings, measured, memory, &absent)
@@ -256,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

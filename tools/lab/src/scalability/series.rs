@@ -2,7 +2,7 @@
 
 use super::contender::Contender;
 use super::job::{Job, Style};
-use super::programs::{Programs, Running, ClientReply, Timed};
+use super::programs::{ClientReply, Programs, Running, Timed};
 use super::results::{Absent, Measurement, Memory, Results};
 use super::settings::Settings;
 use crate::LabError;
@@ -89,7 +89,13 @@ impl Series<'_> {
         Ok(())
     }
 
-    fn one(&mut self, placement: Placement, round: u32, job: &Job, one: &mut AvailableContender) -> Result<(), LabError> {
+    fn one(
+        &mut self,
+        placement: Placement,
+        round: u32,
+        job: &Job,
+        one: &mut AvailableContender,
+    ) -> Result<(), LabError> {
         let AvailableContender { contender, servants, pair } = one;
         let (contender, servants, job) = (*contender, *servants, *job);
         let what = format!("{contender} {servants} {job} ({})", placement.description());

@@ -63,7 +63,9 @@ impl Settings {
             return refuse("nothing to run: rounds and calls must be above zero".to_owned());
         }
         match self.servants.iter().find(|servants| !(1..=MAX_SERVANTS).contains(*servants)) {
-            Some(servants) => refuse(format!("the number of servants must be between 1 and {MAX_SERVANTS}, not {servants}")),
+            Some(servants) => {
+                refuse(format!("the number of servants must be between 1 and {MAX_SERVANTS}, not {servants}"))
+            }
             None => Ok(()),
         }
     }
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_servants_are_other_ones_in_each_round() {
+    fn each_round_calls_different_servants_of_too_many() {
         let settings = settings(10_000, 100_000);
         for algorithm in [Algorithm::Train, Algorithm::RoundRobin, Algorithm::Random] {
             let (one, other) = (called(&settings, algorithm, 1_000_000, 0), called(&settings, algorithm, 1_000_000, 1));

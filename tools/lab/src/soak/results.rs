@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_after_the_warm_up_is_named() {
+    fn growth_after_the_warm_up_is_named() {
         let same = Look { resident: 22 << 20, descriptors: 33, threads: 9, objects: 2 };
         assert!(process(same).grown().is_empty());
         let more = Look { resident: 40 << 20, descriptors: 130, threads: 30, objects: 3 };

@@ -22,9 +22,9 @@ pub fn serve(options: &[String]) -> Result<(), LabError> {
     let orb = super::orb(options)?;
     let reference = activate(&orb).map_err(LabError::call("activate the servant"))?;
     let mut out = io::stdout().lock();
-    let said = writeln!(out, "{}", orb.object_to_string(&reference)).and_then(|()| out.flush());
+    let written = writeln!(out, "{}", orb.object_to_string(&reference)).and_then(|()| out.flush());
     drop(out);
-    said.map_err(LabError::io("speak to the parent"))?;
+    written.map_err(LabError::io("speak to the parent"))?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(LabError::io("listen to the parent"))?;
     orb.shutdown(true).map_err(LabError::call("shut the server down"))
 }

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let results = results();
         let folder = tempfile::tempdir().unwrap();
         let mut directory = Directory::create(folder.path()).unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_leaves_a_dash() {
+    fn a_missing_cell_is_a_dash() {
         let mut results = results();
         results.cells.retain(|cell| cell.data == DataType::Octet);
         let text = text(&results);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { types: Vec::new(), ..settings() }.check().is_err());
         assert!(Settings { repetitions: 0, ..settings() }.check().is_err());

@@ -54,8 +54,9 @@ pub(super) fn send(socket: &Socket, data: Data<'_>, to: Option<&Name>, at_once: 
 pub(super) fn recv(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::Result<Received> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Room::One(buffer) = room {
-        let (_, whole) =
-            retry_interrupted(socket, Interest::INPUT, || rustix::net::recv(socket, &mut **buffer, recv_flags(at_once)))?;
+        let (_, whole) = retry_interrupted(socket, Interest::INPUT, || {
+            rustix::net::recv(socket, &mut **buffer, recv_flags(at_once))
+        })?;
         return Ok(Received::of(whole, buffer.len()));
     }
     recv_message(socket, room, at_once).map(|(received, _)| received)
@@ -69,8 +70,9 @@ pub(super) fn recv_from(
 ) -> io::Result<(Received, Option<Name>)> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Room::One(buffer) = room {
-        let (_, whole, from) =
-            retry_interrupted(socket, Interest::INPUT, || rustix::net::recvfrom(socket, &mut **buffer, recv_flags(at_once)))?;
+        let (_, whole, from) = retry_interrupted(socket, Interest::INPUT, || {
+            rustix::net::recvfrom(socket, &mut **buffer, recv_flags(at_once))
+        })?;
         return Ok((Received::of(whole, buffer.len()), from));
     }
     recv_message(socket, room, at_once)
@@ -90,7 +92,9 @@ fn recv_message(socket: &Socket, room: &mut Room<'_, '_>, at_once: bool) -> io::
 
 fn recv_slices(socket: &Socket, slices: &mut [IoSliceMut<'_>], at_once: bool) -> io::Result<RecvMsg> {
     let flags = recv_flags(at_once);
-    retry_interrupted(socket, Interest::INPUT, || rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags))
+    retry_interrupted(socket, Interest::INPUT, || {
+        rustix::net::recvmsg(socket, slices, &mut RecvAncillaryBuffer::default(), flags)
+    })
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -64,9 +64,9 @@ impl Addr {
 
     /// The path for the system.
     pub(super) fn rendezvous(&self) -> io::Result<&str> {
-        self.0.as_deref().ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "an unnamed end of a pipe cannot be opened")
-        })
+        self.0
+            .as_deref()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an unnamed end of a pipe cannot be opened"))
     }
 }
 

@@ -136,7 +136,10 @@ impl Drop for End {
 /// Sets a timeout; rejects zero.
 pub(super) fn set_timeout(slot: &Mutex<Option<Duration>>, timeout: Option<Duration>) -> io::Result<()> {
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero; use the `try_` methods, which never wait"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a timeout of zero; use the `try_` methods, which never wait",
+        ));
     }
     *slot.lock() = timeout;
     Ok(())

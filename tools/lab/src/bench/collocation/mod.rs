@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_known_by_their_names() {
+    fn paths_are_parsed() {
         for path in Path::ALL {
             assert_eq!(path.name().parse::<Path>().unwrap(), path);
         }

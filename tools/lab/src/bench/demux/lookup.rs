@@ -268,7 +268,7 @@ const SHORTEST_CHUNK: u64 = 16;
 /// The approximate duration of a chunk.
 const CHUNK_MICROS: u64 = 10;
 /// The minimum number of chunks for a median.
-const FEWEST_CHUNKS: usize = 15;
+const MIN_CHUNKS: usize = 15;
 
 /// One of the loops.
 type Pass = fn(&Bench<'_>, &mut Requests, u64, &mut FoundServants<'_>) -> u64;
@@ -295,7 +295,7 @@ impl RunLimit {
         }
         let (mut taken, mut lookups, mut instructions) = (Duration::ZERO, 0, counter.map(|_| 0));
         let mut chunks = Vec::new();
-        while (taken < least || chunks.len() < FEWEST_CHUNKS) && lookups < most {
+        while (taken < least || chunks.len() < MIN_CHUNKS) && lookups < most {
             let chunk = longest.min(most - lookups);
             let before = counter.and_then(Instructions::read);
             let start = Instant::now();
@@ -402,7 +402,7 @@ mod tests {
     /// The bench times the lookup that requests use: a deactivated object is not found any more, and the
     /// servant found is the one that the adapter has.
     #[test]
-    fn every_strategy_finds_in_the_adapter_what_every_algorithm_asks_for() {
+    fn every_strategy_finds_the_servants_of_every_algorithm() {
         choose(interface(20).unwrap());
         for (strategy, adapters) in Strategy::ALL.into_iter().flat_map(|strategy| [(strategy, 1), (strategy, 3)]) {
             let objects = Objects::new(strategy, 50, adapters).unwrap();
@@ -423,7 +423,11 @@ mod tests {
                 let mut expected = requests.clone();
                 let expected: u64 = (0..1000).map(|_| u64::from(expected.next().1)).sum();
                 let mut found_servants = FoundServants::of(&bench.lookup);
-                assert_eq!(both(&bench, &mut requests.clone(), 1000, &mut found_servants), expected, "{strategy} {algorithm}");
+                assert_eq!(
+                    both(&bench, &mut requests.clone(), 1000, &mut found_servants),
+                    expected,
+                    "{strategy} {algorithm}"
+                );
                 let mut numbers = requests.clone();
                 let is_expected = |found: &Found| Arc::ptr_eq(found.servant().unwrap(), &servant(numbers.next().0));
                 assert!(found_servants.found.iter().all(is_expected), "{strategy} {algorithm}");

@@ -16,7 +16,7 @@ mod results;
 mod series;
 mod settings;
 
-pub use calls::{CallRow, CallPredictions, MeasuredCall};
+pub use calls::{CallPredictions, CallRow, MeasuredCall};
 pub use lookup::Cost;
 pub use requests::Algorithm;
 pub use results::{Measurement, Results, Row};

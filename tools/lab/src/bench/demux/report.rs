@@ -16,7 +16,7 @@ use crate::units::grouped;
 /// The goal for a lookup by active demultiplexing with the table in cache, in nanoseconds.
 const GOAL_NANOS: f64 = 20.0;
 /// The largest number of objects whose table is in the cache.
-const MOST_IN_CACHE: u32 = 500;
+const MAX_CACHED_OBJECTS: u32 = 500;
 /// The situation of table 6.1, if it was measured.
 const PAPER_OBJECTS: u32 = 500;
 const PAPER_OPERATIONS: u32 = 100;
@@ -134,7 +134,7 @@ fn two_way(results: &Results) -> Option<f64> {
 
 fn goals(results: &Results, text: &mut String) {
     let settings = &results.settings;
-    let in_cache = settings.objects.iter().copied().filter(|count| *count <= MOST_IN_CACHE).max();
+    let in_cache = settings.objects.iter().copied().filter(|count| *count <= MAX_CACHED_OBJECTS).max();
     let operations = settings.operations.iter().copied().max().unwrap_or(1);
     let Some(objects) = in_cache else { return };
     for algorithm in &settings.algorithms {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

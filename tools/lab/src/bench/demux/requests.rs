@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn each_algorithm_asks_in_its_order() {
+    fn each_algorithm_requests_in_its_order() {
         let train = first(Algorithm::RequestTrain, 201);
         assert_eq!(train.iter().filter(|one| **one == (0, 0)).count(), 100);
         assert_eq!((train[99], train[100], train[200]), ((0, 0), (1, 1), (2, 2)));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_back() {
+    fn names_are_parsed() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.name().parse::<Algorithm>().unwrap(), algorithm);
         }

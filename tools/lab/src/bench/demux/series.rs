@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::calls::{ALGORITHMS, CallPredictions, MeasuredCall, CallPairs};
-use super::lookup::{self, RunLimit, Objects};
+use super::calls::{ALGORITHMS, CallPairs, CallPredictions, MeasuredCall};
+use super::lookup::{self, Objects, RunLimit};
 use super::requests::Requests;
 use super::results::{Measurement, Results};
 use super::settings::{Settings, Strategy};
@@ -34,7 +34,8 @@ struct Series<'s> {
 impl<'s> Series<'s> {
     fn new(settings: &'s Settings) -> Self {
         let situations = settings.operations.len() * settings.algorithms.len();
-        let lookups: usize = settings.objects.iter().map(|count| supported_strategies(settings, *count).len() * situations).sum();
+        let lookups: usize =
+            settings.objects.iter().map(|count| supported_strategies(settings, *count).len() * situations).sum();
         let calls = if settings.calls == 0 { 0 } else { ALGORITHMS.len() * CallPredictions::ALL.len() };
         let progress = Progress::begin((lookups + calls) as u64 * u64::from(settings.rounds));
         Self { settings, start: Instant::now(), progress }
@@ -69,7 +70,12 @@ impl<'s> Series<'s> {
     }
 
     /// All rounds with that many objects: a million of them are not created again for each round.
-    fn lookups(&mut self, count: u32, budget: Option<Duration>, measured: &mut Vec<Measurement>) -> Result<(), LabError> {
+    fn lookups(
+        &mut self,
+        count: u32,
+        budget: Option<Duration>,
+        measured: &mut Vec<Measurement>,
+    ) -> Result<(), LabError> {
         let settings = self.settings;
         let counter = Instructions::start();
         let interfaces: Vec<_> =
@@ -134,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bearable_strategy_is_run_in_every_round() {
+    fn every_supported_strategy_runs_in_every_round() {
         let results = run(&settings()).unwrap();
         assert_eq!(results.rows.len(), 2 * 2 * 4 * 6);
         assert!(results.calls.is_empty());
@@ -146,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { rounds: 0, ..settings() }.check().is_err());
         assert!(Settings { adapters: 0, ..settings() }.check().is_err());

@@ -65,13 +65,13 @@ impl Strategy {
 
     /// The reason why it is not measured with that many objects, if so.
     pub(super) fn unsupported_reason(self, objects: u32) -> Option<String> {
-        let too_many = self == Self::Linear && objects > MOST_IN_A_ROW;
+        let too_many = self == Self::Linear && objects > MAX_LINEAR_ENTRIES;
         too_many.then(|| "one lookup would take milliseconds".to_owned())
     }
 }
 
 /// The largest number of objects for linear search.
-const MOST_IN_A_ROW: u32 = 10_000;
+const MAX_LINEAR_ENTRIES: u32 = 10_000;
 
 named!(Strategy, "demultiplexing strategy");
 
@@ -103,10 +103,10 @@ pub struct Settings {
 }
 
 /// Some gigabytes.
-const MOST_OBJECTS: u32 = 10_000_000;
+const MAX_OBJECTS: u32 = 10_000_000;
 /// Indexes of operations have sixteen bits.
-const MOST_OPERATIONS: u32 = 10_000;
-const MOST_ADAPTERS: u32 = 100_000;
+const MAX_OPERATIONS: u32 = 10_000;
+const MAX_ADAPTERS: u32 = 100_000;
 
 impl Settings {
     /// Validates the settings.
@@ -129,9 +129,9 @@ impl Settings {
             return refuse("nothing to run: rounds, their length and lookups must be above zero".to_owned());
         }
         for (counts, most, what) in [
-            (&self.objects[..], MOST_OBJECTS, "objects"),
-            (&self.operations, MOST_OPERATIONS, "operations"),
-            (&[self.adapters], MOST_ADAPTERS, "adapters"),
+            (&self.objects[..], MAX_OBJECTS, "objects"),
+            (&self.operations, MAX_OPERATIONS, "operations"),
+            (&[self.adapters], MAX_ADAPTERS, "adapters"),
         ] {
             if let Some(count) = counts.iter().find(|count| **count == 0 || **count > most) {
                 return refuse(format!("there can be between 1 and {most} {what}, not {count}"));
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn names_are_parsed() {
         for strategy in Strategy::ALL {
             assert_eq!(strategy.name().parse::<Strategy>().unwrap(), strategy);
         }

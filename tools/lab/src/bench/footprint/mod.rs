@@ -17,7 +17,7 @@ mod settings;
 use std::path::Path;
 
 pub use calls::{Operation, Step};
-pub use minimum::{MOST_GROWTH, RECORDED};
+pub use minimum::{MAX_GROWTH, RECORDED};
 pub use object::Sizes;
 pub use results::{Call, Footprint, Latency, Minimum, Results, Service};
 pub use settings::{Engine, Optimisation, Part, Settings, Side};

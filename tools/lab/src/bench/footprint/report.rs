@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::calls::{Operation, Step};
-use super::minimum::{MOST_GROWTH, RECORDED};
+use super::minimum::{MAX_GROWTH, RECORDED};
 use super::results::Results;
 use super::settings::{Engine, Optimisation, Part, Side};
 use crate::LabError;
@@ -62,7 +62,7 @@ pub fn text(results: &Results) -> String {
         );
         _ = writeln!(
             text,
-            "Recorded for x86-64 Linux: {} octets ({:.1} KiB); this is {:+.1} % more, and a test lets {MOST_GROWTH} % pass.",
+            "Recorded for x86-64 Linux: {} octets ({:.1} KiB); this is {:+.1} % more, and a test lets {MAX_GROWTH} % pass.",
             grouped(RECORDED as f64),
             RECORDED as f64 / 1024.0,
             minimum.growth(),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_found_reads_back_from_json() {
+    fn results_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

@@ -135,7 +135,9 @@ impl Settings {
     /// If there is nothing to do.
     pub fn check(&self) -> Result<(), LabError> {
         if self.parts.is_empty() || self.rounds == 0 || self.calls == 0 {
-            return Err(LabError::Settings("nothing to do: the settings need at least one part, round and call".to_owned()));
+            return Err(LabError::Settings(
+                "nothing to do: the settings need at least one part, round and call".to_owned(),
+            ));
         }
         Ok(())
     }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_is_named() {
+    fn growth_is_named() {
         let same = Look { resident: (8 << 20) + 100_000, descriptors: 10, threads: 4, objects: 2 };
         assert!(row(same).grown().is_empty());
         let more = Look { resident: 9 << 20, descriptors: 12, threads: 6, objects: 3 };
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_calls_say_nothing() {
+    fn too_few_calls_are_refused() {
         assert!(run(&Settings { calls: 100, kinds: Kind::ALL.to_vec() }).is_err());
         assert!(run(&Settings { calls: 100, kinds: Vec::new() }).is_err());
     }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn names_are_parsed() {
         for contender in Contender::all() {
             assert_eq!(contender.name().parse::<Contender>().unwrap(), contender);
         }

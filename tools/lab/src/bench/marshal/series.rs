@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_run_in_every_round_in_both_directions() {
+    fn every_contender_runs_in_every_round_in_both_directions() {
         let results = run(&settings()).unwrap();
         assert_eq!(results.rows.len(), 2 * 6 * 2 * Contender::all().len());
         assert!(results.rows.iter().all(|row| row.rate.count == 2 && row.rate.median > 0.0));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { types: Vec::new(), ..settings() }.check().is_err());
         assert!(Settings { run_micros: 0, ..settings() }.check().is_err());

@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 /// Shorter sequences would measure the clock, and have no struct.
-const LEAST_OCTETS: usize = 64;
+const MIN_OCTETS: usize = 64;
 
 impl Settings {
     /// Validates the settings.
@@ -41,9 +41,9 @@ impl Settings {
         if self.rounds == 0 || self.run_micros == 0 {
             return refuse("nothing to run: rounds and the time of a run must be above zero".to_owned());
         }
-        match self.sizes.iter().find(|size| !(LEAST_OCTETS..=MAX_BUFFER_OCTETS).contains(*size)) {
+        match self.sizes.iter().find(|size| !(MIN_OCTETS..=MAX_BUFFER_OCTETS).contains(*size)) {
             Some(size) => {
-                refuse(format!("a sequence has between {LEAST_OCTETS} octets and {MAX_BUFFER_OCTETS}, not {size}"))
+                refuse(format!("a sequence has between {MIN_OCTETS} octets and {MAX_BUFFER_OCTETS}, not {size}"))
             }
             None => Ok(()),
         }

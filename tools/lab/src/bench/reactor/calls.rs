@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_a_key_asks_for_calls_and_one_without_for_echoes() {
+    fn a_line_with_a_key_selects_calls_and_one_without_selects_echoes() {
         assert_eq!(Exchange::read("", 3), Some(Exchange { message: vec![0, 1, 2], reply_octets: 3, is_echo: true }));
         let call = Exchange::read("41ff", 3).unwrap();
         assert_eq!((&call.message[..4], call.reply_octets), (&b"GIOP"[..], 24));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_go_round_on_the_active_connections_until_the_time_is_up() {
+    fn active_connections_exchange_messages_until_the_deadline() {
         let mut connections = open(server(7, echo), 3, 4).unwrap();
         let time = Duration::from_millis(500);
         for _ in 0..2 {
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_hangs_up_is_an_error() {
+    fn a_server_that_closes_the_connection_is_an_error() {
         let addr = server(2, |mut stream| _ = stream.read(&mut [0; 1]));
         let error = open(addr, 1, 1).err().expect("no echo");
         assert!(matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset), "{error}");
     }
 
     #[test]
-    fn a_server_that_stops_answering_is_given_up() {
+    fn calls_fail_when_a_server_stops_replying() {
         let answers_once = |mut stream: TcpStream| {
             let mut octet = [0];
             stream.read_exact(&mut octet).unwrap();

@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn a_missing_peer_is_named() {
         let nowhere = tempfile::tempdir().unwrap();
         let reason = find("ace", Some(nowhere.path())).unwrap_err();
         assert!(reason.ends_with("has no ace"), "{reason}");
     }
 
     #[test]
-    fn the_compilers_error_is_told_and_not_what_led_to_it() {
+    fn the_first_error_of_make_is_the_reason() {
         assert_eq!(
             first_error("In file x\nerror: ACE is not installed\nmake: *** [Makefile:9] Error 1\n"),
             "ACE is not installed"

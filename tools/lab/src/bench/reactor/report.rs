@@ -163,7 +163,11 @@ mod tests {
             }
         }
         let absent = [
-            Absent { contender: Contender::Ace, load: None, reason: "cannot be built: ACE is not installed".to_owned() },
+            Absent {
+                contender: Contender::Ace,
+                load: None,
+                reason: "cannot be built: ACE is not installed".to_owned(),
+            },
             Absent { contender: Contender::Asio, load: Some(crowded), reason: "it does not hold them".to_owned() },
         ];
         Results::of(Machine::example(), settings, measured, &absent)
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

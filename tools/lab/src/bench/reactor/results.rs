@@ -149,7 +149,13 @@ impl Results {
 
 impl Row {
     /// `first`: the measurements with the first of the loads.
-    fn of(placement: Placement, load: Load, contender: Contender, measured: &[&Measurement], first: &[&Measurement]) -> Self {
+    fn of(
+        placement: Placement,
+        load: Load,
+        contender: Contender,
+        measured: &[&Measurement],
+        first: &[&Measurement],
+    ) -> Self {
         let of = |measured: &[&Measurement], contender: Contender, value: fn(&Measurement) -> Option<f64>| {
             let of = measured.iter().filter(|m| m.contender == contender);
             of.filter_map(|m| Some((m.round, value(m)?))).collect::<Vec<_>>()

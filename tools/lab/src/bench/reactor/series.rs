@@ -196,9 +196,11 @@ impl Server {
         let mut process = on_core(core, || ChildHandle::start("echo server", command))??;
         let line = process.line(limit)?;
         let (port, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-        let said = port.parse::<u16>().ok().zip(Exchange::read(rest, octets));
-        let (port, exchange) = said
-            .ok_or_else(|| LabError::Protocol { role: format!("{} server", available.contender), found: line.clone() })?;
+        let parsed = port.parse::<u16>().ok().zip(Exchange::read(rest, octets));
+        let (port, exchange) = parsed.ok_or_else(|| LabError::Protocol {
+            role: format!("{} server", available.contender),
+            found: line.clone(),
+        })?;
         let addr = (Ipv4Addr::LOCALHOST, port).into();
         Ok(Self { contender: available.contender, process, addr, exchange, least_octets: u64::MAX })
     }

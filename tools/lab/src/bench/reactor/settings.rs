@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_reads_back_as_it_is_written() {
+    fn a_load_is_parsed_from_its_display_form() {
         let load: Load = "1000+64".parse().unwrap();
         assert_eq!((load.idle, load.active), (1000, 64));
         assert_eq!(load.to_string(), "1000+64");

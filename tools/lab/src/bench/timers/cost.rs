@@ -41,14 +41,14 @@ impl Operation {
 }
 
 /// With few timers the passes are repeated until this many are touched, so that the clock does not matter.
-const LEAST_TOUCHED: u32 = 100_000;
+const MIN_TOUCHED: u32 = 100_000;
 
 /// The maximum number of timers that expire; the rest is dropped.
-const MOST_EXPIRED: usize = 100_000;
+const MAX_EXPIRED: usize = 100_000;
 
 /// Nanoseconds per timer, for each of [`OPERATIONS`].
 pub(super) fn of(strategy: Strategy, timers: u32, horizon: Duration, random: &mut fastrand::Rng) -> [f64; 4] {
-    let turns = LEAST_TOUCHED.div_ceil(timers);
+    let turns = MIN_TOUCHED.div_ceil(timers);
     let mut bench = Bench::new(strategy, timers as usize, horizon, random);
     let mut nanos = [0.0; 4];
     for _ in 0..turns {
@@ -94,7 +94,7 @@ impl<'a> Bench<'a> {
         let reschedule = taken(|| self.reschedule());
         let (count, mut expired) = (self.ids.len(), 0);
         let expire = taken(|| expired = self.expire());
-        assert!(expired == count || expired >= MOST_EXPIRED, "every timer expires once");
+        assert!(expired == count || expired >= MAX_EXPIRED, "every timer expires once");
         self.ids.clear();
         self.queue.clear();
         [(schedule, count), (cancel, count), (reschedule, count), (expire, expired)]
@@ -129,7 +129,7 @@ impl<'a> Bench<'a> {
     /// As a reactor does: sleeps until the earliest timer, and takes the due ones.
     fn expire(&mut self) -> usize {
         let mut count = 0;
-        while let Some(earliest) = self.queue.earliest().filter(|_| count < MOST_EXPIRED) {
+        while let Some(earliest) = self.queue.earliest().filter(|_| count < MAX_EXPIRED) {
             self.now = self.now.max(earliest);
             while let Some(expired) = self.queue.pop_expired(self.now) {
                 black_box(expired);

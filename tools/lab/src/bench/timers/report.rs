@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_measured_reads_back_from_json() {
+    fn measurements_are_parsed_from_their_json() {
         let text = serde_json::to_string(&results()).unwrap();
         assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), results());
     }

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bearable_strategy_is_run_in_every_round() {
+    fn every_supported_strategy_runs_in_every_round() {
         let results = run(&settings()).unwrap();
         assert_eq!(results.rows.len(), 2 * 4);
         for row in &results.rows {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(settings().check().is_ok());
         assert!(Settings { rounds: 0, ..settings() }.check().is_err());
         let error = Settings { counts: vec![0], ..settings() }.check().unwrap_err();

@@ -22,13 +22,13 @@ impl Strategy {
 
     /// The reason why it is not measured with that many timers, if so.
     pub(super) fn unsupported_reason(self, timers: u32) -> Option<String> {
-        let too_many = self.0 == TimerStrategy::List && timers > MOST_IN_A_LIST;
+        let too_many = self.0 == TimerStrategy::List && timers > MAX_LIST_TIMERS;
         too_many.then(|| "scheduling takes a step for every other timer".to_owned())
     }
 }
 
 /// The largest number of timers for a list; more would take minutes.
-const MOST_IN_A_LIST: u32 = 10_000;
+const MAX_LIST_TIMERS: u32 = 10_000;
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

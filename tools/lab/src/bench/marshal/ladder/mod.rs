@@ -99,7 +99,7 @@ mod tests {
     use crate::workload::DataType;
 
     #[test]
-    fn every_rung_writes_what_the_compiled_code_writes_and_reads_it_back() {
+    fn every_rung_encodes_like_the_compiled_code_and_decodes_it() {
         for data_type in DataType::ALL {
             let data = Data::new(data_type, 5_000);
             let (node, memory) = (data.node(), data.memory());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error() {
+    fn truncated_data_is_an_error() {
         let data = Data::new(DataType::Struct, 240);
         let mut octets = Vec::new();
         for rung in Rung::ALL {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_idea_saves_calls() {
+    fn each_rung_makes_fewer_calls() {
         let data = Data::new(DataType::Struct, 2_400);
         let all = Rung::ALL.map(|rung| calls(rung, &data.node(), &data.memory()));
         let sum = |calls: &Calls| calls.iter().map(|(_, count)| count).sum::<u64>();
