@@ -89,7 +89,7 @@ pub trait Target: Sync {
     }
 
     /// Keeps the object in use until what is returned is dropped: its request will be answered after the upcall.
-    fn detain(&self) -> Box<dyn Any + Send + Sync>;
+    fn keep_in_use(&self) -> Box<dyn Any + Send + Sync>;
 }
 
 /// Where an object is.

@@ -67,7 +67,7 @@ impl ObjectRef {
     ///
     /// # Errors
     /// The system exception that ended the call.
-    pub fn ask_for_answer<'a>(
+    pub fn invoke_raw<'a>(
         &self,
         operation: &str,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,

@@ -70,7 +70,7 @@ impl Agreement {
     }
 
     /// The exception for arguments that cannot be written.
-    pub(crate) fn unsayable(&self, error: CdrError) -> SystemException {
+    pub(crate) fn not_encodable(&self, error: CdrError) -> SystemException {
         match error {
             CdrError::NoWcharSet => self.no_wide_text().with_source(error),
             CdrError::NotRepresentable { .. } if self.chosen.is_none() => {

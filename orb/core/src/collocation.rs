@@ -15,7 +15,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 use crate::{
     Collocation, ObjectRef, Servant,
     destination::Destination,
-    server::{local, panicked},
+    server::{collocated, panicked},
     upcalls::UpcallScope,
 };
 
@@ -26,7 +26,7 @@ pub trait Facet<T: ?Sized>: Send + Sync {
 }
 
 /// Where a skeleton puts itself.
-type Place<T> = Option<Arc<dyn Facet<T>>>;
+type SkeletonCell<T> = Option<Arc<dyn Facet<T>>>;
 
 /// Puts a skeleton into a place for this servant trait, or gives it back.
 ///
@@ -34,7 +34,7 @@ type Place<T> = Option<Arc<dyn Facet<T>>>;
 /// The skeleton, if the place is for another trait.
 #[inline]
 pub fn offer<T: ?Sized + 'static, S: Facet<T> + 'static>(skeleton: Arc<S>, place: &mut dyn Any) -> Result<(), Arc<S>> {
-    let Some(place) = place.downcast_mut::<Place<T>>() else { return Err(skeleton) };
+    let Some(place) = place.downcast_mut::<SkeletonCell<T>>() else { return Err(skeleton) };
     *place = Some(skeleton);
     Ok(())
 }
@@ -50,7 +50,7 @@ pub fn direct<T: ?Sized + 'static, R, E: From<SystemException>>(
     let destination = object.direct_destination()?;
     let (mut upcall, mut outcome) = (Some(upcall), None);
     let ended = object.enter(destination, operation, &mut |servant| {
-        let mut place: Place<T> = None;
+        let mut place: SkeletonCell<T> = None;
         Arc::clone(servant).direct(&mut place);
         if let (Some(facet), Some(upcall)) = (place, upcall.take()) {
             outcome = Some(upcall(facet.facet()));
@@ -73,7 +73,7 @@ impl ObjectRef {
         // What is wrong with the reference is said by the call that is made instead.
         let home = self.home().ok()?;
         let destination = &home[self.preferred().load(Ordering::Relaxed) % home.len()];
-        (destination.is_here && local::is_settled(orb)).then_some(destination)
+        (destination.is_here && collocated::is_settled(orb)).then_some(destination)
     }
 
     /// Enters the object in place of a request. Without an error it may be that `upcall` was not called.
@@ -86,15 +86,15 @@ impl ObjectRef {
         let orb = self.orb();
         let Some(adapter) = orb.adapter() else { return Ok(()) };
         let _running = orb.locals().enter(orb)?;
-        let terms = self.terms();
+        let call_policies = self.call_policies();
         #[cfg(feature = "policies")]
-        if terms.starts.is_some() {
+        if call_policies.starts.is_some() {
             // By the way on which that is obeyed.
             return Ok(());
         }
-        let deadline = terms.deadline;
+        let deadline = call_policies.deadline;
         let _scope = UpcallScope::enter();
-        let _deadline = deadline.as_ref().and_then(|deadline| local::limit(orb, deadline));
+        let _deadline = deadline.as_ref().and_then(|deadline| collocated::limit(orb, deadline));
         let entered = catch_unwind(AssertUnwindSafe(|| adapter.enter(&destination.object_key, operation, upcall)));
         match entered {
             Ok(Ok(true)) => self.note_bound(true),
@@ -107,7 +107,7 @@ impl ObjectRef {
             }
         }
         match deadline {
-            Some(deadline) if deadline.remaining().is_zero() => Err(local::too_late()),
+            Some(deadline) if deadline.remaining().is_zero() => Err(collocated::too_late()),
             _ => Ok(()),
         }
     }

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn orb_options_are_taken_and_others_left() {
+    fn orb_options_are_removed_from_the_command_line() {
         let (builder, rest) =
             take(&["prog", "-ORBGiopVersion", "1.0", "file", "-ORBendPoint", "giop:tcp:h:1;iiop://:2", "-v"]).unwrap();
         assert_eq!(rest, ["prog", "file", "-v"]);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_switched_on_and_off() {
+    fn caching_options_switch_on_and_off() {
         let wire = |args: &[&str]| take(args).unwrap().0.settings.wire;
         assert!(wire(&[]).caches_requests && !wire(&[]).sends_operation_index);
         assert!(!wire(&["-ORBRequestCaching", "no"]).caches_requests);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_values_are_refused() {
         assert_eq!(take(&["-ORBNoSuch", "1"]).unwrap_err(), InitError::UnknownOption("-ORBNoSuch".into()));
         assert_eq!(take(&["-ORBInitRef"]).unwrap_err(), InitError::MissingValue("-ORBInitRef".into()));
         for (option, value) in [
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn each_option_is_documented_and_each_that_is_documented_exists() {
+    fn documented_options_are_the_existing_ones() {
         let source = include_str!("command_line.rs");
         let arms: Vec<Vec<&str>> = source
             .lines()

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clause_names_is_sent_once_and_nothing_else() {
+    fn names_of_the_context_clause_are_sent_once() {
         let wire = Wire::default();
         let mut out = Encoder::new(wire);
         context().encode_named(&["AB*", "ABC", "B", "Missing", "C*"], &mut out).expect("plain texts");

@@ -77,7 +77,7 @@ impl Destination {
     fn new(
         profile: &IiopProfile,
         target: Option<Target<'static>>,
-        (place, protocol): (Address, &Arc<ClientProtocol>),
+        (address, protocol): (Address, &Arc<ClientProtocol>),
         text: Agreement,
         settings: WireSettings,
         peers: &PeerTable,
@@ -90,9 +90,9 @@ impl Destination {
             && is_ours
             && version >= GiopVersion::V1_2
             && settings.deadlines == DeadlineContext::Remaining;
-        let peer = peers.peer(place, protocol, text.chosen());
+        let peer = peers.peer(address, protocol, text.chosen());
         if version < GiopVersion::V1_2 {
-            peer.note_old();
+            peer.note_old_server();
         }
         Ok(Self {
             peer,
@@ -125,7 +125,7 @@ impl Destination {
 
     /// Sends a request by datagram that nobody answers, if that is wanted and possible here.
     #[cfg(feature = "datagrams")]
-    pub(crate) fn goes_by_datagram<'a>(
+    pub(crate) fn uses_datagram<'a>(
         &self,
         write: impl FnOnce(&mut Encoder<'a>, &[ServiceContext]) -> Result<(), CallFailure>,
     ) -> Result<bool, CallFailure> {
@@ -241,12 +241,12 @@ impl Destination {
         if self.template.wire().version < GiopVersion::V1_2 {
             return None;
         }
-        both_ways.find(self.peer.place(), self.text.context().first())
+        both_ways.find(self.peer.address(), self.text.context().first())
     }
 
     /// The exception for arguments that cannot be written.
-    pub(crate) fn unsayable(&self, error: CdrError) -> SystemException {
-        self.text.unsayable(error)
+    pub(crate) fn not_encodable(&self, error: CdrError) -> SystemException {
+        self.text.not_encodable(error)
     }
 
     /// The destinations of a reference: the cheapest first, otherwise in its order of preference.

@@ -17,7 +17,7 @@ impl ObjectRef {
     /// TIMEOUT if the peer does not read within the reference's time-out; then they still wait. COMM_FAILURE if they are lost.
     pub fn flush(&self) -> Result<(), SystemException> {
         self.orb().check_running()?;
-        let deadline = self.terms().deadline;
+        let deadline = self.call_policies().deadline;
         let destinations = self.destinations()?;
         let flushed = destinations.iter().map(|destination| destination.peer.flush(deadline.as_ref()));
         all(flushed).map_err(exception)
@@ -28,11 +28,11 @@ impl ObjectRef {
         if !self.has_policies() {
             return None;
         }
-        let quality = self.quality();
-        if quality.sync_scope() != SyncScopePolicy::None {
+        let policy_values = self.policy_values();
+        if policy_values.sync_scope() != SyncScopePolicy::None {
             return None;
         }
-        if quality.says_buffering()
+        if policy_values.says_buffering()
             && let Some(policy) = self.buffering_constraint()
         {
             let BufferingConstraintPolicy { timeout, messages, octets } = policy;

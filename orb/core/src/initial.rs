@@ -15,7 +15,7 @@ pub(crate) struct InitialReferences {
 
 /// What each name was registered with while the ORB ran. Plain references: one that held its ORB would keep it for ever.
 #[derive(Debug, Default)]
-pub(crate) struct Registered(RwLock<BTreeMap<String, Ior>>);
+pub(crate) struct RuntimeReferences(RwLock<BTreeMap<String, Ior>>);
 
 /// A name that no object can be registered by.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -69,7 +69,7 @@ impl InitialReferences {
     }
 }
 
-impl Registered {
+impl RuntimeReferences {
     pub(crate) fn get(&self, name: &str) -> Option<Ior> {
         self.0.read().get(name).cloned()
     }

@@ -1,19 +1,19 @@
 //! Static invocation: marshal, send, wait, and do it again where the protocol says that this is safe.
 
+#[cfg(feature = "asynchronous")]
+pub(crate) mod await_reply;
+#[cfg(feature = "details")]
+mod exception_details;
 mod exchange;
 #[cfg(feature = "details")]
-mod explained;
+mod forward_history;
+#[cfg(not(feature = "details"))]
+#[path = "invocation/no_forward_history.rs"]
+mod forward_history;
 mod forwarding;
 #[cfg(feature = "interceptors")]
 mod intercepted;
-mod tour;
-#[cfg(feature = "details")]
-mod trail;
-#[cfg(not(feature = "details"))]
-#[path = "invocation/no_trail.rs"]
-mod trail;
-#[cfg(feature = "asynchronous")]
-pub(crate) mod waiting;
+mod profile_selector;
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use spandrel_transport::Deadline;
 #[cfg(feature = "diagnostics")]
 use crate::diagnostics::WatchedCall;
 #[cfg(feature = "server")]
-use crate::server::local;
+use crate::server::collocated;
 use crate::{
     Located, ObjectRef, UserExceptions,
     client::{CallFailure, Lease, Peer, Reply, ReplyKind, no_reconnecting, not_sent_in_time},
@@ -34,28 +34,28 @@ use crate::{
 
 #[cfg(feature = "server")]
 use exchange::exchange_here;
-use exchange::{Marshal, Question, exchange};
+use exchange::{CallKind, Marshal, exchange};
 #[cfg(feature = "asynchronous")]
 pub(crate) use exchange::{joined, mistaken};
-pub(crate) use tour::Tour;
-pub(crate) use trail::Trail;
+pub(crate) use forward_history::ForwardHistory;
+pub(crate) use profile_selector::ProfileSelector;
 
 /// Keeps the members of the exception with this repository id, if it is one that the operation raises.
 pub(crate) type Raise<'f> = &'f mut dyn FnMut(&str, &mut Decoder<'_>) -> Option<Result<(), CdrError>>;
 
 /// What decides whether a failed attempt may be repeated.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts {
+pub(crate) struct RetryState {
     rebind: RebindPolicy,
     /// Where it has been forwarded to.
-    pub(crate) trail: Trail,
+    pub(crate) history: ForwardHistory,
     resent: bool,
     went_home: bool,
 }
 
 /// What a reply means for its call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum ReplyAction {
     Answer,
     /// The object is elsewhere.
     AskAgain,
@@ -136,7 +136,7 @@ impl ObjectRef {
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<(), SystemException> {
         let response = self.oneway_response();
-        let question = Question::Request {
+        let question = CallKind::Request {
             operation,
             response,
             #[cfg(feature = "interceptors")]
@@ -155,7 +155,7 @@ impl ObjectRef {
     /// # Errors
     /// The system exception that ended the question.
     pub fn locate(&self) -> Result<Located, SystemException> {
-        let Some(reply) = self.ask(&Question::Locate)? else {
+        let Some(reply) = self.ask(&CallKind::Locate)? else {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
         match reply.kind {
@@ -173,7 +173,7 @@ impl ObjectRef {
 
     /// A two-way call as far as it does not depend on the operation's types.
     pub(crate) fn call(&self, operation: &str, marshal: Marshal<'_, '_>) -> Result<Reply, SystemException> {
-        let question = Question::Request {
+        let question = CallKind::Request {
             operation,
             response: ResponseFlags::TWO_WAY,
             #[cfg(feature = "interceptors")]
@@ -188,9 +188,9 @@ impl ObjectRef {
     }
 
     /// Sends until an answer comes that is no forwarding, or until sending again would be unsafe or pointless.
-    fn ask(&self, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
+    fn ask(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         #[cfg(feature = "diagnostics")]
-        if let Question::Request { operation, watched: None, .. } = *question
+        if let CallKind::Request { operation, watched: None, .. } = *question
             && self.orb().diagnostics().is_watched()
         {
             return self.ask_watched(operation, question);
@@ -198,17 +198,17 @@ impl ObjectRef {
         self.orb().check_running()?;
         #[cfg(feature = "interceptors")]
         if self.orb().has_client_interceptors()
-            && let Question::Request { .. } = question
+            && let CallKind::Request { .. } = question
         {
             return self.ask_intercepted(question);
         }
-        let terms = self.terms();
+        let call_policies = self.call_policies();
         #[cfg(feature = "policies")]
-        if let Some(starts) = &terms.starts {
-            starts.hold_request(self.orb(), terms.deadline.as_ref())?;
+        if let Some(starts) = &call_policies.starts {
+            starts.hold_request(self.orb(), call_policies.deadline.as_ref())?;
         }
-        let deadline = &terms.deadline;
-        let mut attempts = Attempts::new(terms.rebind);
+        let deadline = &call_policies.deadline;
+        let mut attempts = RetryState::new(call_policies.rebind);
         loop {
             if deadline.as_ref().is_some_and(|deadline| deadline.left_to_send().is_zero()) {
                 return Err(not_sent_in_time(deadline.as_ref()));
@@ -220,10 +220,10 @@ impl ObjectRef {
             };
             match self.attempt(destinations, question, &attempts, deadline.as_ref()) {
                 Ok(Some(reply)) => {
-                    if self.judge(&reply, &mut attempts)? == Verdict::Answer {
+                    if self.judge(&reply, &mut attempts)? == ReplyAction::Answer {
                         self.note_answer(&reply);
                         #[cfg(feature = "policies")]
-                        if let Some(starts) = &terms.starts {
+                        if let Some(starts) = &call_policies.starts {
                             starts.hold_reply(self.orb())?;
                         }
                         return Ok(Some(reply));
@@ -238,11 +238,11 @@ impl ObjectRef {
     /// As `ask`, seen by those who watch.
     #[cfg(feature = "diagnostics")]
     #[cold]
-    fn ask_watched(&self, operation: &str, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
+    fn ask_watched(&self, operation: &str, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         let call = WatchedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
         let mut question = *question;
         let joined;
-        if let Question::Request { contexts, watched, .. } = &mut question {
+        if let CallKind::Request { contexts, watched, .. } = &mut question {
             joined = [*contexts, call.contexts()].concat();
             (*contexts, *watched) = (&joined, Some(&call));
         }
@@ -254,13 +254,13 @@ impl ObjectRef {
 
     /// Whether a reply answers the call, or leads elsewhere.
     #[inline]
-    pub(crate) fn judge(&self, reply: &Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
+    pub(crate) fn judge(&self, reply: &Reply, attempts: &mut RetryState) -> Result<ReplyAction, SystemException> {
         #[cfg(feature = "details")]
         if reply.has_contexts {
-            explained::check_contexts(reply, self.orb().settings().context_limits)?;
+            exception_details::check_contexts(reply, self.orb().settings().context_limits)?;
         }
         match reply.kind {
-            ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::UserException) => Ok(Verdict::Answer),
+            ReplyKind::Reply(ReplyStatus::NoException | ReplyStatus::UserException) => Ok(ReplyAction::Answer),
             _ => self.judge_unusual(reply, attempts),
         }
     }
@@ -269,47 +269,47 @@ impl ObjectRef {
     fn attempt(
         &self,
         destinations: &[Destination],
-        question: &Question<'_, '_>,
-        attempts: &Attempts,
+        question: &CallKind<'_, '_>,
+        attempts: &RetryState,
         deadline: Option<&Deadline>,
     ) -> Result<Option<Reply>, CallFailure> {
-        let mut tour = Tour::new(self, destinations.len());
-        while let Some(index) = tour.next(destinations) {
+        let mut selector = ProfileSelector::new(self, destinations.len());
+        while let Some(index) = selector.next(destinations) {
             let destination = &destinations[index];
             #[cfg(feature = "server")]
             if destination.is_here {
                 if !question.waits() {
-                    local::note_one_way(self.orb());
-                } else if local::settle(self.orb()) {
+                    collocated::note_one_way(self.orb());
+                } else if collocated::settle(self.orb()) {
                     return exchange_here(self.orb(), destination, question, deadline).map(Some);
                 }
             }
             #[cfg(feature = "datagrams")]
-            if question.goes_by_datagram(self.orb(), destination, deadline)? {
+            if question.uses_datagram(self.orb(), destination, deadline)? {
                 return Ok(None);
             }
-            let lease = match self.lease(destination, question, attempts, tour.share_of(deadline)) {
+            let lease = match self.lease(destination, question, attempts, selector.share_of(deadline)) {
                 Ok(lease) => lease,
                 Err(refused) => {
-                    tour.refused(refused);
+                    selector.refused(refused);
                     continue;
                 }
             };
             let fresh = lease.fresh;
             let answered = exchange(self.orb(), &lease, destination, question, deadline);
             match &answered {
-                Ok(Some(reply)) if tour.goes_on_after(reply, self) => continue,
+                Ok(Some(reply)) if selector.goes_on_after(reply, self) => continue,
                 Ok(_) => {
-                    tour.arrived(self);
+                    selector.arrived(self);
                     return answered;
                 }
                 Err(_) => {}
             }
             if let Err(failure) = answered {
-                tour.failed(failure, fresh, destination)?;
+                selector.failed(failure, fresh, destination)?;
             }
         }
-        Err(tour.into_failure())
+        Err(selector.into_failure())
     }
 
     /// The connection for one attempt.
@@ -317,8 +317,8 @@ impl ObjectRef {
     fn lease<'d>(
         &self,
         destination: &'d Destination,
-        question: &Question<'_, '_>,
-        attempts: &Attempts,
+        question: &CallKind<'_, '_>,
+        attempts: &RetryState,
         share: Option<Duration>,
     ) -> Result<Lease<&'d Peer>, CallFailure> {
         let _ = question;
@@ -330,7 +330,7 @@ impl ObjectRef {
             return destination.peer.lease_open();
         }
         #[cfg(feature = "batching")]
-        if matches!(question, Question::Request { buffering: Some(_), .. }) {
+        if matches!(question, CallKind::Request { buffering: Some(_), .. }) {
             return destination.peer.lease_first(share);
         }
         destination.peer.lease(share)
@@ -340,7 +340,7 @@ impl ObjectRef {
     pub(crate) fn may_repeat(
         &self,
         failure: CallFailure,
-        attempts: &mut Attempts,
+        attempts: &mut RetryState,
         deadline: Option<&Deadline>,
     ) -> Result<(), SystemException> {
         let (repeats, exception) = (failure.may_repeat(), failure.exception);
@@ -366,7 +366,7 @@ impl ObjectRef {
         if !self.has_policies() {
             return ResponseFlags::NONE;
         }
-        match self.quality().sync_scope() {
+        match self.policy_values().sync_scope() {
             SyncScopePolicy::None | SyncScopePolicy::WithTransport => ResponseFlags::NONE,
             SyncScopePolicy::WithServer => ResponseFlags::WITH_SERVER,
             SyncScopePolicy::WithTarget => ResponseFlags::WITH_TARGET,
@@ -374,7 +374,7 @@ impl ObjectRef {
     }
 
     /// REBIND if requests of a bound reference must not go anywhere else (17.2.1.2).
-    fn may_rebind(&self, attempts: &Attempts) -> Result<(), SystemException> {
+    fn may_rebind(&self, attempts: &RetryState) -> Result<(), SystemException> {
         if cfg!(not(feature = "policies")) || attempts.rebind == RebindPolicy::Transparent || !self.is_bound() {
             return Ok(());
         }
@@ -385,7 +385,7 @@ impl ObjectRef {
 
     /// True if only connections that are open already may be used.
     #[inline]
-    pub(crate) fn keeps_connections(&self, attempts: &Attempts) -> bool {
+    pub(crate) fn keeps_connections(&self, attempts: &RetryState) -> bool {
         cfg!(feature = "policies") && attempts.rebind == RebindPolicy::NoReconnect && self.is_bound()
     }
 
@@ -403,7 +403,7 @@ impl ObjectRef {
         let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
         let exception = read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error, CompletionStatus::Maybe));
         #[cfg(feature = "details")]
-        let exception = explained::by_server(exception, reply, &mut input);
+        let exception = exception_details::by_server(exception, reply, &mut input);
         exception
     }
 
@@ -413,7 +413,7 @@ impl ObjectRef {
     }
 }
 
-impl Attempts {
+impl RetryState {
     pub(crate) fn new(rebind: RebindPolicy) -> Self {
         Self { rebind, ..Self::default() }
     }

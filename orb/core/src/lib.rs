@@ -13,6 +13,8 @@
 
 mod adapter;
 #[cfg(feature = "server")]
+mod adapter_references;
+#[cfg(feature = "server")]
 mod aliases;
 mod answer;
 #[cfg(feature = "asynchronous")]
@@ -26,21 +28,18 @@ mod code_sets;
 #[cfg(feature = "server")]
 mod collocation;
 mod command_line;
+mod connection_contexts;
 mod context;
 #[cfg(feature = "datagrams")]
 mod datagrams;
 #[cfg(feature = "server")]
 mod deadlines;
-#[cfg(all(feature = "asynchronous", feature = "policies"))]
-mod delay;
 mod destination;
 #[cfg(feature = "diagnostics")]
 pub mod diagnostics;
 #[cfg(not(feature = "diagnostics"))]
 #[path = "diagnostics/absent.rs"]
 mod diagnostics;
-#[cfg(feature = "server")]
-mod establishing;
 mod exceptions;
 #[cfg(feature = "batching")]
 mod flushing;
@@ -52,7 +51,6 @@ mod initial;
 pub mod interception;
 #[doc(hidden)]
 pub mod interpreted;
-mod introduction;
 mod invocation;
 mod main_thread;
 #[cfg(feature = "asynchronous")]
@@ -83,7 +81,9 @@ pub mod statistics;
 #[cfg(feature = "asynchronous")]
 mod task;
 #[cfg(any(feature = "policies", feature = "server"))]
-mod thread_terms;
+mod thread_policy;
+#[cfg(all(feature = "asynchronous", feature = "policies"))]
+mod timer;
 pub mod transport;
 mod upcalls;
 #[cfg(feature = "values")]
@@ -92,9 +92,11 @@ pub mod values;
 pub use adapter::Located;
 #[cfg(feature = "server")]
 pub use adapter::{AdapterDescription, AdapterState, ObjectAdapter, Target};
+#[cfg(feature = "server")]
+pub use adapter_references::References;
 pub use answer::Answer;
 #[cfg(feature = "asynchronous")]
-pub use asynchronous::{AsyncAnswer, AsyncReply};
+pub use asynchronous::{AsyncRawReply, AsyncReply};
 #[cfg(feature = "server")]
 pub use bidirectional::BidirectionalPolicy;
 #[cfg(feature = "server")]
@@ -105,8 +107,6 @@ pub use command_line::InitError;
 pub use context::Context;
 #[cfg(feature = "server")]
 pub use deadlines::remaining_time;
-#[cfg(feature = "server")]
-pub use establishing::References;
 pub use exceptions::{UserException, UserExceptions};
 #[cfg(feature = "urls")]
 pub use initial::InvalidName;

@@ -200,14 +200,14 @@ mod tests {
     use crate::{Orb, SystemExceptionKind};
 
     #[test]
-    fn jobs_run_in_order_in_the_thread_that_asks_for_work_and_panics_end_there() {
+    fn jobs_run_in_order_in_the_main_thread_and_panics_end_there() {
         let orb = Orb::builder().build().unwrap();
-        let (told, heard) = std::sync::mpsc::channel();
+        let (receiver, heard) = std::sync::mpsc::channel();
         assert!(!orb.work_pending().unwrap());
         for turn in 0..3 {
-            let told = told.clone();
+            let receiver = receiver.clone();
             let job = move || {
-                told.send((turn, thread::current().id())).unwrap();
+                receiver.send((turn, thread::current().id())).unwrap();
                 assert_ne!(turn, 1, "as wanted");
             };
             orb.run_in_main(Box::new(job)).unwrap();
@@ -231,12 +231,12 @@ mod tests {
         orb.perform_work().unwrap();
         let another = orb.clone();
         let another = thread::spawn(move || another.run());
-        let (told, heard) = std::sync::mpsc::channel();
+        let (receiver, heard) = std::sync::mpsc::channel();
         let stopping = orb.clone();
         let job = move || {
             let refused = stopping.shutdown(true).unwrap_err();
             stopping.shutdown(false).unwrap();
-            told.send((thread::current().id(), refused.minor())).unwrap();
+            receiver.send((thread::current().id(), refused.minor())).unwrap();
         };
         orb.run_in_main(Box::new(job)).unwrap();
         orb.run();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_beyond_the_bound_are_refused_and_all_are_let_go_at_the_end() {
+    fn jobs_beyond_the_limit_are_refused_and_the_rest_dropped_at_shutdown() {
         let orb = Orb::builder().build().unwrap();
         let kept = Arc::new(AtomicUsize::new(0));
         struct Counted(Arc<AtomicUsize>);
@@ -272,11 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_the_end_in_the_main_thread_runs_what_is_left() {
+    fn waiting_for_shutdown_in_the_main_thread_runs_remaining_jobs() {
         let orb = Orb::builder().build().unwrap();
         orb.perform_work().unwrap();
-        let (told, heard) = std::sync::mpsc::channel();
-        orb.run_in_main(Box::new(move || told.send(()).unwrap())).unwrap();
+        let (receiver, heard) = std::sync::mpsc::channel();
+        orb.run_in_main(Box::new(move || receiver.send(()).unwrap())).unwrap();
         orb.shutdown(true).unwrap();
         // Run or dropped: either way nothing is left.
         assert_ne!(heard.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));

@@ -86,19 +86,19 @@ pub trait Pollable: Send + Sync + fmt::Debug {
 
     /// Has `bell` rung when it becomes ready, which it may be already.
     #[doc(hidden)]
-    fn announce(&self, bell: &Arc<Bell>);
+    fn announce(&self, bell: &Arc<PollableSetState>);
 }
 
 /// What threads wait on for one of several things to become ready.
 #[derive(Debug, Default)]
-pub struct Bell {
+pub struct PollableSetState {
     rings: Mutex<u64>,
     rung: Condition,
     /// Others that ring with it.
-    others: Mutex<Vec<Arc<Bell>>>,
+    others: Mutex<Vec<Arc<PollableSetState>>>,
 }
 
-impl Bell {
+impl PollableSetState {
     fn ring(&self) {
         *self.rings.lock() += 1;
         self.rung.notify_all();
@@ -135,7 +135,7 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for PollableSetState {
     fn wake(self: Arc<Self>) {
         self.ring();
     }
@@ -156,7 +156,7 @@ trait PendingReply: Pollable {
 
 /// A reply of known types.
 struct Pending<R, E> {
-    bell: Arc<Bell>,
+    bell: Arc<PollableSetState>,
     /// None once it was taken.
     reply: Mutex<Option<AsyncReply<R, E>>>,
 }
@@ -201,7 +201,7 @@ impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pollable for Pending
         found.transpose().map(|found| found.is_some())
     }
 
-    fn announce(&self, bell: &Arc<Bell>) {
+    fn announce(&self, bell: &Arc<PollableSetState>) {
         let mut others = self.bell.others.lock();
         if !others.iter().any(|other| Arc::ptr_eq(other, bell)) {
             others.push(Arc::clone(bell));
@@ -291,7 +291,7 @@ impl Poller {
 #[derive(Debug, Default)]
 pub struct PollableSet {
     members: Mutex<Vec<Arc<dyn Pollable>>>,
-    bell: Arc<Bell>,
+    bell: Arc<PollableSetState>,
 }
 
 /// Why a [`PollableSet`] gives nothing.

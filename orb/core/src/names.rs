@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn malformed_names_are_refused() {
         for text in ["/", "a/", "/a", "a//b", "a.", "a.b.c", "a/b.", r"a\", r"a\b", ".."] {
             assert!(parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn names_are_said_as_they_are_read() {
+    fn names_print_as_they_were_parsed() {
         for text in ["a.b/c.d/.e", "a/./b", r"a\.b.c\/d/\\", ""] {
             assert_eq!(print(&parse(text).unwrap()), text);
         }

@@ -11,7 +11,7 @@ use spandrel_sync::{
 
 #[cfg(feature = "policies")]
 use crate::policies::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
-use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::Quality};
+use crate::{Orb, destination::Destination, diagnostics::InterfaceLabel, policies::PolicyValues};
 
 /// The repository id that every object has.
 pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -21,24 +21,24 @@ pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 /// Nil is `Option::None` of it. Two references are equal if their plain forms are; that two unequal ones denote
 /// different objects is not said.
 #[derive(Clone)]
-pub struct ObjectRef(Arc<Bound>, InterfaceLabel);
+pub struct ObjectRef(Arc<BoundReference>, InterfaceLabel);
 
 /// A reference bound to the ORB that invokes it.
-struct Bound {
+struct BoundReference {
     orb: Orb,
     ior: Ior,
     /// What its own policies say.
-    quality: Quality,
+    policy_values: PolicyValues,
     #[cfg(feature = "policies")]
     overrides: Option<Arc<Overrides>>,
     /// Made by the first call: many references are only passed on.
     home: OnceLock<Arc<[Destination]>>,
-    route: Route,
+    route: ResolvedTarget,
 }
 
 /// Where the object turned out to be.
 #[derive(Debug, Default)]
-struct Route {
+struct ResolvedTarget {
     /// Which of several destinations answered last.
     preferred: AtomicUsize,
     /// True if `forward` is to be looked at; spares the common case a lock.
@@ -50,7 +50,7 @@ struct Route {
 
 /// The reference that requests go by, if that is not the one that was invoked.
 #[cfg(feature = "interceptors")]
-pub(crate) type Effective = Option<Arc<Ior>>;
+pub(crate) type EffectiveReference = Option<Arc<Ior>>;
 
 /// How long a forwarding is good for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -81,7 +81,7 @@ impl Forwards {
     }
 }
 
-impl Route {
+impl ResolvedTarget {
     /// What another reference to the same object knows for good.
     fn inherited(&self) -> Self {
         let permanent = self.forwards.lock().permanent.clone();
@@ -104,14 +104,14 @@ pub trait Interface: Reference + FromBound {
 
 impl ObjectRef {
     pub(crate) fn new(orb: Orb, ior: Ior) -> Self {
-        let bound = Arc::new(Bound {
+        let bound = Arc::new(BoundReference {
             orb,
             ior,
-            quality: Quality::UNSAID,
+            policy_values: PolicyValues::UNSAID,
             #[cfg(feature = "policies")]
             overrides: None,
             home: OnceLock::new(),
-            route: Route::default(),
+            route: ResolvedTarget::default(),
         });
         Self(bound, InterfaceLabel::default())
     }
@@ -148,24 +148,28 @@ impl ObjectRef {
         }
         #[cfg(not(feature = "policies"))]
         {
-            let mut quality = self.0.quality;
-            quality.set_round_trip(timeout);
-            self.with_quality(quality)
+            let mut policy_values = self.0.policy_values;
+            policy_values.set_round_trip(timeout);
+            self.with_quality(policy_values)
         }
     }
 
     /// The same object, with these policies.
     #[cfg(feature = "policies")]
     pub(crate) fn with_overrides(&self, overrides: Overrides) -> Self {
-        self.with_quality(overrides.quality(), Some(Arc::new(overrides)))
+        self.with_quality(overrides.policy_values(), Some(Arc::new(overrides)))
     }
 
-    fn with_quality(&self, quality: Quality, #[cfg(feature = "policies")] overrides: Option<Arc<Overrides>>) -> Self {
-        let Bound { orb, ior, home, route, .. } = &*self.0;
-        let bound = Arc::new(Bound {
+    fn with_quality(
+        &self,
+        policy_values: PolicyValues,
+        #[cfg(feature = "policies")] overrides: Option<Arc<Overrides>>,
+    ) -> Self {
+        let BoundReference { orb, ior, home, route, .. } = &*self.0;
+        let bound = Arc::new(BoundReference {
             orb: orb.clone(),
             ior: ior.clone(),
-            quality,
+            policy_values,
             #[cfg(feature = "policies")]
             overrides,
             home: home.clone(),
@@ -182,14 +186,14 @@ impl ObjectRef {
     }
 
     #[inline]
-    pub(crate) fn own_quality(&self) -> Quality {
-        self.0.quality
+    pub(crate) fn own_quality(&self) -> PolicyValues {
+        self.0.policy_values
     }
 
     /// How long a two-way call may take that this thread begins now.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
-        self.quality().round_trip()
+        self.policy_values().round_trip()
     }
 
     /// A typed reference, if the object supports the interface; asks the object unless the reference says.
@@ -261,7 +265,7 @@ impl ObjectRef {
 
     /// Where requests go now, and the reference that says so if it is another one.
     #[cfg(feature = "interceptors")]
-    pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, Effective), SystemException> {
+    pub(crate) fn effective(&self) -> Result<(Arc<[Destination]>, EffectiveReference), SystemException> {
         if let Some(forward) = self.0.route.forwards.lock().current() {
             return Ok((Arc::clone(&forward.destinations), Some(Arc::clone(&forward.ior))));
         }
@@ -329,9 +333,9 @@ impl ObjectRef {
     /// The object has answered; or what it answered before does not matter any more.
     #[inline]
     pub(crate) fn note_bound(&self, is_bound: bool) {
-        let noted = &self.0.route.is_bound;
-        if noted.load(Ordering::Relaxed) != is_bound {
-            noted.store(is_bound, Ordering::Relaxed);
+        let request_context = &self.0.route.is_bound;
+        if request_context.load(Ordering::Relaxed) != is_bound {
+            request_context.store(is_bound, Ordering::Relaxed);
         }
     }
 

@@ -2,7 +2,7 @@
 //! are told to send an operation's place in that table along with its name.
 //!
 //! The component is an encapsulation `ulong seed | ulong places | sequence<ushort> displacements`, the context one of a single
-//! `ushort place`. The server compares the name that is at the place, so that a client can say nothing wrong, only nothing useful.
+//! `ushort index`. The server compares the name that is at the place, so that a client can say nothing wrong, only nothing useful.
 
 use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
 use spandrel_demux::{Operations, perfect};
@@ -33,8 +33,8 @@ impl OperationIndex {
 
     /// What is sent along with this operation's name.
     pub(crate) fn context(&self, operation: &str) -> Option<ServiceContext> {
-        let place = perfect::place(self.seed, &self.displacements, self.places, operation.as_bytes());
-        let [high, low] = u16::try_from(place).ok()?.to_be_bytes();
+        let index = perfect::place(self.seed, &self.displacements, self.places, operation.as_bytes());
+        let [high, low] = u16::try_from(index).ok()?.to_be_bytes();
         Some(ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: vec![0, 0, high, low] })
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_leads_to_the_operation() {
+    fn an_index_leads_to_its_operation() {
         let index = OperationIndex::of(&[component(&OPERATIONS).unwrap()]).unwrap();
         for (nth, name) in OPERATIONS.names().iter().enumerate() {
             let context = index.context(name).unwrap();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_components_say_nothing() {
+    fn malformed_components_are_ignored() {
         let sound = component(&OPERATIONS).unwrap().data;
         for len in 0..sound.len() {
             assert!(said(&sound[..len]).is_none(), "{len}");

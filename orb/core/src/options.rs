@@ -30,11 +30,11 @@ use crate::WaitStrategy;
 #[cfg(feature = "urls")]
 use crate::initial::InitialReferences;
 #[cfg(feature = "interceptors")]
-use crate::interception::Registered;
+use crate::interception::RegisteredInterceptors;
 #[cfg(feature = "policies")]
 use crate::policies::DeadlineContext;
 #[cfg(feature = "server")]
-use crate::{Collocation, Concurrency, QueueOverflow, server::ServerSettings, settings::Serving};
+use crate::{Collocation, Concurrency, QueueOverflow, server::ServerSettings, settings::ServiceSettings};
 use crate::{
     Orb,
     client::{CacheSettings, ClientSettings, FragmentSizes},
@@ -55,7 +55,7 @@ pub struct OrbBuilder {
     #[cfg(feature = "server")]
     pub(crate) server: ServerSettings,
     #[cfg(feature = "interceptors")]
-    pub(crate) interceptors: Registered,
+    pub(crate) interceptors: RegisteredInterceptors,
 }
 
 impl Default for OrbBuilder {
@@ -90,7 +90,7 @@ impl Default for OrbBuilder {
                 #[cfg(feature = "urls")]
                 initial: InitialReferences::default(),
                 #[cfg(feature = "server")]
-                serving: Serving {
+                serving: ServiceSettings {
                     endpoints: Vec::new(),
                     publish: None,
                     shutdown_timeout: Duration::from_secs(30),
@@ -151,7 +151,7 @@ impl Default for OrbBuilder {
                 protocols: server_protocols(),
             },
             #[cfg(feature = "interceptors")]
-            interceptors: Registered::default(),
+            interceptors: RegisteredInterceptors::default(),
         }
     }
 }

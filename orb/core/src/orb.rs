@@ -1,12 +1,12 @@
 //! The ORB itself: the one thing that references, adapters and connections have in common.
 
 #[cfg(feature = "server")]
-mod both_ways;
-mod ending;
+mod bidirectional;
+#[cfg(feature = "diagnostics")]
+mod metrics;
 #[cfg(feature = "server")]
 mod serving;
-#[cfg(feature = "diagnostics")]
-mod telling;
+mod shutdown;
 
 #[cfg(feature = "server")]
 use std::sync::OnceLock;
@@ -36,9 +36,9 @@ use spandrel_transport::PublishedAddresses;
 #[cfg(feature = "batching")]
 use crate::client::CallFailure;
 #[cfg(feature = "asynchronous")]
-use crate::client::Station;
+use crate::client::ClientReactor;
 #[cfg(feature = "urls")]
-use crate::initial::Registered;
+use crate::initial::RuntimeReferences;
 #[cfg(feature = "interceptors")]
 use crate::interception::Interception;
 #[cfg(feature = "policies")]
@@ -50,14 +50,14 @@ use crate::{
     ObjectAdapter,
     aliases::Aliases,
     bidirectional::Bidirectional,
-    server::{Locals, Server, ServerSettings, UpcallMonitor},
+    server::{CollocatedCalls, Server, ServerSettings, UpcallMonitor},
 };
 use crate::{
     client::{ClientSettings, PeerTable},
     destination::{Destination, WireSettings},
     diagnostics::Diagnostics,
     main_thread::MainThread,
-    policies::OrbQuality,
+    policies::OrbPolicyValues,
     settings::Settings,
     statistics::Statistics,
     transport::ClientProtocols,
@@ -73,12 +73,12 @@ use crate::{
 /// raises BAD_INV_ORDER, and dropping it does nothing; a new ORB may be made there. A copy that is made inside of an upcall and
 /// returns from it is aborted, since only the original can answer.
 #[derive(Clone)]
-pub struct Orb(Arc<Core>);
+pub struct Orb(Arc<OrbCore>);
 
 /// An ORB that is not kept by this: for what the ORB holds itself.
 #[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 #[derive(Clone)]
-pub(crate) struct WeakOrb(Weak<Core>);
+pub(crate) struct WeakOrb(Weak<OrbCore>);
 
 #[cfg(any(all(feature = "asynchronous", feature = "diagnostics"), feature = "interceptors", feature = "server"))]
 impl WeakOrb {
@@ -101,7 +101,7 @@ impl fmt::Debug for WeakOrb {
 
 /// Which ORB something belongs to.
 #[cfg(feature = "policies")]
-pub(crate) struct OrbIdentity(Weak<Core>);
+pub(crate) struct OrbIdentity(Weak<OrbCore>);
 
 #[cfg(feature = "policies")]
 impl OrbIdentity {
@@ -114,7 +114,7 @@ impl OrbIdentity {
     }
 }
 
-struct Core {
+struct OrbCore {
     /// Where its threads are and its connections belong.
     process: ProcessMark,
     settings: Settings,
@@ -122,12 +122,12 @@ struct Core {
     diagnostics: Diagnostics,
     peers: PeerTable,
     /// What its policies say, for calls.
-    quality: OrbQuality,
+    policy_values: OrbPolicyValues,
     #[cfg(feature = "policies")]
     policies: OrbPolicies,
     /// For asynchronous calls.
     #[cfg(feature = "asynchronous")]
-    station: Station,
+    client_reactor: ClientReactor,
     #[cfg(feature = "server")]
     serving: ServerSide,
     #[cfg(feature = "values")]
@@ -135,7 +135,7 @@ struct Core {
     #[cfg(feature = "interceptors")]
     interception: Interception,
     #[cfg(feature = "urls")]
-    registered: Registered,
+    registered: RuntimeReferences,
     closing: AtomicBool,
     is_destroyed: AtomicBool,
     main: MainThread,
@@ -150,7 +150,7 @@ struct ServerSide {
     aliases: Aliases,
     /// What references say; made when the first is wanted.
     published: Mutex<Option<PublishedAddresses>>,
-    locals: Locals,
+    locals: CollocatedCalls,
     bidirectional: Bidirectional,
 }
 
@@ -163,7 +163,7 @@ impl ServerSide {
             adapter: OnceLock::new(),
             aliases: Aliases::default(),
             published: Mutex::default(),
-            locals: Locals::default(),
+            locals: CollocatedCalls::default(),
             bidirectional,
         }
     }
@@ -184,11 +184,11 @@ impl Orb {
             let serving = &settings.serving;
             Bidirectional::new(serving.is_bidirectional, serving.trusts_listen_points)
         };
-        Self(Arc::new(Core {
+        Self(Arc::new(OrbCore {
             #[cfg(feature = "policies")]
-            quality: policies.quality(),
+            policy_values: policies.policy_values(),
             #[cfg(not(feature = "policies"))]
-            quality: OrbQuality::limited_to(settings.request_timeout),
+            policy_values: OrbPolicyValues::limited_to(settings.request_timeout),
             #[cfg(feature = "policies")]
             policies,
             process: ProcessMark::here(),
@@ -197,7 +197,7 @@ impl Orb {
             peers: PeerTable::new(client, protocols, statistics.clone()),
             statistics,
             #[cfg(feature = "asynchronous")]
-            station: Station::default(),
+            client_reactor: ClientReactor::default(),
             #[cfg(feature = "server")]
             serving: ServerSide::new(server, bidirectional),
             #[cfg(feature = "values")]
@@ -205,7 +205,7 @@ impl Orb {
             #[cfg(feature = "interceptors")]
             interception: Interception::default(),
             #[cfg(feature = "urls")]
-            registered: Registered::default(),
+            registered: RuntimeReferences::default(),
             closing: AtomicBool::new(false),
             is_destroyed: AtomicBool::new(false),
             main: MainThread::default(),
@@ -234,8 +234,8 @@ impl Orb {
         &self.0.diagnostics
     }
 
-    pub(crate) fn quality(&self) -> &OrbQuality {
-        &self.0.quality
+    pub(crate) fn policy_values(&self) -> &OrbPolicyValues {
+        &self.0.policy_values
     }
 
     #[cfg(feature = "policies")]
@@ -250,8 +250,8 @@ impl Orb {
     }
 
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn station(&self) -> &Station {
-        &self.0.station
+    pub(crate) fn client_reactor(&self) -> &ClientReactor {
+        &self.0.client_reactor
     }
 
     #[cfg(feature = "server")]
@@ -277,7 +277,7 @@ impl Orb {
 
     /// What was registered as initial references.
     #[cfg(feature = "urls")]
-    pub(crate) fn registered(&self) -> &Registered {
+    pub(crate) fn registered(&self) -> &RuntimeReferences {
         &self.0.registered
     }
 
@@ -315,7 +315,7 @@ impl Orb {
 
     /// Where it lies: no other ORB is there while it lives.
     #[cfg(feature = "server")]
-    pub(crate) fn place(&self) -> usize {
+    pub(crate) fn instance(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
@@ -333,7 +333,7 @@ impl Orb {
 
     /// The calls on objects of its own.
     #[cfg(feature = "server")]
-    pub(crate) fn locals(&self) -> &Locals {
+    pub(crate) fn locals(&self) -> &CollocatedCalls {
         &self.0.serving.locals
     }
 
@@ -391,7 +391,7 @@ impl Orb {
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), SystemException> {
         self.check_not_destroyed()?;
         self.check_running()?;
-        self.0.station.run(Box::pin(task))
+        self.0.client_reactor.run(Box::pin(task))
     }
 
     pub(crate) fn check_not_destroyed(&self) -> Result<(), SystemException> {

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_gives_its_value_only_as_what_it_is() {
+    fn a_policy_value_has_exactly_its_type() {
         let policy = Policy::from(Colour(3));
         assert_eq!((policy.policy_type(), policy.value()), (7, Some(&Colour(3))));
         assert!(policy.value::<Other>().is_none());

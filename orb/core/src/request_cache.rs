@@ -14,11 +14,11 @@ const LONGEST_NAME: usize = 64;
 
 /// The headers of one profile's requests.
 #[derive(Debug, Default)]
-pub(crate) struct RequestCache(OnceLock<Box<Kept>>);
+pub(crate) struct RequestCache(OnceLock<Box<CachedHeaders>>);
 
 /// One header, and those that were kept after it.
 #[derive(Debug)]
-struct Kept {
+struct CachedHeaders {
     operation: Box<str>,
     header: CompleteHeader,
     next: RequestCache,
@@ -49,13 +49,13 @@ impl RequestCache {
 
     /// Keeps it here, unless another thread has just kept another.
     #[cold]
-    fn keep(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&Kept> {
+    fn keep(&self, template: &RequestTemplate, operation: &str, contexts: &[ServiceContext]) -> Option<&CachedHeaders> {
         // How other text is written, if at all, is for each request to find out.
         if operation.len() > LONGEST_NAME || !operation.is_ascii() {
             return None;
         }
         let header = template.complete(operation, contexts).ok()?;
-        let kept = Kept { operation: operation.into(), header, next: Self::default() };
+        let kept = CachedHeaders { operation: operation.into(), header, next: Self::default() };
         Some(self.0.get_or_init(|| Box::new(kept)))
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_plain_are_not_kept() {
+    fn requests_with_other_names_are_not_cached() {
         let (template, cache) = (template(), RequestCache::default());
         for operation in ["\u{e9}", "nul\0", &"long".repeat(20)] {
             assert!(cache.header(&template, operation, Vec::new).is_none(), "{operation}");

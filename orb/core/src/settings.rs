@@ -36,13 +36,13 @@ pub(crate) struct Settings {
     #[cfg(feature = "urls")]
     pub(crate) initial: InitialReferences,
     #[cfg(feature = "server")]
-    pub(crate) serving: Serving,
+    pub(crate) serving: ServiceSettings,
 }
 
 /// What the server side of an ORB does besides serving its connections.
 #[cfg(feature = "server")]
 #[derive(Clone, Debug)]
-pub(crate) struct Serving {
+pub(crate) struct ServiceSettings {
     pub(crate) endpoints: Vec<Endpoint>,
     /// What IIOP endpoints publish that do not say it themselves.
     pub(crate) publish: Option<String>,

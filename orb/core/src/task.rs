@@ -31,25 +31,25 @@ impl<F: Fn(Task) + Send + Sync> Spawn for F {
 }
 
 /// Threads that do what they are given.
-pub(crate) trait Execute: Send + Sync + 'static {
+pub(crate) trait Executor: Send + Sync + 'static {
     /// Has it done; false if they do nothing more, or have too much to do.
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool;
 }
 
-impl Execute for Registry {
+impl Executor for Registry {
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
         Self::execute(self, move |_| job()).is_ok()
     }
 }
 
 /// Runs a future in these threads.
-pub(crate) fn run_in(threads: impl Execute, task: Task) {
+pub(crate) fn run_in(threads: impl Executor, task: Task) {
     let state = State { task: Some(task), stage: Stage::Waiting };
-    Wake::wake(Arc::new(Running { threads, state: Mutex::new(state) }));
+    Wake::wake(Arc::new(PolledTask { threads, state: Mutex::new(state) }));
 }
 
 /// A future that is polled as a job of some threads.
-struct Running<E> {
+struct PolledTask<E> {
     threads: E,
     state: Mutex<State>,
 }
@@ -65,22 +65,22 @@ enum Stage {
     /// For somebody to wake it.
     Waiting,
     /// It will be polled.
-    Due,
+    RequestDeadline,
     Polled,
     /// It is being polled, and was woken meanwhile.
     DueAgain,
 }
 
-impl<E: Execute> Wake for Running<E> {
+impl<E: Executor> Wake for PolledTask<E> {
     fn wake(self: Arc<Self>) {
         let mut state = self.state.lock();
         match state.stage {
-            Stage::Waiting => state.stage = Stage::Due,
+            Stage::Waiting => state.stage = Stage::RequestDeadline,
             Stage::Polled => {
                 state.stage = Stage::DueAgain;
                 return;
             }
-            Stage::Due | Stage::DueAgain => return,
+            Stage::RequestDeadline | Stage::DueAgain => return,
         }
         drop(state);
         // Where they have too much to do, or have ended, it is done here.
@@ -90,7 +90,7 @@ impl<E: Execute> Wake for Running<E> {
     }
 }
 
-impl<E: Execute> Running<E> {
+impl<E: Executor> PolledTask<E> {
     /// Has it polled as a job; false if the threads take no more of them.
     fn enqueue(self: &Arc<Self>) -> bool {
         let running = Arc::clone(self);
@@ -117,7 +117,7 @@ impl<E: Execute> Running<E> {
                 state.stage = Stage::Waiting;
                 return;
             }
-            state.stage = Stage::Due;
+            state.stage = Stage::RequestDeadline;
             drop(state);
             // After what else is due: it may be waiting for just that, and have only given way.
             if self.enqueue() {
@@ -127,7 +127,7 @@ impl<E: Execute> Running<E> {
     }
 }
 
-impl<E> fmt::Debug for Running<E> {
+impl<E> fmt::Debug for PolledTask<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").finish_non_exhaustive()
     }

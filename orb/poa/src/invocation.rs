@@ -125,7 +125,7 @@ impl Target for Invocation<'_> {
         self.adapter.operation_demux
     }
 
-    fn detain(&self) -> Box<dyn Any + Send + Sync> {
+    fn keep_in_use(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(Detained {
             adapter: Arc::clone(self.adapter),
             id: self.id.into(),

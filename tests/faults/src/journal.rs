@@ -1,6 +1,6 @@
 //! What was executed, in a file: written by servers, and read when they are gone.
 //!
-//! A record is appended by one `write`, so that a server that is killed leaves it whole or not at all.
+//! A record is appended by one `write` and never crosses a page of the file, so that a killed server leaves it whole or not at all.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,9 @@ pub struct Journal(File);
 
 const BEGUN: u8 = b'b';
 const ENDED: u8 = b'e';
-const RECORD: usize = 9;
+/// Octets of a record: its kind, its number, and padding. It divides the size of a page: Linux may end a `write` of a process
+/// that is being killed between two pages.
+const RECORD: usize = 16;
 
 impl Journal {
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -35,8 +37,9 @@ impl Journal {
     }
 
     fn record(&self, what: u8, number: u64) -> io::Result<()> {
-        let mut record = [what; RECORD];
-        record[1..].copy_from_slice(&number.to_le_bytes());
+        let mut record = [0; RECORD];
+        record[0] = what;
+        record[1..9].copy_from_slice(&number.to_le_bytes());
         match (&self.0).write(&record)? {
             RECORD => Ok(()),
             short => Err(io::Error::other(format!("{short} octets of a record were written"))),
@@ -52,9 +55,10 @@ pub fn read(path: &Path) -> io::Result<HashMap<u64, Executions>> {
         return Err(io::Error::other("the journal ends within a record"));
     }
     let mut executions = HashMap::<u64, Executions>::new();
-    for [what, number @ ..] in records {
-        let entry = executions.entry(u64::from_le_bytes(*number)).or_default();
-        *(if *what == BEGUN { &mut entry.begun } else { &mut entry.ended }) += 1;
+    for record in records {
+        let (what, number) = (record[0], record[1..9].try_into().expect("eight octets"));
+        let entry = executions.entry(u64::from_le_bytes(number)).or_default();
+        *(if what == BEGUN { &mut entry.begun } else { &mut entry.ended }) += 1;
     }
     Ok(executions)
 }

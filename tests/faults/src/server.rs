@@ -74,6 +74,13 @@ impl Server {
         }
     }
 
+    /// The descriptors that it has open as soon as its last client has left, if it has had none yet: the monitor of long upcalls starts
+    /// with the first connection, and keeps an epoll instance and its notification.
+    pub fn descriptors_without_clients(&self) -> Option<usize> {
+        const UPCALL_MONITOR: usize = 2;
+        Some(self.descriptors()? + UPCALL_MONITOR)
+    }
+
     /// How many descriptors it has open; none if this system does not tell.
     pub fn descriptors(&self) -> Option<usize> {
         Some(Path::new("/proc").join(self.process.id().to_string()).join("fd").read_dir().ok()?.count())

@@ -149,7 +149,7 @@ pub fn over_clients(seed: u64, kills: u64, endpoint: &str) -> Result<usize> {
     let diary = folder.path().join("diary");
     let arrangement = arrangement(folder.path(), endpoint)?;
     let server = Server::start(&arrangement)?;
-    let before = server.descriptors();
+    let before = server.descriptors_without_clients();
     let mut rng = Rng::with_seed(seed);
     Journal::open(&diary)?;
     for kill in 0..kills {

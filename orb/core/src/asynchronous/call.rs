@@ -3,7 +3,7 @@
 //! At any time one thread takes it further, or it waits for one event: a connection, or the outcome of its request. Whoever brings the
 //! event takes it further. Beside that it may be ended from outside at any time: given up, timed out, shut down.
 
-mod way;
+mod attempt;
 
 use std::{
     borrow::Cow,
@@ -20,19 +20,19 @@ use spandrel_transport::Deadline;
 
 use super::{
     arguments::Arguments,
-    asked::Asked,
-    leg::{Leg, elsewhere},
+    interception::{AsyncInterception, elsewhere},
+    request::AsyncRequest,
 };
 #[cfg(feature = "policies")]
-use crate::delay::Delay;
+use crate::timer::TimerFuture;
 use crate::{
     ObjectRef,
-    client::{Awaiting, CallFailure, Ending, Lease, Limited, Peer, Reply, Ticket},
+    client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId},
     destination::Destination,
     diagnostics::WatchedCall,
-    invocation::{Attempts, Tour},
+    invocation::{ProfileSelector, RetryState},
     orb::is_a_copy,
-    policies::Terms,
+    policies::CallPolicies,
 };
 
 /// What a call ends in; no reply for a one-way.
@@ -41,7 +41,7 @@ pub(super) type Outcome = Result<Option<Reply>, SystemException>;
 /// A request and what has become of it.
 #[derive(Debug)]
 pub(super) struct Call {
-    asked: Asked,
+    request: AsyncRequest,
     arguments: Arguments,
     deadline: Option<Deadline>,
     /// Before that its reply is not handed over.
@@ -49,14 +49,14 @@ pub(super) struct Call {
     reply_start: Option<Instant>,
     /// What those have of it who watch it.
     watched: Option<WatchedCall>,
-    state: Mutex<State>,
+    state: Mutex<CallState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    progress: Progress,
-    place: Place,
-    ticket: Option<Ticket>,
+struct CallState {
+    progress: AsyncCallProgress,
+    location: CallLocation,
+    call_id: Option<TimedCallId>,
     waker: Option<Waker>,
     outcome: Option<Outcome>,
     /// Nothing that happens to it matters any more.
@@ -65,29 +65,29 @@ struct State {
 
 /// How far it has come; in the hands of whoever takes it further.
 #[derive(Debug, Default)]
-struct Progress {
-    attempts: Attempts,
+struct AsyncCallProgress {
+    attempts: RetryState,
     /// What interceptors are told.
-    leg: Leg,
+    interception: AsyncInterception,
     /// The present attempt.
-    tour: Option<(Tour, Arc<[Destination]>)>,
+    selector: Option<(ProfileSelector, Arc<[Destination]>)>,
     /// It has waited for a connection, which was therefore opened just now.
     has_waited: bool,
 }
 
 /// Where it is.
 #[derive(Debug, Default)]
-enum Place {
+enum CallLocation {
     #[default]
     Nowhere,
     /// It waits for a connection to this peer.
     Parked(Arc<Peer>),
-    Sent(Sent),
+    SentRequest(SentRequest),
 }
 
 /// A request on a connection.
 #[derive(Debug)]
-struct Sent {
+struct SentRequest {
     lease: Lease<Arc<Peer>>,
     request_id: u32,
     /// Of the present attempt's destinations.
@@ -102,10 +102,10 @@ impl Call {
         response: ResponseFlags,
         arguments: Arguments,
     ) -> Result<Arc<Self>, SystemException> {
-        let terms = object.terms();
-        let Terms { deadline, rebind, .. } = terms;
+        let call_policies = object.call_policies();
+        let CallPolicies { deadline, rebind, .. } = call_policies;
         #[cfg(feature = "policies")]
-        let (held_until, reply_start) = match terms.starts {
+        let (held_until, reply_start) = match call_policies.starts {
             Some(starts) => (starts.request(deadline.as_ref())?, starts.reply()),
             None => (None, None),
         };
@@ -116,9 +116,9 @@ impl Call {
         };
         #[cfg(not(feature = "diagnostics"))]
         let watched = None;
-        let asked = Asked { object: object.clone(), operation, response };
+        let request = AsyncRequest { object: object.clone(), operation, response };
         let call = Arc::new(Self {
-            asked,
+            request,
             arguments,
             deadline,
             #[cfg(feature = "policies")]
@@ -127,23 +127,24 @@ impl Call {
             state: Mutex::default(),
         });
         let weak = Arc::downgrade(&call);
-        let ticket = call.asked.object.orb().station().enter(weak as Weak<dyn Limited>, call.deadline.as_ref())?;
+        let call_id =
+            call.request.object.orb().client_reactor().enter(weak as Weak<dyn TimedCall>, call.deadline.as_ref())?;
         let mut state = call.state.lock();
         // Its time may be up already.
-        let late = if state.is_over { Some(ticket) } else { state.ticket.replace(ticket) };
+        let late = if state.is_over { Some(call_id) } else { state.call_id.replace(call_id) };
         let is_over = state.is_over;
         drop(state);
         if let Some(late) = late {
-            call.asked.object.orb().station().leave(late);
+            call.request.object.orb().client_reactor().leave(late);
         }
-        let progress = Progress { attempts: Attempts::new(rebind), ..Progress::default() };
+        let progress = AsyncCallProgress { attempts: RetryState::new(rebind), ..AsyncCallProgress::default() };
         #[cfg(feature = "policies")]
         if let Some(start) = held_until {
             call.hold(start, move |call, has_come| {
                 if !call.state.lock().is_over {
                     match has_come {
                         true => call.proceed(progress),
-                        false => call.end(Ending::Shutdown),
+                        false => call.end(ExpiryReason::Shutdown),
                     }
                 }
             })?;
@@ -161,27 +162,27 @@ impl Call {
     fn hold(
         self: &Arc<Self>,
         until: Instant,
-        go_on: impl FnOnce(Arc<Self>, bool) + Send + 'static,
+        advance: impl FnOnce(Arc<Self>, bool) + Send + 'static,
     ) -> Result<(), SystemException> {
-        let (call, orb) = (Arc::clone(self), self.asked.object.orb());
-        let delay = Delay::until(orb, until);
-        orb.station().run(Box::pin(async move {
+        let (call, orb) = (Arc::clone(self), self.request.object.orb());
+        let delay = TimerFuture::until(orb, until);
+        orb.client_reactor().run(Box::pin(async move {
             let has_come = delay.await;
-            go_on(call, has_come);
+            advance(call, has_come);
         }))
     }
 
     pub(super) fn object(&self) -> &ObjectRef {
-        &self.asked.object
+        &self.request.object
     }
 
     pub(super) fn operation(&self) -> &str {
-        &self.asked.operation
+        &self.request.operation
     }
 
     /// Its outcome, once.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
-        if self.asked.object.orb().is_copied() {
+        if self.request.object.orb().is_copied() {
             return Poll::Ready(Err(is_a_copy().with_completed(CompletionStatus::Maybe)));
         }
         if !self.has_ended(waker) {
@@ -193,7 +194,7 @@ impl Call {
 
     /// True if there is an outcome now; if not, `waker` will be woken when there is.
     pub(super) fn has_ended(&self, waker: &Waker) -> bool {
-        if self.asked.object.orb().is_copied() {
+        if self.request.object.orb().is_copied() {
             return true;
         }
         let state = self.state.lock();
@@ -216,44 +217,44 @@ impl Call {
 
     /// Nobody is interested any more.
     pub(super) fn abandon(self: &Arc<Self>) {
-        if self.asked.object.orb().is_copied() {
+        if self.request.object.orb().is_copied() {
             // The original waits for it.
             return std::mem::forget(Arc::clone(self));
         }
-        let Some((_, mut progress)) = self.cut_short(false) else { return };
+        let Some((_, mut progress)) = self.abort(false) else { return };
         if let Some(watched) = &self.watched {
-            watched.abandon(self.asked.object.interface_label(), &self.asked.operation);
+            watched.abandon(self.request.object.interface_label(), &self.request.operation);
         }
         let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-        let _ = progress.leg.fail(&self.asked, &mut progress.attempts, cancelled);
+        let _ = progress.interception.fail(&self.request, &mut progress.attempts, cancelled);
     }
 
     /// Says where it is from now on; false if it is over.
-    fn put(&self, place: Place, progress: Progress) -> bool {
+    fn put(&self, location: CallLocation, progress: AsyncCallProgress) -> bool {
         let mut state = self.state.lock();
         if state.is_over {
             return false;
         }
         state.progress = progress;
-        let before = std::mem::replace(&mut state.place, place);
+        let before = std::mem::replace(&mut state.location, location);
         drop(state);
-        debug_assert!(!matches!(before, Place::Sent(_)), "a call is at one place");
+        debug_assert!(!matches!(before, CallLocation::SentRequest(_)), "a call is at one place");
         true
     }
 
     /// Takes the call out of its place to go on; nothing if it is over.
-    fn take(&self) -> Option<(Place, Progress)> {
+    fn take(&self) -> Option<(CallLocation, AsyncCallProgress)> {
         let mut state = self.state.lock();
-        (!state.is_over).then(|| (std::mem::take(&mut state.place), std::mem::take(&mut state.progress)))
+        (!state.is_over).then(|| (std::mem::take(&mut state.location), std::mem::take(&mut state.progress)))
     }
 
-    fn take_progress(&self) -> Option<Progress> {
+    fn take_progress(&self) -> Option<AsyncCallProgress> {
         self.take().map(|(_, progress)| progress)
     }
 
-    fn take_sent(&self) -> Option<(Sent, Progress)> {
+    fn take_sent(&self) -> Option<(SentRequest, AsyncCallProgress)> {
         match self.take()? {
-            (Place::Sent(sent), progress) => Some((sent, progress)),
+            (CallLocation::SentRequest(sent), progress) => Some((sent, progress)),
             _ => None,
         }
     }
@@ -277,9 +278,9 @@ impl Call {
     #[cold]
     fn finish_later(self: &Arc<Self>, start: Instant, outcome: Outcome) {
         let kept = Arc::new(Mutex::new(Some(outcome)));
-        let told = Arc::clone(&kept);
+        let receiver = Arc::clone(&kept);
         let tell = move |call: Arc<Self>, _has_come| {
-            let outcome = told.lock().take();
+            let outcome = receiver.lock().take();
             if let Some(outcome) = outcome {
                 call.tell(outcome);
             }
@@ -294,46 +295,46 @@ impl Call {
     fn tell(&self, outcome: Outcome) {
         if let Some(watched) = &self.watched {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
-            watched.end(self.asked.object.interface_label(), &self.asked.operation, status);
+            watched.end(self.request.object.interface_label(), &self.request.operation, status);
         }
         let mut state = self.state.lock();
         state.outcome = Some(outcome);
-        let (waker, ticket) = (state.waker.take(), state.ticket.take());
+        let (waker, call_id) = (state.waker.take(), state.call_id.take());
         drop(state);
-        if let Some(ticket) = ticket {
-            self.asked.object.orb().station().leave(ticket);
+        if let Some(call_id) = call_id {
+            self.request.object.orb().client_reactor().leave(call_id);
         }
         if let Some(waker) = waker {
             held::assert_none("a waker");
             // It is an executor's code, and this thread may be reading for others.
             let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             if woken.is_err() {
-                tracing::error!(operation = &*self.asked.operation, "a waker panicked");
+                tracing::error!(operation = &*self.request.operation, "a waker panicked");
             }
         }
     }
 
     /// Ends it where it is; whether the server may have the request. Nothing if it was over.
-    fn cut_short(self: &Arc<Self>, retires: bool) -> Option<(bool, Progress)> {
+    fn abort(self: &Arc<Self>, retires: bool) -> Option<(bool, AsyncCallProgress)> {
         let mut state = self.state.lock();
         if state.is_over {
             return None;
         }
         state.is_over = true;
-        let (place, ticket) = (std::mem::take(&mut state.place), state.ticket.take());
+        let (location, call_id) = (std::mem::take(&mut state.location), state.call_id.take());
         let progress = std::mem::take(&mut state.progress);
         drop(state);
-        if let Some(ticket) = ticket {
-            self.asked.object.orb().station().leave(ticket);
+        if let Some(call_id) = call_id {
+            self.request.object.orb().client_reactor().leave(call_id);
         }
-        let may_have_arrived = match place {
-            Place::Nowhere => false,
-            Place::Parked(peer) => {
-                peer.unpark(&(Arc::clone(self) as Arc<dyn Awaiting>));
+        let may_have_arrived = match location {
+            CallLocation::Nowhere => false,
+            CallLocation::Parked(peer) => {
+                peer.unpark(&(Arc::clone(self) as Arc<dyn ReplyReceiver>));
                 false
             }
-            Place::Sent(Sent { lease, request_id, index }) => {
-                let destination = progress.tour.as_ref().map(|(_, destinations)| &destinations[index]);
+            CallLocation::SentRequest(SentRequest { lease, request_id, index }) => {
+                let destination = progress.selector.as_ref().map(|(_, destinations)| &destinations[index]);
                 // As where a thread waits: only where that is known to do no harm.
                 let tells = destination.filter(|destination| destination.is_ours);
                 lease.abandon(request_id, tells.map(|destination| destination.template.wire()), retires)
@@ -343,33 +344,33 @@ impl Call {
     }
 }
 
-impl Awaiting for Call {
+impl ReplyReceiver for Call {
     fn done(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
-        elsewhere(&self.asked, &self, |call| call.arrived(outcome));
+        elsewhere(&self.request, &self, |call| call.arrived(outcome));
     }
 
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        elsewhere(&self.asked, &self, |call| call.connected(outcome, true));
+        elsewhere(&self.request, &self, |call| call.connected(outcome, true));
     }
 
     #[cfg(feature = "caching")]
     fn freed(self: Arc<Self>) {
-        elsewhere(&self.asked, &self, |call| call.connected(Ok(()), false));
+        elsewhere(&self.request, &self, |call| call.connected(Ok(()), false));
     }
 }
 
-impl Limited for Call {
-    fn end(self: Arc<Self>, why: Ending) {
-        let Some((may_have_arrived, mut progress)) = self.cut_short(why == Ending::TimeUp) else { return };
+impl TimedCall for Call {
+    fn end(self: Arc<Self>, why: ExpiryReason) {
+        let Some((may_have_arrived, mut progress)) = self.abort(why == ExpiryReason::TimeUp) else { return };
         let exception = why.exception(may_have_arrived);
-        if !progress.leg.is_open() {
+        if !progress.interception.is_open() {
             return self.tell(Err(exception));
         }
-        elsewhere(&self.asked, &self, move |call| {
+        elsewhere(&self.request, &self, move |call| {
             // That an interceptor would go elsewhere comes too late.
-            let Progress { leg, attempts, .. } = &mut progress;
-            let told = leg.fail(&call.asked, attempts, exception.clone()).err().unwrap_or(exception);
-            call.tell(Err(told));
+            let AsyncCallProgress { interception, attempts, .. } = &mut progress;
+            let receiver = interception.fail(&call.request, attempts, exception.clone()).err().unwrap_or(exception);
+            call.tell(Err(receiver));
         });
     }
 }

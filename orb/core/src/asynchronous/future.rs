@@ -17,7 +17,7 @@ use super::{
     call::{Call, Outcome},
 };
 #[cfg(feature = "server")]
-use crate::server::local;
+use crate::server::collocated;
 use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocation::unreadable, object::OBJECT_ID};
 
 /// The answer to an asynchronous request, which has been sent, or is about to be, whether or not anybody polls this.
@@ -31,14 +31,14 @@ use crate::{Answer, Interface, ObjectRef, UserExceptions, client::Reply, invocat
 /// If it is polled after it was ready.
 #[must_use = "dropping it abandons the request"]
 pub struct AsyncReply<R, E> {
-    answer: AsyncAnswer,
+    answer: AsyncRawReply,
     decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
     error: std::marker::PhantomData<fn() -> E>,
 }
 
 /// As [`AsyncReply`], for one who reads what came back himself: nothing, for a one-way.
 #[must_use = "dropping it abandons the request"]
-pub struct AsyncAnswer(State);
+pub struct AsyncRawReply(State);
 
 enum State {
     Waiting(Arc<Call>),
@@ -77,14 +77,14 @@ impl ObjectRef {
 
     /// As [`invoke_async`](Self::invoke_async), and leaves what comes back to be read; a one-way is as one of
     /// [`send_oneway_async`](Self::send_oneway_async) if no response is expected.
-    pub fn ask_for_answer_async<'a>(
+    pub fn invoke_raw_async<'a>(
         &self,
         operation: impl Into<Cow<'static, str>>,
         is_response_expected: bool,
         encode: impl FnOnce(&mut Encoder<'a>) -> Result<(), CdrError>,
-    ) -> AsyncAnswer {
+    ) -> AsyncRawReply {
         let response = if is_response_expected { ResponseFlags::TWO_WAY } else { self.oneway_response() };
-        AsyncAnswer::new(self.start(operation.into(), response, encode))
+        AsyncRawReply::new(self.start(operation.into(), response, encode))
     }
 
     /// As [`is_a`](Self::is_a), asynchronously.
@@ -96,11 +96,11 @@ impl ObjectRef {
         repository_id: &str,
     ) -> impl Future<Output = Result<bool, SystemException>> + Send + 'static + use<> {
         let is_known = repository_id == self.type_id() || repository_id == OBJECT_ID;
-        let asked: Option<AsyncReply<bool, SystemException>> =
+        let request: Option<AsyncReply<bool, SystemException>> =
             (!is_known).then(|| self.invoke_async("_is_a", |out| out.short_str(repository_id), |input| input.bool()));
         async move {
-            match asked {
-                Some(asked) => asked.await,
+            match request {
+                Some(request) => request.await,
                 None => Ok(true),
             }
         }
@@ -113,8 +113,8 @@ impl ObjectRef {
     pub fn narrow_async<I: Interface + 'static>(
         &self,
     ) -> impl Future<Output = Result<I, SystemException>> + Send + 'static + use<I> {
-        let (object, asked) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
-        async move { if asked.await? { Ok(object.unchecked_narrow()) } else { Err(object.is_no(I::REPOSITORY_ID)) } }
+        let (object, request) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
+        async move { if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.is_no(I::REPOSITORY_ID)) } }
     }
 
     fn start<'a>(
@@ -129,15 +129,15 @@ impl ObjectRef {
         let destination = &destinations[preferred];
         #[cfg(feature = "server")]
         if destination.is_here && response != ResponseFlags::TWO_WAY {
-            local::note_one_way(self.orb());
+            collocated::note_one_way(self.orb());
         }
         let arguments =
-            Arguments::marshal(destination, &operation, encode).map_err(|error| destination.unsayable(error))?;
+            Arguments::marshal(destination, &operation, encode).map_err(|error| destination.not_encodable(error))?;
         Call::start(self, operation, response, arguments)
     }
 }
 
-impl AsyncAnswer {
+impl AsyncRawReply {
     fn new(started: Result<Arc<Call>, SystemException>) -> Self {
         Self(started.map_or_else(State::Failed, State::Waiting))
     }
@@ -166,7 +166,7 @@ impl AsyncAnswer {
     }
 }
 
-impl Future for AsyncAnswer {
+impl Future for AsyncRawReply {
     type Output = Result<Option<Answer>, SystemException>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -176,7 +176,7 @@ impl Future for AsyncAnswer {
     }
 }
 
-impl Drop for AsyncAnswer {
+impl Drop for AsyncRawReply {
     fn drop(&mut self) {
         if let State::Waiting(call) = &self.0 {
             call.abandon();
@@ -184,7 +184,7 @@ impl Drop for AsyncAnswer {
     }
 }
 
-impl fmt::Debug for AsyncAnswer {
+impl fmt::Debug for AsyncRawReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.0 {
             State::Waiting(call) => call.operation(),
@@ -197,10 +197,10 @@ impl fmt::Debug for AsyncAnswer {
 
 impl<R, E> AsyncReply<R, E> {
     fn new(started: Result<Arc<Call>, SystemException>, decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>) -> Self {
-        Self { answer: AsyncAnswer::new(started), decode, error: std::marker::PhantomData }
+        Self { answer: AsyncRawReply::new(started), decode, error: std::marker::PhantomData }
     }
 
-    /// As [`AsyncAnswer::has_come`].
+    /// As [`AsyncRawReply::has_come`].
     pub(crate) fn has_come(&self, waker: &Waker) -> bool {
         self.answer.has_come(waker)
     }

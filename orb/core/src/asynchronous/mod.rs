@@ -5,13 +5,13 @@
 //! its reply belongs to the [client side](crate::client); any executor may poll the future.
 
 mod arguments;
-mod asked;
 mod call;
 mod future;
 #[cfg(feature = "interceptors")]
-mod leg;
+mod interception;
 #[cfg(not(feature = "interceptors"))]
-#[path = "no_leg.rs"]
-mod leg;
+#[path = "no_interception.rs"]
+mod interception;
+mod request;
 
-pub use future::{AsyncAnswer, AsyncReply};
+pub use future::{AsyncRawReply, AsyncReply};

@@ -1,12 +1,12 @@
 //! Bidirectional GIOP: requests of both sides over one connection, for clients that nobody can connect to (CORBA 3.3 Part 2, 9.8 and 9.9).
 //!
 //! An ORB that is bidirectional says in the first request of each connection that it opens which addresses its references name, and takes requests
-//! over it ([`introduction`](crate::introduction)). As a server it remembers what is [announced], as far as that is [credible](trust), and sends requests to such an
+//! over it ([`introduction`](crate::connection_contexts)). As a server it remembers what is [announced], as far as that is [credible](trust), and sends requests to such an
 //! address over the connection on which it was said. One setting is for both: [`OrbBuilder::bidirectional`](crate::OrbBuilder::bidirectional).
 //!
 //! How a connection carries requests of both sides belongs to `client` and `server`.
 
-mod announced;
+mod announced_addresses;
 mod policy;
 mod trust;
 
@@ -17,7 +17,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, PublishedAddresses};
 
-use announced::Announced;
+use announced_addresses::AnnouncedAddresses;
 pub use policy::BidirectionalPolicy;
 
 use crate::client::ClientConnection;
@@ -31,7 +31,7 @@ pub(crate) struct Bidirectional {
     is_default: AtomicBool,
     /// What is announced is believed, whatever it is.
     is_credulous: bool,
-    announced: Announced,
+    announced: AnnouncedAddresses,
 }
 
 impl Bidirectional {
@@ -40,7 +40,7 @@ impl Bidirectional {
             is_on: AtomicBool::new(is_on),
             is_default: AtomicBool::new(is_on),
             is_credulous,
-            announced: Announced::default(),
+            announced: AnnouncedAddresses::default(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Bidirectional {
         !self.is_on.swap(true, Ordering::SeqCst)
     }
 
-    /// A client has announced these points on a connection from `place`: requests to those that are credible will go by `adopt`. `own`: where
+    /// A client has announced these points on a connection from `address`: requests to those that are credible will go by `adopt`. `own`: where
     /// this ORB listens itself.
     pub(crate) fn note(
         &self,
@@ -74,24 +74,24 @@ impl Bidirectional {
                 true => None,
                 false => trust::doubt(&point.host, from),
             };
-            for place in places(point, from) {
-                let is_own = own.is_some_and(|own| own.addresses.contains(&place));
+            for address in addresses(point, from) {
+                let is_own = own.is_some_and(|own| own.addresses.contains(&address));
                 let doubt = doubt.or(is_own.then_some("it is this ORB's own"));
                 let entered = match doubt {
                     Some(doubt) => Err(doubt),
-                    None => self.announced.enter(&place, &adopt(), from),
+                    None => self.announced.enter(&address, &adopt(), from),
                 };
                 match entered {
-                    Ok(()) => tracing::debug!(%place, %from, "reached over its client's own connection"),
-                    Err(reason) => tracing::warn!(%place, %from, reason, "a listen point is not believed"),
+                    Ok(()) => tracing::debug!(%address, %from, "reached over its client's own connection"),
+                    Err(reason) => tracing::warn!(%address, %from, reason, "a listen point is not believed"),
                 }
             }
         }
     }
 
     /// A connection that the peer at this place has opened itself.
-    pub(crate) fn find(&self, place: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
-        self.announced.find(place, code_sets)
+    pub(crate) fn find(&self, address: &Address, code_sets: Option<&ServiceContext>) -> Option<Arc<ClientConnection>> {
+        self.announced.find(address, code_sets)
     }
 
     /// An adopted connection has ended.
@@ -101,11 +101,11 @@ impl Bidirectional {
 }
 
 /// The places that references with this address may mean.
-fn places(point: &ListenPoint, from: &Address) -> Vec<Address> {
-    let mut places = vec![Address::at_port(spandrel_transport::IIOP, &point.host, point.port)];
+fn addresses(point: &ListenPoint, from: &Address) -> Vec<Address> {
+    let mut addresses = vec![Address::at_port(spandrel_transport::IIOP, &point.host, point.port)];
     if from.host_and_port().is_some() && from.scheme() != spandrel_transport::IIOP {
         // The context does not say which protocol listens there (9.8.1.1).
-        places.push(Address::at_port(from.scheme().to_owned(), &point.host, point.port));
+        addresses.push(Address::at_port(from.scheme().to_owned(), &point.host, point.port));
     }
-    places
+    addresses
 }

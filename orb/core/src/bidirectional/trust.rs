@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_believed_what_leads_to_its_own_host() {
+    fn listen_points_on_the_clients_own_host_are_trusted() {
         let remote = Address::at_port("iiop", "192.0.2.7", 40_000);
         assert_eq!(doubt("192.0.2.7", &remote), None);
         assert_eq!(doubt("::ffff:192.0.2.7", &remote), None);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_may_name_any_of_its_addresses() {
+    fn listen_points_with_any_address_of_this_machine_are_trusted() {
         let own = if_addrs::get_if_addrs().unwrap();
         for from in
             [Address::at_port("iiop", "127.0.0.1", 40_000), Address::new("uds", "/run/x"), Address::new("uds", "")]

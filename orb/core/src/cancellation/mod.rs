@@ -8,7 +8,7 @@
 
 #[cfg(all(test, shuttle))]
 mod models;
-mod trip;
+mod source;
 
 use std::{
     fmt,
@@ -20,7 +20,7 @@ use std::{
 
 use spandrel_sync::Arc;
 
-pub(crate) use trip::{SERVING, Trip};
+pub(crate) use source::{CancellationSource, SERVING};
 
 /// Why nobody waits for the answer to a request any more.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -70,17 +70,17 @@ impl fmt::Display for CancelReason {
 /// A token belongs to one request. It trips no more once that has been answered, and one-ways, whose answers nobody waits for, are not
 /// cancelled by their clients.
 #[derive(Clone)]
-pub struct CancellationToken(Arc<Trip>);
+pub struct CancellationToken(Arc<CancellationSource>);
 
 impl CancellationToken {
-    pub(crate) fn new(trip: Arc<Trip>) -> Self {
-        Self(trip)
+    pub(crate) fn new(cancellation: Arc<CancellationSource>) -> Self {
+        Self(cancellation)
     }
 
     /// True once nobody waits for the answer any more.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_tripped()
+        self.0.is_cancelled()
     }
 
     /// Why nobody waits, once that is so.
@@ -91,7 +91,7 @@ impl CancellationToken {
 
     /// Ready once nobody waits for the answer any more. If the request is answered before that, it stays pending.
     pub fn cancelled(&self) -> Cancelled {
-        Cancelled { key: self.0.key(), trip: Arc::clone(&self.0) }
+        Cancelled { key: self.0.key(), cancellation: Arc::clone(&self.0) }
     }
 
     /// Waits so long at most; true once nobody waits for the answer any more.
@@ -110,7 +110,7 @@ impl fmt::Debug for CancellationToken {
 /// What [`CancellationToken::cancelled`] returns.
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
-    trip: Arc<Trip>,
+    cancellation: Arc<CancellationSource>,
     key: u64,
 }
 
@@ -118,13 +118,13 @@ impl Future for Cancelled {
     type Output = CancelReason;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CancelReason> {
-        self.trip.poll(self.key, cx.waker()).map_or(Poll::Pending, Poll::Ready)
+        self.cancellation.poll(self.key, cx.waker()).map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Cancelled {
     fn drop(&mut self) {
-        self.trip.forget(self.key);
+        self.cancellation.forget(self.key);
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 
-use super::{CancelReason, CancellationToken, Trip};
+use super::{CancelReason, CancellationSource, CancellationToken};
 use crate::{
     Orb,
     models::{check, one_in},
@@ -49,11 +49,11 @@ fn poll(token: &CancellationToken, leaves: bool) -> Option<CancelReason> {
 }
 
 #[test]
-fn whoever_waits_is_woken_and_all_hear_the_same_reason() {
+fn all_waiters_wake_with_the_same_reason() {
     check(6000, || {
         let orb = Orb::builder().build().unwrap();
-        let trip = Trip::new(WeakOrb::of(&orb), None);
-        let token = CancellationToken::new(Arc::clone(&trip));
+        let cancellation = CancellationSource::new(WeakOrb::of(&orb), None);
+        let token = CancellationToken::new(Arc::clone(&cancellation));
         let heard = (0..3).map(|waiter| {
             let token = token.clone();
             thread::spawn(move || match waiter {
@@ -67,8 +67,8 @@ fn whoever_waits_is_woken_and_all_hear_the_same_reason() {
         });
         let heard: Vec<_> = heard.collect();
         let tripping = [CancelReason::ClientCancelled, CancelReason::ConnectionLost].map(|reason| {
-            let trip = Arc::clone(&trip);
-            thread::spawn(move || trip.trip(reason))
+            let cancellation = Arc::clone(&cancellation);
+            thread::spawn(move || cancellation.cancel(reason))
         });
         tripping.into_iter().for_each(|thread| thread.join().expect("it trips"));
         let reason = token.reason();
@@ -81,18 +81,18 @@ fn whoever_waits_is_woken_and_all_hear_the_same_reason() {
 }
 
 #[test]
-fn an_answer_and_a_cancellation_leave_one_outcome() {
+fn a_reply_that_races_with_a_cancellation_has_one_outcome() {
     check(3000, || {
         let orb = Orb::builder().build().unwrap();
-        let trip = Trip::new(WeakOrb::of(&orb), None);
-        let (answered, cancelled) = (Arc::clone(&trip), Arc::clone(&trip));
-        let answering = thread::spawn(move || answered.settle());
+        let cancellation = CancellationSource::new(WeakOrb::of(&orb), None);
+        let (answered, cancelled) = (Arc::clone(&cancellation), Arc::clone(&cancellation));
+        let answering = thread::spawn(move || answered.mark_answered());
         let cancelling = thread::spawn(move || {
-            cancelled.trip(CancelReason::ClientCancelled);
+            cancelled.cancel(CancelReason::ClientCancelled);
             cancelled.reason()
         });
         answering.join().expect("it is answered");
         let seen = cancelling.join().expect("it is cancelled");
-        assert_eq!(seen, trip.reason(), "what was seen once stays so");
+        assert_eq!(seen, cancellation.reason(), "what was seen once stays so");
     });
 }

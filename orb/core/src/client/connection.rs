@@ -1,23 +1,23 @@
 //! One connection to a peer, used by one thread or shared by several.
 //!
-//! What threads that wait for a reply do is here, and who waits in [`mux`]; calls that no thread waits for are in [`task`]. Whose turn it is to
+//! What threads that wait for a reply do is here, and who waits in [`pending`]; calls that no thread waits for are in [`task`]. Whose turn it is to
 //! write is in [`writing`], and what becomes of everybody when it ends in [`ending`].
 
+#[cfg(feature = "asynchronous")]
+mod async_calls;
+#[cfg(not(feature = "asynchronous"))]
+#[path = "connection/no_async_calls.rs"]
+mod async_calls;
 #[cfg(feature = "batching")]
 mod batch;
 #[cfg(feature = "server")]
-mod both_ways;
-mod ending;
-mod loss;
-mod mux;
+mod bidirectional;
+mod closing;
+mod notification;
+mod pending_calls;
 mod reply;
-mod said;
-#[cfg(feature = "asynchronous")]
-mod task;
-#[cfg(not(feature = "asynchronous"))]
-#[path = "connection/no_task.rs"]
-mod task;
-mod telling;
+mod request_loss;
+mod sent_contexts;
 mod writing;
 
 use spandrel_cdr::Encoder;
@@ -29,27 +29,27 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 
+use async_calls::{AsyncWrites, UnsentMessage};
+#[cfg(feature = "asynchronous")]
+pub(crate) use async_calls::{ReactorRegistration, UnsentKind, WriteLimits};
 #[cfg(feature = "batching")]
 pub(crate) use batch::Buffering;
 #[cfg(feature = "server")]
-use both_ways::BothWays;
+use bidirectional::BidirectionalUse;
 #[cfg(feature = "server")]
-pub(crate) use both_ways::{Called, Feeder};
-use ending::CloseOnPanic;
-pub(crate) use loss::Loss;
+pub(crate) use bidirectional::{AdoptedReader, CallbackDispatcher};
+use closing::CloseOnPanic;
+use notification::NotificationScope;
 #[cfg(feature = "asynchronous")]
-pub(crate) use mux::Awaiting;
-pub(crate) use mux::Told;
-use mux::{Mux, Waiter, Who};
+pub(crate) use pending_calls::ReplyReceiver;
+pub(crate) use pending_calls::ReplyReceiverHandle;
+use pending_calls::{PendingCalls, ReplyWaiter, Waiter};
 pub(crate) use reply::{CallFailure, Reply, ReplyKind};
-pub(crate) use said::{CODE_SETS, LISTEN_POINTS};
-#[cfg(feature = "asynchronous")]
-pub(crate) use task::{Bounds, Kind, Seat};
-use task::{Soon, Unsent};
-use telling::Telling;
-use writing::{Writer, has_no_last_words};
+pub(crate) use request_loss::RequestLoss;
+pub(crate) use sent_contexts::{CODE_SETS, LISTEN_POINTS};
+use writing::{Writer, is_local_failure};
 
-use super::Slot;
+use super::ConnectionSlot;
 use crate::{
     diagnostics::ConnectionMetrics,
     statistics::{Level, Statistics},
@@ -74,21 +74,21 @@ pub(crate) struct ClientConnection {
     writer: Mutex<Writer>,
     /// Octets from which on messages are sent in fragments.
     fragment_size: usize,
-    mux: Mutex<Mux>,
+    pending: Mutex<PendingCalls>,
     next_request_id: AtomicU32,
     /// Set when it must not be given to further callers.
     retired: AtomicBool,
     /// Its end has been counted, or is not to be: each connection is counted as closed once at most.
     is_end_counted: AtomicBool,
     /// What asynchronous calls need.
-    soon: Soon,
+    async_writes: AsyncWrites,
     /// What requests that were written have said of the connection; those that are written from now on need not.
-    said: AtomicU8,
+    sent: AtomicU8,
     /// What makes it bidirectional, if it is.
     #[cfg(feature = "server")]
-    both_ways: BothWays,
+    both_ways: BidirectionalUse,
     /// The right to be open, for one that counts.
-    _slot: Option<Slot>,
+    _slot: Option<ConnectionSlot>,
 }
 
 thread_local! {
@@ -121,14 +121,14 @@ impl ClientConnection {
             transport,
             writer: Mutex::new(Writer::default()),
             fragment_size: usize::MAX,
-            mux: Mutex::new(Mux { reader, waiters: Vec::new(), closed: None }),
+            pending: Mutex::new(PendingCalls { reader, waiters: Vec::new(), closed: None }),
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
-            soon: Soon::default(),
-            said: AtomicU8::new(0),
+            async_writes: AsyncWrites::default(),
+            sent: AtomicU8::new(0),
             #[cfg(feature = "server")]
-            both_ways: BothWays::default(),
+            both_ways: BidirectionalUse::default(),
             _slot: None,
         }
     }
@@ -140,7 +140,7 @@ impl ClientConnection {
     }
 
     /// It counts among those that may be open.
-    pub(crate) fn with_slot(mut self, slot: Slot) -> Self {
+    pub(crate) fn with_slot(mut self, slot: ConnectionSlot) -> Self {
         self._slot = Some(slot);
         self
     }
@@ -180,9 +180,9 @@ impl ClientConnection {
     fn check_open(&self) -> Result<(), CallFailure> {
         // Retired before it is closed, so that the usual case needs no lock; whoever comes in between fails to write.
         if self.is_retired()
-            && let Some(failure) = &self.mux.lock().closed
+            && let Some(failure) = &self.pending.lock().closed
         {
-            return Err(CallFailure::of(Loss::NotWritten, failure.exception.clone()));
+            return Err(CallFailure::of(RequestLoss::NotWritten, failure.exception.clone()));
         }
         Ok(())
     }
@@ -195,43 +195,43 @@ impl ClientConnection {
         request: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
-        let mut mux = self.mux.lock();
-        if let Some(failure) = &mux.closed {
-            return Err(CallFailure::of(Loss::NotWritten, failure.exception.clone()));
+        let mut pending = self.pending.lock();
+        if let Some(failure) = &pending.closed {
+            return Err(CallFailure::of(RequestLoss::NotWritten, failure.exception.clone()));
         }
         // Nobody waits, nobody reads, nobody writes: this thread does it all and need not be found by others. Taking the
         // writer while the lock is held keeps everybody else's request behind this one, so that nobody's reply can fill
         // the connection while the one who would read it writes.
-        if mux.waiters.is_empty()
-            && mux.reader.is_some()
+        if pending.waiters.is_empty()
+            && pending.reader.is_some()
             && !self.is_retired()
             && let Some(writer) = self.writer.try_lock()
             && writer.rest.is_none()
-            && let Some(reader) = mux.reader.take()
+            && let Some(reader) = pending.reader.take()
         {
-            drop(mux);
-            return self.alone(writer, reader, request_id, request, deadline);
+            drop(pending);
+            return self.call_exclusively(writer, reader, request_id, request, deadline);
         }
-        mux.waiters.push(Waiter { request_id, reply: None, who: Who::Thread(None) });
-        drop(mux);
+        pending.waiters.push(Waiter { request_id, reply: None, waiter: ReplyWaiter::Thread(None) });
+        drop(pending);
         #[cfg(feature = "server")]
-        self.see_to_reading(request_id)?;
+        self.ensure_reading(request_id)?;
         match self.send_in_turn(request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
-            Err(error) if has_no_last_words(&error) => {
-                self.mux.lock().remove(request_id);
+            Err(error) if is_local_failure(&error) => {
+                self.pending.lock().remove(request_id);
                 Err(self.write_failed(error))
             }
             Err(error) => {
-                let said = self.await_reply(request_id, Some(&Deadline::after(LAST_WORDS)));
-                Err(self.last_words(error, said))
+                let read = self.await_reply(request_id, Some(&Deadline::after(LAST_WORDS)));
+                Err(self.peer_reason(error, read))
             }
         }
     }
 
     /// The whole of a call on a connection that nobody else uses at its beginning.
     #[inline]
-    fn alone(
+    fn call_exclusively(
         &self,
         mut writer: MutexGuard<'_, Writer>,
         mut reader: Box<MessageReader>,
@@ -242,59 +242,59 @@ impl ClientConnection {
         let sent = self.send(&mut writer, request, deadline);
         drop(writer);
         let outcome = match sent {
-            Ok(()) => self.lead(&mut reader, request_id, deadline),
-            Err(error) if has_no_last_words(&error) => Err(self.write_failed(error)),
+            Ok(()) => self.read_as_leader(&mut reader, request_id, deadline),
+            Err(error) if is_local_failure(&error) => Err(self.write_failed(error)),
             Err(error) => {
-                let said = self.lead(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)));
-                Err(self.last_words(error, said))
+                let read = self.read_as_leader(&mut reader, request_id, Some(&Deadline::after(LAST_WORDS)));
+                Err(self.peer_reason(error, read))
             }
         };
-        self.put_back(reader, None, false);
+        self.return_reader(reader, None, false);
         self.note_outcome(&outcome);
         outcome
     }
 
     fn await_reply(&self, request_id: u32, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
-        let mut mux = self.mux.lock();
+        let mut pending = self.pending.lock();
         loop {
-            let waiter = mux.position(request_id);
-            if let Some(reply) = mux.waiters[waiter].reply.take() {
-                mux.waiters.swap_remove(waiter);
+            let waiter = pending.position(request_id);
+            if let Some(reply) = pending.waiters[waiter].reply.take() {
+                pending.waiters.swap_remove(waiter);
                 return Ok(reply);
             }
-            if let Some(failure) = &mux.closed {
+            if let Some(failure) = &pending.closed {
                 let failure = failure.clone();
-                mux.waiters.swap_remove(waiter);
+                pending.waiters.swap_remove(waiter);
                 return Err(failure);
             }
-            if let Some(mut reader) = mux.reader.take() {
-                drop(mux);
-                let outcome = self.lead(&mut reader, request_id, deadline);
-                self.put_back(reader, Some(request_id), false);
+            if let Some(mut reader) = pending.reader.take() {
+                drop(pending);
+                let outcome = self.read_as_leader(&mut reader, request_id, deadline);
+                self.return_reader(reader, Some(request_id), false);
                 self.note_outcome(&outcome);
                 return outcome;
             }
             let wake = WAKE.with(Arc::clone);
-            mux.waiters[waiter].who = Who::Thread(Some(Arc::clone(&wake)));
+            pending.waiters[waiter].waiter = ReplyWaiter::Thread(Some(Arc::clone(&wake)));
             match deadline {
-                None => wake.wait(&mut mux),
+                None => wake.wait(&mut pending),
                 Some(deadline) => {
                     let remaining = deadline.remaining();
                     if remaining.is_zero() {
-                        mux.waiters.swap_remove(waiter);
-                        drop(mux);
+                        pending.waiters.swap_remove(waiter);
+                        drop(pending);
                         let failure = self.reply_timed_out();
                         self.note_timeout(&failure);
                         return Err(failure);
                     }
-                    wake.wait_for(&mut mux, remaining);
+                    wake.wait_for(&mut pending, remaining);
                 }
             }
         }
     }
 
     /// Reads for everybody until this thread's own reply has come.
-    fn lead(
+    fn read_as_leader(
         &self,
         reader: &mut MessageReader,
         request_id: u32,
@@ -332,41 +332,41 @@ impl ClientConnection {
     #[cold]
     fn sort_unusual(&self, message: Message) -> Result<Option<Reply>, CallFailure> {
         #[cfg(feature = "server")]
-        let Some(message) = self.hand_on_call(message) else { return Ok(None) };
+        let Some(message) = self.dispatch_callback(message) else { return Ok(None) };
         Err(self.is_no_reply(message.header.message_type, message.header.version))
     }
 
     /// Puts the reader back, of whose thread this was the request, and sees to it that somebody reads on for those who still
     /// wait: the next leader, or the reactor. `has_looked`: that is the reactor, which has taken all messages that are there.
     #[inline]
-    fn put_back(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_looked: bool) {
-        let mut mux = self.mux.lock();
+    fn return_reader(&self, reader: Box<MessageReader>, request_id: Option<u32>, has_looked: bool) {
+        let mut pending = self.pending.lock();
         if let Some(request_id) = request_id {
-            mux.remove(request_id);
+            pending.remove(request_id);
         }
-        mux.reader = Some(reader);
-        if !mux.waiters.is_empty() {
-            self.hand_on(mux, has_looked);
+        pending.reader = Some(reader);
+        if !pending.waiters.is_empty() {
+            self.hand_over_reading(pending, has_looked);
         }
     }
 
     /// Somebody else has to read now.
-    fn hand_on(&self, mux: MutexGuard<'_, Mux>, has_looked: bool) {
-        if mux.wake_next_leader() || !mux.has_tasks() {
+    fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_looked: bool) {
+        if pending.wake_next_leader() || !pending.has_tasks() {
             return;
         }
-        let is_drained = has_looked || mux.reader.as_ref().is_none_or(|reader| task::is_drained(reader));
+        let is_drained = has_looked || pending.reader.as_ref().is_none_or(|reader| async_calls::is_drained(reader));
         self.want_input();
-        drop(mux);
-        self.tell_reactor(is_drained);
+        drop(pending);
+        self.update_interest(is_drained);
     }
 
     /// Replies that nobody waits for any more are dropped.
     fn deliver(&self, reply: Reply) {
-        let told = self.mux.lock().deliver(reply);
-        if let Some((told, reply)) = told {
-            let _telling = Telling::begin(self);
-            told.done(Ok(Some(reply)));
+        let receiver = self.pending.lock().deliver(reply);
+        if let Some((receiver, reply)) = receiver {
+            let _telling = NotificationScope::begin(self);
+            receiver.done(Ok(Some(reply)));
         }
     }
 

@@ -33,20 +33,20 @@ impl FragmentSizes {
     }
 
     /// That of a peer.
-    pub(crate) fn of(&self, place: &Address) -> usize {
+    pub(crate) fn of(&self, address: &Address) -> usize {
         #[cfg(feature = "fragments")]
-        if let Some((_, octets)) = self.of_peers.iter().rev().find(|(peer, _)| is_named(place, peer)) {
+        if let Some((_, octets)) = self.of_peers.iter().rev().find(|(peer, _)| is_named(address, peer)) {
             return *octets;
         }
         #[cfg(not(feature = "fragments"))]
-        let _ = place;
+        let _ = address;
         self.usual
     }
 }
 
 #[cfg(feature = "fragments")]
-fn is_named(place: &Address, peer: &str) -> bool {
-    place.address() == peer || place.host_and_port().is_some_and(|(host, _)| host == peer)
+fn is_named(address: &Address, peer: &str) -> bool {
+    address.address() == peer || address.host_and_port().is_some_and(|(host, _)| host == peer)
 }
 
 #[cfg(all(test, feature = "fragments"))]
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_found_by_its_address_or_its_host() {
+    fn a_fragment_size_is_found_by_address_or_by_host() {
         let mut sizes = FragmentSizes::default();
         sizes.set(1000);
         sizes.set_for("host".into(), 100);

@@ -5,49 +5,53 @@
 //! hands the reading on when its own has come or its time is up.
 //!
 //! Asynchronous calls use the same connections. Their replies are read by whoever leads, and by the ORB's reactor where no
-//! thread does (`station`).
+//! thread does (`client_reactor`).
 
-#[cfg(feature = "caching")]
-mod cache;
-#[cfg(not(feature = "caching"))]
-#[path = "cache/absent.rs"]
-mod cache;
+#[cfg(feature = "asynchronous")]
+mod client_reactor;
 mod connection;
+#[cfg(feature = "caching")]
+mod connection_cache;
+#[cfg(not(feature = "caching"))]
+#[path = "connection_cache/absent.rs"]
+mod connection_cache;
 mod fragment_sizes;
 #[cfg(feature = "caching")]
-mod keeper;
+mod maintenance;
 #[cfg(all(test, shuttle))]
 mod models;
 mod peer;
 mod peers;
 mod settings;
-mod shunned;
-#[cfg(feature = "asynchronous")]
-mod station;
-mod unsent;
+mod unreachable_cache;
+mod unsent_calls;
 
-pub(crate) use cache::{Cache, CacheSettings, Slot};
-#[cfg(feature = "caching")]
-pub use cache::{ConnectionSharing, Purging};
+#[cfg(feature = "server")]
+pub(crate) use client_reactor::cancelled;
+#[cfg(feature = "asynchronous")]
+pub(crate) use client_reactor::{
+    ClientReactor, ExpiryReason, TimedCall, TimedCallId, is_here as is_client_reactor_thread,
+};
 #[cfg(feature = "batching")]
 pub(crate) use connection::Buffering;
-#[cfg(feature = "asynchronous")]
-pub(crate) use connection::{Awaiting, Bounds, Kind};
-pub(crate) use connection::{CODE_SETS, CallFailure, ClientConnection, LISTEN_POINTS, Loss, Reply, ReplyKind, Told};
 #[cfg(feature = "server")]
-pub(crate) use connection::{Called, Feeder};
+pub(crate) use connection::{AdoptedReader, CallbackDispatcher};
+pub(crate) use connection::{
+    CODE_SETS, CallFailure, ClientConnection, LISTEN_POINTS, Reply, ReplyKind, ReplyReceiverHandle, RequestLoss,
+};
+#[cfg(feature = "asynchronous")]
+pub(crate) use connection::{ReplyReceiver, UnsentKind, WriteLimits};
+pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
+#[cfg(feature = "caching")]
+pub use connection_cache::{ConnectionSharing, Purging};
 pub(crate) use fragment_sizes::FragmentSizes;
 #[cfg(feature = "caching")]
-pub(crate) use keeper::Keeper;
+pub(crate) use maintenance::MaintenanceThread;
 #[cfg(feature = "asynchronous")]
-pub(crate) use peer::Leasing;
+pub(crate) use peer::LeaseResult;
 #[cfg(feature = "batching")]
 pub(crate) use peer::batches::all;
 pub(crate) use peer::{Lease, Peer};
 pub(crate) use peers::PeerTable;
 pub(crate) use settings::ClientSettings;
-#[cfg(feature = "server")]
-pub(crate) use station::cancelled;
-#[cfg(feature = "asynchronous")]
-pub(crate) use station::{Ending, Limited, Station, Ticket, is_here as is_station_here};
-pub(crate) use unsent::{no_reconnecting, not_sent_in_time};
+pub(crate) use unsent_calls::{no_reconnecting, not_sent_in_time};

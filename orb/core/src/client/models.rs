@@ -1,9 +1,9 @@
 //! Models of threads that share a connection.
 
+mod async_calls;
 #[cfg(feature = "batching")]
 mod batches;
-mod both_ways;
-mod tasks;
+mod bidirectional;
 
 use std::time::Duration;
 
@@ -14,14 +14,15 @@ use spandrel_transport::{Address, Deadline};
 use super::{CallFailure, ClientConnection};
 use crate::{
     models::{
-        check, one_in, pipe,
-        pretend::{Manners, Pretend, Record, Running},
-        talk::{self, Question},
+        check,
+        fake_transport::{FakeBehaviour, FakePeer, FakeTransport, Record},
+        messages::{self, FakeRequest},
+        one_in, pipe,
     },
     statistics::Statistics,
 };
 
-type Outcome = (Question, Result<(), CallFailure>);
+type Outcome = (FakeRequest, Result<(), CallFailure>);
 
 /// A connection to a pretend server, and what came of the calls over it.
 struct Stage {
@@ -33,23 +34,23 @@ struct Stage {
 
 impl Stage {
     /// Pipes of this capacity, requests of this length.
-    fn new(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running) {
-        let (stage, server, _) = Self::with_end(capacity, octets, manners);
+    fn new(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer) {
+        let (stage, server, _) = Self::with_end(capacity, octets, behaviour);
         (stage, server)
     }
 
     /// The same, with the connection's own end.
-    fn with_end(capacity: usize, octets: usize, manners: Manners) -> (Arc<Self>, Running, pipe::End) {
+    fn with_end(capacity: usize, octets: usize, behaviour: FakeBehaviour) -> (Arc<Self>, FakePeer, pipe::PipeEnd) {
         let (near, far) = pipe::pair(capacity);
         let transport = Arc::new(near.clone());
         let connection = Arc::new(ClientConnection::new(
             Arc::new(Address::new("pretend", "")),
             transport,
-            talk::reader(),
+            messages::reader(),
             Statistics::default(),
         ));
         let stage = Arc::new(Self { connection, octets, outcomes: Mutex::default() });
-        (stage, Pretend::start(far, manners), near)
+        (stage, FakeTransport::start(far, behaviour), near)
     }
 
     /// Calls from so many threads and waits for them.
@@ -64,27 +65,27 @@ impl Stage {
 
     fn two_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
         let id = self.connection.request_id();
-        let question = Question { id, token, is_two_way: true, is_limited: deadline.is_some() };
-        let outcome = self.connection.two_way(id, &talk::request(question, self.octets), deadline.as_ref());
-        self.note(question, outcome.map(|reply| assert_eq!(talk::token_in(&reply.message, reply.body), token)))
+        let question = FakeRequest { id, token, is_two_way: true, is_limited: deadline.is_some() };
+        let outcome = self.connection.two_way(id, &messages::request(question, self.octets), deadline.as_ref());
+        self.note(question, outcome.map(|reply| assert_eq!(messages::token_in(&reply.message, reply.body), token)))
     }
 
     fn one_way(&self, token: u32, deadline: Option<Deadline>) -> bool {
         let id = self.connection.request_id();
-        let question = Question { id, token, is_two_way: false, is_limited: deadline.is_some() };
-        let outcome = self.connection.one_way(&talk::request(question, self.octets), deadline.as_ref());
+        let question = FakeRequest { id, token, is_two_way: false, is_limited: deadline.is_some() };
+        let outcome = self.connection.one_way(&messages::request(question, self.octets), deadline.as_ref());
         self.note(question, outcome)
     }
 
     /// True if the call succeeded.
-    fn note(&self, question: Question, outcome: Result<(), CallFailure>) -> bool {
+    fn note(&self, question: FakeRequest, outcome: Result<(), CallFailure>) -> bool {
         let succeeded = outcome.is_ok();
         self.outcomes.lock().push((question, outcome));
         succeeded
     }
 
     /// Closes; what came of the calls, and what the server did.
-    fn close(self: Arc<Self>, server: Running) -> (Vec<Outcome>, Record) {
+    fn close(self: Arc<Self>, server: FakePeer) -> (Vec<Outcome>, Record) {
         let stage = Arc::into_inner(self).expect("the callers are gone");
         drop(stage.connection);
         (stage.outcomes.into_inner(), server.record())
@@ -101,7 +102,7 @@ fn verify(outcomes: &[Outcome], record: &Record) {
             // The transport took it: more is not promised.
             Ok(()) => {}
             Err(failure) if failure.exception.completed() == CompletionStatus::No => {
-                let may_be_sent_again = !was_read || record.said_goodbye && !was_answered;
+                let may_be_sent_again = !was_read || record.sent_close && !was_answered;
                 assert!(may_be_sent_again, "{question:?} was acted on and failed with {}", failure.exception);
             }
             Err(failure) => assert!(!failure.may_repeat(), "{question:?} may have been acted on"),
@@ -115,9 +116,9 @@ fn an_hour() -> Option<Deadline> {
 }
 
 #[test]
-fn each_caller_gets_its_own_reply_in_whatever_order() {
+fn each_call_gets_its_own_reply_in_any_order() {
     check(6000, || {
-        let (stage, server) = Stage::new(4096, 4, Manners { octets: 4, ..Manners::default() });
+        let (stage, server) = Stage::new(4096, 4, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {
             for turn in 0..2 {
                 let token = caller * 10 + turn;
@@ -133,9 +134,9 @@ fn each_caller_gets_its_own_reply_in_whatever_order() {
 }
 
 #[test]
-fn whatever_ends_the_connection_ends_every_call() {
+fn the_end_of_the_connection_ends_every_call() {
     check(6000, || {
-        let (stage, server) = Stage::new(4096, 4, Manners { octets: 4, ends: true, ..Manners::default() });
+        let (stage, server) = Stage::new(4096, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {
             let _ = stage.two_way(caller * 10, None)
                 && stage.one_way(caller * 10 + 1, None)
@@ -147,9 +148,10 @@ fn whatever_ends_the_connection_ends_every_call() {
 }
 
 #[test]
-fn a_caller_whose_time_is_up_leaves_the_others_alone() {
+fn a_timeout_of_one_call_leaves_the_others_alone() {
     check(6000, || {
-        let (stage, server) = Stage::new(4096, 4, Manners { octets: 4, forgets: true, ..Manners::default() });
+        let (stage, server) =
+            Stage::new(4096, 4, FakeBehaviour { octets: 4, forgets: true, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {
             if caller == 0 {
                 stage.two_way(0, an_hour());
@@ -176,9 +178,9 @@ fn a_caller_whose_time_is_up_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_request_cut_off_by_its_deadline_is_followed_by_nothing() {
+fn nothing_is_written_after_a_request_that_its_deadline_cut_off() {
     check(6000, || {
-        let (stage, server) = Stage::new(64, 100, Manners { octets: 4, ..Manners::default() });
+        let (stage, server) = Stage::new(64, 100, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {
             let deadline = if caller == 0 { an_hour() } else { None };
             let _ = stage.two_way(caller * 10, deadline) && stage.one_way(caller * 10 + 1, deadline);
@@ -201,7 +203,8 @@ fn a_request_cut_off_by_its_deadline_is_followed_by_nothing() {
 #[test]
 fn messages_larger_than_the_connection_pass_in_both_directions() {
     check(4000, || {
-        let (stage, server) = Stage::new(48, 100, Manners { octets: 100, is_serial: true, ..Manners::default() });
+        let (stage, server) =
+            Stage::new(48, 100, FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() });
         stage.callers(3, |stage, caller| {
             for turn in 0..2 {
                 let token = caller * 10 + turn;
@@ -215,10 +218,10 @@ fn messages_larger_than_the_connection_pass_in_both_directions() {
 }
 
 #[test]
-fn a_late_reply_that_nobody_reads_keeps_nobody_writing() {
+fn an_unread_late_reply_blocks_no_writer() {
     check(6000, || {
-        let manners = Manners { octets: 100, is_serial: true, ..Manners::default() };
-        let (stage, server) = Stage::new(48, 100, manners);
+        let behaviour = FakeBehaviour { octets: 100, is_serial: true, ..FakeBehaviour::default() };
+        let (stage, server) = Stage::new(48, 100, behaviour);
         stage.callers(3, |stage, caller| {
             let deadline = if caller == 0 { an_hour() } else { None };
             let _ = stage.two_way(caller * 10, deadline) && stage.two_way(caller * 10 + 1, deadline);

@@ -13,40 +13,43 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Deadline, MessageReader, is_bidirectional_only};
 
 #[cfg(feature = "caching")]
-use super::Loss;
+use super::RequestLoss;
+use super::{
+    CallFailure, ClientConnection, ClientSettings, ConnectionCache, no_reconnecting,
+    unreachable_cache::UnreachableCache,
+};
 #[cfg(feature = "asynchronous")]
-use super::{Awaiting, Bounds};
-use super::{Cache, CallFailure, ClientConnection, ClientSettings, no_reconnecting, shunned::Shunned};
+use super::{ReplyReceiver, WriteLimits};
 use crate::{statistics::Statistics, transport::ClientProtocol};
 
 /// One place that requests are sent to.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    place: Arc<Address>,
+    address: Arc<Address>,
     protocol: Arc<ClientProtocol>,
     settings: Arc<ClientSettings>,
     statistics: Statistics,
     pool: Mutex<Pool>,
     /// Notified when a connection was opened or could not be, and when one is given back that is not shared.
     opened: Condition,
-    cache: Arc<Cache>,
+    cache: Arc<ConnectionCache>,
     /// Some reference takes it for a server older than GIOP 1.2.
     is_old: AtomicBool,
-    shunned: Shunned,
+    unreachable: UnreachableCache,
     #[cfg(feature = "batching")]
-    batches: batches::Batches,
+    batches: batches::BatchQueues,
 }
 
 impl Peer {
     pub(super) fn new(
-        place: Address,
+        address: Address,
         protocol: Arc<ClientProtocol>,
         settings: Arc<ClientSettings>,
-        cache: Arc<Cache>,
+        cache: Arc<ConnectionCache>,
         statistics: Statistics,
     ) -> Self {
         Self {
-            place: Arc::new(place),
+            address: Arc::new(address),
             protocol,
             settings,
             statistics,
@@ -54,22 +57,22 @@ impl Peer {
             opened: Condition::new(),
             cache,
             is_old: AtomicBool::new(false),
-            shunned: Shunned::default(),
+            unreachable: UnreachableCache::default(),
             #[cfg(feature = "batching")]
-            batches: batches::Batches::default(),
+            batches: batches::BatchQueues::default(),
         }
     }
 
     /// Whether it has kept somebody waiting of late who wanted to connect.
     #[inline]
-    pub(crate) fn is_shunned(&self) -> bool {
-        self.shunned.is_now()
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.unreachable.is_now()
     }
 
     /// Where it is.
     #[cfg(feature = "server")]
-    pub(crate) fn place(&self) -> &Address {
-        &self.place
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
     }
 
     /// The connections that are open to it.
@@ -85,7 +88,7 @@ impl Peer {
     }
 
     /// Forgets its connections, which close when their last call ends.
-    pub(super) fn let_go(&self) {
+    pub(super) fn forget_connections(&self) {
         let connections = std::mem::take(&mut self.pool.lock().connections);
         drop(connections);
     }
@@ -143,11 +146,11 @@ impl Peer {
                 return Ok(Lease { peer: self, connection, fresh: false });
             }
             let opened = connect().map(Arc::new);
-            self.settle(&opened, timeout.is_some(), 1, || {});
+            self.finish_opening(&opened, timeout.is_some(), 1, || {});
             match opened {
                 Ok(connection) => return Ok(Lease { peer: self, connection, fresh: true }),
                 #[cfg(feature = "caching")]
-                Err(failure) if failure.loss == Loss::Superseded => {}
+                Err(failure) if failure.loss == RequestLoss::Superseded => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -155,7 +158,7 @@ impl Peer {
 
     /// Tells everybody what came of opening a connection. `is_limited`: a time-out may be that of the one who opened it.
     /// `first` tells whom it was opened for.
-    fn settle(
+    fn finish_opening(
         &self,
         opened: &Result<Arc<ClientConnection>, CallFailure>,
         is_limited: bool,
@@ -202,11 +205,11 @@ impl Peer {
     pub(crate) fn lease_soon(
         self: &Arc<Self>,
         timeout: Option<Duration>,
-        call: &Arc<dyn Awaiting>,
-    ) -> Result<Leasing, CallFailure> {
+        call: &Arc<dyn ReplyReceiver>,
+    ) -> Result<LeaseResult, CallFailure> {
         let leasing = self.lease_soon_or(timeout.is_some(), call, move |peer| peer.connect(timeout))?;
         #[cfg(feature = "batching")]
-        if let Leasing::Leased(lease) = &leasing {
+        if let LeaseResult::Leased(lease) = &leasing {
             self.write_before(lease);
         }
         Ok(leasing)
@@ -214,9 +217,9 @@ impl Peer {
 
     /// As [`lease_open`](Self::lease_open), for asynchronous calls.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn lease_open_soon(self: &Arc<Self>) -> Result<Leasing, CallFailure> {
+    pub(crate) fn lease_open_soon(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
         let connection = self.open_now(|_| true)?;
-        Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
+        Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
     }
 
     /// `connect` opens one more.
@@ -224,19 +227,19 @@ impl Peer {
     fn lease_soon_or(
         self: &Arc<Self>,
         is_limited: bool,
-        call: &Arc<dyn Awaiting>,
+        call: &Arc<dyn ReplyReceiver>,
         connect: impl FnOnce(&Self) -> Result<ClientConnection, CallFailure> + Send + 'static,
-    ) -> Result<Leasing, CallFailure> {
+    ) -> Result<LeaseResult, CallFailure> {
         let (mut pool, choice) = self.choose(self.pool.lock(), |_| true);
         match choice {
-            Choice::Take(connection) => {
-                return Ok(Leasing::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
+            LeaseChoice::Take(connection) => {
+                return Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }));
             }
-            Choice::Wait => {
+            LeaseChoice::Wait => {
                 pool.parked.push(Arc::clone(call));
-                return Ok(Leasing::Parked);
+                return Ok(LeaseResult::Parked);
             }
-            Choice::Open => self.begin_opening(&mut pool)?,
+            LeaseChoice::Open => self.begin_opening(&mut pool)?,
         }
         drop(pool);
         let (peer, opener) = (Arc::clone(self), Arc::clone(call));
@@ -245,26 +248,26 @@ impl Peer {
             // It was there before those that are parked.
             let first = || match &opened {
                 #[cfg(feature = "caching")]
-                Err(failure) if failure.loss == Loss::Superseded => opener.freed(),
+                Err(failure) if failure.loss == RequestLoss::Superseded => opener.freed(),
                 opened => opener.opened(opened.as_ref().map(drop).map_err(CallFailure::clone)),
             };
-            peer.settle(&opened, is_limited, 0, first);
+            peer.finish_opening(&opened, is_limited, 0, first);
         };
         let started = thread::Builder::new().name("spandrel-connect".into()).spawn(open);
         if let Err(error) = started {
             let exception = SystemException::no_resources(0, CompletionStatus::No)
-                .with_detail(|| format!("no thread to connect to {} in", self.place))
+                .with_detail(|| format!("no thread to connect to {} in", self.address))
                 .with_source(error);
             let failure = CallFailure::new(exception);
-            self.settle(&Err(failure.clone()), false, 0, || {});
+            self.finish_opening(&Err(failure.clone()), false, 0, || {});
             return Err(failure);
         }
-        Ok(Leasing::Parked)
+        Ok(LeaseResult::Parked)
     }
 
     /// A call waits for a connection no longer.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn unpark(&self, call: &Arc<dyn Awaiting>) {
+    pub(crate) fn unpark(&self, call: &Arc<dyn ReplyReceiver>) {
         let mut pool = self.pool.lock();
         let left: Vec<_> = pool.parked.extract_if(.., |parked| Arc::ptr_eq(parked, call)).collect();
         drop(pool);
@@ -273,8 +276,8 @@ impl Peer {
 
     /// How much may wait on one connection.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds { requests: self.settings.max_pending, octets: self.settings.max_unsent }
+    pub(crate) fn bounds(&self) -> WriteLimits {
+        WriteLimits { requests: self.settings.max_pending, octets: self.settings.max_unsent }
     }
 
     /// Forgets the connections that nobody uses: one that lay idle was found closed. Of those that are read from at all times it is known
@@ -297,18 +300,18 @@ impl Peer {
         let slot = self.cache.reserve(self, timeout)?;
         let timeout = deadline.as_ref().map(Deadline::remaining);
         let begin = Instant::now();
-        let connected = self.protocol.connect(&self.place, timeout, &self.settings.sockets);
-        self.shunned.note(connected.is_ok(), begin);
+        let connected = self.protocol.connect(&self.address, timeout, &self.settings.sockets);
+        self.unreachable.note(connected.is_ok(), begin);
         let transport = connected.map_err(|error| self.connect_failed(error, timeout.is_some()))?;
-        tracing::debug!(peer = %self.place, "connected");
+        tracing::debug!(peer = %self.address, "connected");
         let reader = MessageReader::new(self.settings.max_message, self.settings.max_unfinished);
-        Ok(ClientConnection::new(Arc::clone(&self.place), transport, reader, self.statistics.clone())
-            .with_fragments_of(self.settings.fragment_sizes.of(&self.place))
+        Ok(ClientConnection::new(Arc::clone(&self.address), transport, reader, self.statistics.clone())
+            .with_fragments_of(self.settings.fragment_sizes.of(&self.address))
             .with_slot(slot))
     }
 
     /// Somebody takes it for a server older than GIOP 1.2, to which a client must not say CloseConnection.
-    pub(crate) fn note_old(&self) {
+    pub(crate) fn note_old_server(&self) {
         self.is_old.store(true, Ordering::Relaxed);
     }
 
@@ -316,9 +319,9 @@ impl Peer {
     fn connect_failed(&self, error: io::Error, is_limited: bool) -> CallFailure {
         self.statistics.connection_failed();
         #[cfg(feature = "diagnostics")]
-        tracing::debug!(peer = %self.place, %error, "cannot connect");
+        tracing::debug!(peer = %self.address, %error, "cannot connect");
         let no = CompletionStatus::No;
-        let detail = || format!("cannot connect to {}", self.place);
+        let detail = || format!("cannot connect to {}", self.address);
         let exception = if is_limited && error.kind() == io::ErrorKind::TimedOut {
             self.statistics.timed_out_connecting();
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no)
@@ -326,9 +329,10 @@ impl Peer {
             SystemException::transient(minor::NO_USABLE_PROFILE, no)
         };
         let exception = exception.with_detail(detail);
-        let is_bidirectional_only = || self.place.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
+        let is_bidirectional_only =
+            || self.address.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
         CallFailure::new(if cfg!(feature = "details") && is_bidirectional_only() {
-            exception.with_source(OnlyBidirectional)
+            exception.with_source(BidirectionalOnly)
         } else {
             exception.with_source(error)
         })
@@ -340,7 +344,7 @@ impl Peer {
 #[error(
     "its server is reached only over connections that it has opened itself, and none is open here (both sides need -ORBBidirectional)"
 )]
-struct OnlyBidirectional;
+struct BidirectionalOnly;
 
 /// It says nothing of the peer.
 fn is_ours(failure: &CallFailure) -> bool {
@@ -358,12 +362,12 @@ mod lease;
 mod models;
 mod pool;
 #[cfg(feature = "caching")]
-mod spare;
-mod waiting;
+mod purging;
+mod waiting_calls;
 
 pub(crate) use lease::Lease;
 #[cfg(feature = "asynchronous")]
-pub(crate) use lease::Leasing;
+pub(crate) use lease::LeaseResult;
 use pool::{Pool, Pooled, is_free};
 #[cfg(feature = "asynchronous")]
-use waiting::Choice;
+use waiting_calls::LeaseChoice;

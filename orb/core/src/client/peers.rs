@@ -11,9 +11,9 @@ use spandrel_transport::Deadline;
 
 #[cfg(feature = "server")]
 use super::ClientConnection;
-use super::{Cache, ClientSettings, Peer};
 #[cfg(feature = "batching")]
 use super::{CallFailure, all};
+use super::{ClientSettings, ConnectionCache, Peer};
 use crate::{
     statistics::Statistics,
     transport::{ClientProtocol, ClientProtocols},
@@ -29,14 +29,14 @@ pub(crate) struct PeerTable {
     protocols: ClientProtocols,
     statistics: Statistics,
     peers: Mutex<Vec<(PeerKey, Arc<Peer>)>>,
-    cache: Arc<Cache>,
+    cache: Arc<ConnectionCache>,
     #[cfg(feature = "datagrams")]
     datagrams: crate::datagrams::DatagramPeers,
 }
 
 impl PeerTable {
     pub(crate) fn new(settings: ClientSettings, protocols: ClientProtocols, statistics: Statistics) -> Self {
-        let cache = Cache::new(settings.cache);
+        let cache = ConnectionCache::new(settings.cache);
         Self {
             settings: Arc::new(settings),
             protocols,
@@ -66,11 +66,11 @@ impl PeerTable {
     /// The peer at this place and with this agreement, the same for everybody who names it so.
     pub(crate) fn peer(
         &self,
-        place: Address,
+        address: Address,
         protocol: &Arc<ClientProtocol>,
         code_sets: Option<TransmissionCodeSets>,
     ) -> Arc<Peer> {
-        let key = (place, code_sets);
+        let key = (address, code_sets);
         let mut peers = self.peers.lock();
         if let Ok(at) = peers.binary_search_by(|(known, _)| known.cmp(&key)) {
             return Arc::clone(&peers[at].1);
@@ -98,25 +98,25 @@ impl PeerTable {
     /// Forgets all peers; connections close when their last call ends.
     pub(crate) fn clear(&self) {
         #[cfg(feature = "caching")]
-        self.cache.keeper().close();
+        self.cache.maintenance_thread().close();
         let peers = std::mem::take(&mut *self.peers.lock());
         // Their connections end outside of the lock.
-        peers.iter().for_each(|(_, peer)| peer.let_go());
+        peers.iter().for_each(|(_, peer)| peer.forget_connections());
     }
 
     /// Tells those that may call this side that they may no longer, and gives them so long to hear it.
     #[cfg(feature = "server")]
-    pub(crate) fn say_goodbye(&self, patience: Duration) {
-        let mut told = self.connections();
-        told.retain(|connection| connection.say_goodbye());
+    pub(crate) fn send_close(&self, patience: Duration) {
+        let mut receiver = self.connections();
+        receiver.retain(|connection| connection.send_close());
         let deadline = Deadline::after(patience);
-        told.iter().for_each(|connection| connection.await_end(&deadline));
+        receiver.iter().for_each(|connection| connection.await_end(&deadline));
     }
 
     /// There is something to say on all connections that there was not before.
     #[cfg(feature = "server")]
-    pub(crate) fn introduce_again(&self) {
-        self.connections().iter().for_each(|connection| connection.forget_points_said());
+    pub(crate) fn resend_contexts(&self) {
+        self.connections().iter().for_each(|connection| connection.resend_listen_points());
     }
 
     #[cfg(feature = "server")]
@@ -128,7 +128,7 @@ impl PeerTable {
 #[cfg(feature = "caching")]
 impl Drop for PeerTable {
     fn drop(&mut self) {
-        self.cache.keeper().close();
+        self.cache.maintenance_thread().close();
     }
 }
 

@@ -4,7 +4,7 @@ use std::{cell::Cell, time::Duration};
 
 use spandrel_sync::{thread_local, time::Instant};
 
-use crate::thread_terms::{self, Term};
+use crate::thread_policy::{self, ThreadPolicy};
 
 thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -23,17 +23,17 @@ pub(crate) fn inherited() -> Option<Instant> {
 }
 
 fn replace(deadline: Option<Instant>) -> Option<Instant> {
-    thread_terms::set(Term::Deadline, deadline.is_some());
+    thread_policy::set(ThreadPolicy::Deadline, deadline.is_some());
     DEADLINE.with(|now| now.replace(deadline))
 }
 
 /// The time in which a thread serves a request with a deadline. Within another such time the earlier deadline counts.
 #[derive(Debug)]
-pub(crate) struct Inherited {
+pub(crate) struct InheritedDeadline {
     outer: Option<Instant>,
 }
 
-impl Inherited {
+impl InheritedDeadline {
     /// A request that is made of what this thread serves.
     pub(crate) fn enter(deadline: Instant) -> Self {
         let deadline = inherited().map_or(deadline, |outer| outer.min(deadline));
@@ -41,7 +41,7 @@ impl Inherited {
     }
 }
 
-impl Drop for Inherited {
+impl Drop for InheritedDeadline {
     fn drop(&mut self) {
         replace(self.outer);
     }

@@ -1,7 +1,7 @@
 //! Deadlines that travel, where they arrive: how much time a client has left bounds the calls that are made in serving its request, and keeps requests
 //! from being run that nobody waits for any more.
 //!
-//! A server notes what a request says of time when it has read its header ([`Due`]). While the servant runs that is the thread's ([`Inherited`]): calls from
+//! A server notes what a request says of time when it has read its header ([`RequestDeadline`]). While the servant runs that is the thread's ([`InheritedDeadline`]): calls from
 //! there have as much time and no more, whatever their own policies say. How a request says it, and limits of a call's own, are `policies`'; who is
 //! told when time is up is `cancellation`'s affair.
 
@@ -11,11 +11,11 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 
 pub use inherited::remaining_time;
-pub(crate) use inherited::{Inherited, Unbounded, inherited};
+pub(crate) use inherited::{InheritedDeadline, Unbounded, inherited};
 
 /// Until when a request is worth anything.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Due {
+pub(crate) struct RequestDeadline {
     /// Nobody waits for the answer after that.
     pub(crate) answer: Option<Instant>,
     /// It must not be begun before that.
@@ -25,7 +25,7 @@ pub(crate) struct Due {
     pub(crate) delivery: Option<Instant>,
 }
 
-impl Due {
+impl RequestDeadline {
     /// Whether it may still be begun.
     ///
     /// # Errors

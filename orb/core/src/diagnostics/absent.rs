@@ -109,10 +109,10 @@ impl WatchedRequest {
 /// Nothing.
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {}
+pub(crate) struct ArrivalTime {}
 
 #[cfg(feature = "server")]
-impl Arrival {
+impl ArrivalTime {
     pub(crate) fn now(_diagnostics: &Diagnostics) -> Self {
         Self {}
     }

@@ -7,7 +7,7 @@ use spandrel_sync::{Arc, time::Instant};
 use tracing::{Span, field};
 
 use super::{
-    Diagnostics, Key, Outcome, TraceContext, TracePropagation,
+    CallOutcome, Diagnostics, Key, TraceContext, TracePropagation,
     metrics::{ConnectionMetrics, Metrics, Side},
 };
 use crate::{Interface, object::OBJECT_ID};
@@ -93,11 +93,11 @@ impl WatchedCall {
     /// It has ended, with a reply of this status, or none.
     pub(crate) fn end(&self, interface: &str, operation: &str, outcome: Result<Option<ReplyStatus>, &SystemException>) {
         let outcome = match outcome {
-            Ok(Some(ReplyStatus::UserException)) => Outcome::UserException,
-            Ok(_) => Outcome::Ok,
+            Ok(Some(ReplyStatus::UserException)) => CallOutcome::UserException,
+            Ok(_) => CallOutcome::Ok,
             Err(exception) => {
                 self.span.in_scope(|| tracing::debug!(target: "spandrel::call", %exception, "failed"));
-                Outcome::System(exception.kind())
+                CallOutcome::System(exception.kind())
             }
         };
         self.end_in(interface, operation, outcome);
@@ -106,10 +106,10 @@ impl WatchedCall {
     /// Nobody waits for it any more.
     #[cfg(feature = "asynchronous")]
     pub(crate) fn abandon(&self, interface: &str, operation: &str) {
-        self.end_in(interface, operation, Outcome::Abandoned);
+        self.end_in(interface, operation, CallOutcome::Abandoned);
     }
 
-    fn end_in(&self, interface: &str, operation: &str, outcome: Outcome) {
+    fn end_in(&self, interface: &str, operation: &str, outcome: CallOutcome) {
         let time = self.started.elapsed();
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::call", ?time, "ended"));

@@ -29,14 +29,14 @@ pub(crate) use call::{InterfaceLabel, WatchedCall};
 #[cfg(feature = "asynchronous")]
 use endpoint::Endpoint;
 #[cfg(feature = "asynchronous")]
-pub(crate) use endpoint::Render;
+pub(crate) use endpoint::RenderMetrics;
 pub(crate) use metrics::ConnectionMetrics;
 pub(crate) use metrics::MAX_SERIES;
 use metrics::Metrics;
-pub(crate) use outcome::Outcome;
+pub(crate) use outcome::CallOutcome;
 #[cfg(feature = "server")]
 pub(crate) use request::WatchedRequest;
-pub(crate) use trace::Source;
+pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
 /// What is wanted.
@@ -45,7 +45,7 @@ pub(crate) struct DiagnosticsSettings {
     /// The most histograms on each side; none: nothing is measured.
     pub(crate) metrics: Option<usize>,
     pub(crate) trace: TracePropagation,
-    pub(crate) source: Option<Source>,
+    pub(crate) source: Option<TraceSourceSetting>,
     /// Where metrics are told.
     #[cfg(feature = "asynchronous")]
     pub(crate) endpoint: Option<SocketAddr>,
@@ -56,7 +56,7 @@ pub(crate) struct DiagnosticsSettings {
 pub(crate) struct Diagnostics {
     metrics: Option<Arc<Metrics>>,
     trace: TracePropagation,
-    source: Option<Source>,
+    source: Option<TraceSourceSetting>,
     #[cfg(feature = "asynchronous")]
     endpoint: OnceLock<Endpoint>,
     /// Every call and every request is watched.
@@ -88,7 +88,7 @@ impl Diagnostics {
     /// # Errors
     /// INITIALIZE if it cannot be listened on.
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn tell(&self, addr: SocketAddr, render: Render) -> Result<(), SystemException> {
+    pub(crate) fn tell(&self, addr: SocketAddr, render: RenderMetrics) -> Result<(), SystemException> {
         let opened = Endpoint::open(addr, render).map_err(|error| {
             SystemException::initialize(0, CompletionStatus::No)
                 .with_detail(|| format!("metrics cannot be told at {addr} (`-ORBMetricsEndpoint`)"))
@@ -126,7 +126,7 @@ impl Diagnostics {
     }
 
     /// What joins traces to ours, unless there are to be none.
-    fn source(&self) -> Option<&Source> {
+    fn source(&self) -> Option<&TraceSourceSetting> {
         self.source.as_ref().filter(|_| self.trace != TracePropagation::No)
     }
 }
@@ -148,10 +148,10 @@ fn is_logged() -> bool {
 /// When a request came that waits for a thread, if somebody measures that.
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival(Option<Instant>);
+pub(crate) struct ArrivalTime(Option<Instant>);
 
 #[cfg(feature = "server")]
-impl Arrival {
+impl ArrivalTime {
     pub(crate) fn now(diagnostics: &Diagnostics) -> Self {
         Self(diagnostics.metrics().map(|_| Instant::now()))
     }

@@ -6,7 +6,7 @@ use spandrel_giop::SystemExceptionKind;
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     /// With results, or sent, for one-ways.
     Ok,
     /// With an exception that the operation's IDL names.
@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
     Abandoned,
 }
 
-impl Outcome {
+impl CallOutcome {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -7,7 +7,7 @@ use spandrel_sync::{Arc, Mutex, time::Instant};
 use tracing::{Span, field};
 
 use super::{
-    Diagnostics, Key, Outcome, TraceContext, TracePropagation, TraceScope,
+    CallOutcome, Diagnostics, Key, TraceContext, TracePropagation, TraceScope,
     metrics::{ConnectionMetrics, Metrics, Side},
 };
 
@@ -38,14 +38,14 @@ pub(crate) struct WatchedRequest {
     trace: Option<TraceContext>,
     /// The interface of its servant, and the operation if it has that.
     found: OnceLock<(String, String)>,
-    ending: Mutex<Ending>,
+    ending: Mutex<RequestEnd>,
 }
 
 #[derive(Debug, Default)]
-struct Ending {
+struct RequestEnd {
     /// The kind of the exception that is about to be answered.
     raised: Option<SystemExceptionKind>,
-    ended: Option<(Outcome, Duration)>,
+    ended: Option<(CallOutcome, Duration)>,
 }
 
 impl WatchedRequest {
@@ -109,8 +109,8 @@ impl WatchedRequest {
     /// It has been answered, or, for one-ways, carried out.
     pub(crate) fn answered(&self, status: ReplyStatus) {
         let mut ending = self.ending.lock();
-        let outcome = match (Outcome::of_reply(status), ending.raised) {
-            (Outcome::System(_), Some(kind)) => Outcome::System(kind),
+        let outcome = match (CallOutcome::of_reply(status), ending.raised) {
+            (CallOutcome::System(_), Some(kind)) => CallOutcome::System(kind),
             (outcome, _) => outcome,
         };
         ending.ended.get_or_insert_with(|| (outcome, self.started.elapsed()));
@@ -120,13 +120,13 @@ impl WatchedRequest {
 impl Drop for WatchedRequest {
     fn drop(&mut self) {
         let ended = self.ending.lock().ended.take();
-        let (outcome, time) = ended.unwrap_or_else(|| (Outcome::Abandoned, self.started.elapsed()));
+        let (outcome, time) = ended.unwrap_or_else(|| (CallOutcome::Abandoned, self.started.elapsed()));
         self.span.record("outcome", outcome.name());
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", ?time, "ended"));
         if let Some(metrics) = &self.metrics {
             let (interface, operation) = self.found.get().map_or(("", ""), |(interface, name)| (interface, name));
             // A servant that learns its operations at run time has said that this is none.
-            let is_none = outcome == Outcome::System(SystemExceptionKind::BadOperation);
+            let is_none = outcome == CallOutcome::System(SystemExceptionKind::BadOperation);
             metrics.ended(Side::Server, (interface, if is_none { "" } else { operation }), outcome, time);
         }
     }

@@ -7,11 +7,11 @@ use spandrel_giop::{CompletionStatus, IiopProfile, ServiceContext, SystemExcepti
 
 use super::contexts::{add_context, find_context};
 use super::{
-    DynamicRequest, Ending, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, SlotId,
-    dynamic::Returned, not_here, not_kept, sync_scope,
+    DynamicRequest, Interceptor, Interruption, InvalidSlot, Parameter, RaisedException, ReplyStatus, RequestOutcome,
+    SlotId, dynamic::UndecodedResult, not_here, not_kept, sync_scope,
 };
-use crate::{ObjectRef, Policy, PolicyType, object::Effective, policies::SyncScopePolicy};
-pub(crate) use flow::{ClientFlow, Departure, Wanted};
+use crate::{ObjectRef, Policy, PolicyType, object::EffectiveReference, policies::SyncScopePolicy};
+pub(crate) use flow::{ClientFlow, OutgoingContexts, ResponseRequest};
 
 /// An interceptor that the requests of an ORB pass on their way to their servers, and their replies on the way back (16.3.5).
 ///
@@ -82,25 +82,25 @@ enum Point {
 pub struct ClientRequestInfo<'r> {
     point: Point,
     operation: &'r str,
-    wanted: Wanted,
+    wanted: ResponseRequest,
     target: &'r ObjectRef,
     /// Where the object turned out to be, if not where its reference says.
-    effective: Effective,
+    effective: EffectiveReference,
     /// Which of its IIOP profiles is tried.
     profile: usize,
-    departure: Departure,
+    outgoing: OutgoingContexts,
     /// Contexts that came back.
     reply_contexts: Vec<ServiceContext>,
     /// Results that came back for a dynamic request.
-    returned: Option<Returned>,
-    ending: Ending,
+    returned: Option<UndecodedResult>,
+    ending: RequestOutcome,
 }
 
 impl<'r> ClientRequestInfo<'r> {
     /// A number that no other request of this ORB has that is under way.
     #[must_use]
     pub fn request_id(&self) -> u32 {
-        self.departure.request_id
+        self.outgoing.request_id
     }
 
     /// The operation's name; attributes are `_get_` and `_set_` with their name.
@@ -189,7 +189,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// BAD_INV_ORDER unless it is forwarded.
     pub fn forward_reference(&self) -> Result<ObjectRef, SystemException> {
         match (&self.ending, self.point) {
-            (Ending::Other(_, Some(forward)), Point::ReceiveOther) => Ok(forward.clone()),
+            (RequestOutcome::Other(_, Some(forward)), Point::ReceiveOther) => Ok(forward.clone()),
             _ => Err(not_here()),
         }
     }
@@ -199,7 +199,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// # Errors
     /// A slot that was not allocated.
     pub fn slot(&self, id: SlotId) -> Result<Any, InvalidSlot> {
-        self.departure.slots.get(id)
+        self.outgoing.slots.get(id)
     }
 
     /// A context that interceptors added to the request.
@@ -208,7 +208,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// BAD_PARAM if none has this id; BAD_INV_ORDER in `send_poll`.
     pub fn request_service_context(&self, id: u32) -> Result<ServiceContext, SystemException> {
         self.not_at_poll()?;
-        find_context(&self.departure.contexts, id)
+        find_context(&self.outgoing.contexts, id)
     }
 
     /// A context that came with the reply.
@@ -288,7 +288,7 @@ impl<'r> ClientRequestInfo<'r> {
     /// BAD_INV_ORDER but in `receive_exception`.
     pub fn received_exception(&self) -> Result<&RaisedException, SystemException> {
         match (&self.ending, self.point) {
-            (Ending::Exception(exception), Point::ReceiveException) => Ok(exception),
+            (RequestOutcome::Exception(exception), Point::ReceiveException) => Ok(exception),
             _ => Err(not_here()),
         }
     }
@@ -311,11 +311,11 @@ impl<'r> ClientRequestInfo<'r> {
         replace: bool,
     ) -> Result<(), SystemException> {
         self.only_at(&[Point::SendRequest])?;
-        add_context(&mut self.departure.contexts, context, replace)
+        add_context(&mut self.outgoing.contexts, context, replace)
     }
 
     fn described(&self) -> Result<&DynamicRequest, SystemException> {
-        self.departure.described.as_deref().ok_or_else(not_kept)
+        self.outgoing.described.as_deref().ok_or_else(not_kept)
     }
 
     fn find_profile(&self) -> Result<(&TaggedProfile, IiopProfile), SystemException> {

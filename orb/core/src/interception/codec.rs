@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn encoded_values_are_decoded() {
         for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
             let codec = codec(version);
             for value in [any(-7), Any::new("caf\u{e9}").unwrap(), Any::new(&any(8)).unwrap(), Any::default()] {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encapsulation_begins_with_its_order() {
+    fn an_encapsulation_begins_with_its_byte_order() {
         let codec = codec(GiopVersion::V1_2);
         let order = ByteOrder::NATIVE.flag();
         let value = if ByteOrder::NATIVE == ByteOrder::Big { [0, 0, 1, 2] } else { [2, 1, 0, 0] };
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused() {
+    fn malformed_values_are_refused() {
         let codec = codec(GiopVersion::V1_2);
         let whole = codec.encode(&any(1)).unwrap();
         for len in 0..whole.len() {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_that_nobody_knows_are_refused() {
+    fn unknown_encodings_are_refused() {
         let factory = Orb::builder().build().unwrap().codec_factory();
         let known = Encoding::cdr_encaps(GiopVersion::V1_2);
         for unknown in [

@@ -30,13 +30,13 @@ impl From<InvalidSlot> for SystemException {
 
 /// A table of slots.
 #[derive(Clone, Default)]
-pub(crate) struct Slots {
+pub(crate) struct SlotTable {
     count: u32,
     /// Nothing as long as none is set.
     values: Option<Arc<[Any]>>,
 }
 
-impl Slots {
+impl SlotTable {
     /// As many, and none of them set.
     pub(crate) fn new(count: u32) -> Self {
         Self { count, values: None }
@@ -64,18 +64,18 @@ impl Slots {
     }
 }
 
-impl fmt::Debug for Slots {
+impl fmt::Debug for SlotTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slots").field("count", &self.count).field("is_set", &self.values.is_some()).finish()
     }
 }
 
 /// Which ORB a thread's slots are of; as long as somebody remembers it, no other ORB has the same.
-pub(super) type Token = Arc<()>;
+pub(super) type OrbToken = Arc<()>;
 
 struct ThreadScope {
     token: Weak<()>,
-    slots: Slots,
+    slots: SlotTable,
 }
 
 thread_local! {
@@ -83,16 +83,16 @@ thread_local! {
 }
 
 /// The calling thread's slots.
-pub(super) fn of_thread(token: &Token, count: u32) -> Slots {
+pub(super) fn of_thread(token: &OrbToken, count: u32) -> SlotTable {
     SCOPES.with(|scopes| {
         let scopes = scopes.borrow();
         let found = scopes.iter().find(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
-        found.map_or_else(|| Slots::new(count), |scope| scope.slots.clone())
+        found.map_or_else(|| SlotTable::new(count), |scope| scope.slots.clone())
     })
 }
 
 /// Gives the calling thread these slots; those that it had.
-pub(super) fn exchange(token: &Token, slots: Slots) -> Slots {
+pub(super) fn exchange(token: &OrbToken, slots: SlotTable) -> SlotTable {
     let count = slots.count;
     let (before, dropped) = SCOPES.with(|scopes| {
         let mut scopes = scopes.borrow_mut();
@@ -100,7 +100,7 @@ pub(super) fn exchange(token: &Token, slots: Slots) -> Slots {
         let (mut kept, dropped): (Vec<_>, Vec<_>) =
             std::mem::take(&mut *scopes).into_iter().partition(|scope| scope.token.strong_count() > 0);
         let at = kept.iter().position(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
-        let before = at.map_or_else(|| Slots::new(count), |at| kept.swap_remove(at).slots);
+        let before = at.map_or_else(|| SlotTable::new(count), |at| kept.swap_remove(at).slots);
         if slots.values.is_some() {
             kept.push(ThreadScope { token: Arc::downgrade(token), slots });
         }
@@ -162,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_a_table_share_nothing_that_is_changed() {
-        let mut slots = Slots::new(2);
+    fn slot_tables_are_copied_on_write() {
+        let mut slots = SlotTable::new(2);
         assert_eq!(slots.get(1), Ok(Any::default()));
         slots.set(1, any(1)).unwrap();
         let copy = slots.clone();
@@ -172,23 +172,23 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_was_not_allocated_is_refused() {
-        let mut slots = Slots::new(1);
+    fn an_unallocated_slot_is_refused() {
+        let mut slots = SlotTable::new(1);
         assert_eq!(slots.get(1), Err(InvalidSlot(1)));
         assert_eq!(slots.set(1, any(1)), Err(InvalidSlot(1)));
     }
 
     #[test]
-    fn threads_and_orbs_have_tables_of_their_own() {
-        let (one, other) = (Token::default(), Token::default());
-        let mut slots = Slots::new(1);
+    fn each_thread_and_each_orb_has_its_own_slots() {
+        let (one, other) = (OrbToken::default(), OrbToken::default());
+        let mut slots = SlotTable::new(1);
         slots.set(0, any(7)).unwrap();
         exchange(&one, slots);
         assert_eq!(of_thread(&one, 1).get(0), Ok(any(7)));
         assert_eq!(of_thread(&other, 1).get(0), Ok(Any::default()));
         let elsewhere = std::thread::scope(|scope| scope.spawn(|| of_thread(&one, 1).get(0)).join().unwrap());
         assert_eq!(elsewhere, Ok(Any::default()));
-        drop(exchange(&one, Slots::new(1)));
+        drop(exchange(&one, SlotTable::new(1)));
         assert_eq!(of_thread(&one, 1).get(0), Ok(Any::default()));
     }
 }

@@ -48,13 +48,13 @@ pub struct DynamicRequest {
 
 /// What came back for a dynamic request, not yet read.
 #[derive(Clone, Debug)]
-pub(super) struct Returned {
+pub(super) struct UndecodedResult {
     message: Message,
     body: usize,
     wire: Wire,
 }
 
-impl Returned {
+impl UndecodedResult {
     pub(super) fn of(reply: &Reply) -> Self {
         Self { message: reply.message.clone(), body: reply.body, wire: reply.wire }
     }

@@ -7,17 +7,17 @@ use crate::{Orb, UserException};
 
 /// An exception that a request ends with (`received_exception`, `sending_exception`).
 #[derive(Clone, Debug)]
-pub struct RaisedException(Raised);
+pub struct RaisedException(UserExceptionBody);
 
 #[derive(Clone, Debug)]
-enum Raised {
+enum UserExceptionBody {
     System(SystemException),
-    User { repository_id: String, source: Source, body: usize, wire: Wire, orb: Orb },
+    User { repository_id: String, source: ExceptionOctets, body: usize, wire: Wire, orb: Orb },
 }
 
 /// Where the octets of a user exception are.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum ExceptionOctets {
     Received(Message),
     #[cfg(feature = "server")]
     Sent(Vec<u8>),
@@ -25,16 +25,16 @@ pub(crate) enum Source {
 
 impl RaisedException {
     pub(crate) fn system_exception(exception: SystemException) -> Self {
-        Self(Raised::System(exception))
+        Self(UserExceptionBody::System(exception))
     }
 
     /// One whose repository id begins at `body` of a message. What cannot be read is the exception that says so.
-    pub(crate) fn user_exception(source: Source, body: usize, wire: Wire, orb: &Orb) -> Self {
-        let raised = Raised::User { repository_id: String::new(), source, body, wire, orb: orb.clone() };
+    pub(crate) fn user_exception(source: ExceptionOctets, body: usize, wire: Wire, orb: &Orb) -> Self {
+        let raised = UserExceptionBody::User { repository_id: String::new(), source, body, wire, orb: orb.clone() };
         let read = raised.members().and_then(|mut input| input.str().map(std::borrow::Cow::into_owned));
         match (read, raised) {
-            (Ok(repository_id), Raised::User { source, body, wire, orb, .. }) => {
-                Self(Raised::User { repository_id, source, body, wire, orb })
+            (Ok(repository_id), UserExceptionBody::User { source, body, wire, orb, .. }) => {
+                Self(UserExceptionBody::User { repository_id, source, body, wire, orb })
             }
             (Err(error), _) => {
                 Self::system_exception(SystemException::from(error).with_completed(CompletionStatus::Yes))
@@ -47,8 +47,8 @@ impl RaisedException {
     #[must_use]
     pub fn repository_id(&self) -> &str {
         match &self.0 {
-            Raised::System(exception) => exception.kind().repository_id(),
-            Raised::User { repository_id, .. } => repository_id,
+            UserExceptionBody::System(exception) => exception.kind().repository_id(),
+            UserExceptionBody::User { repository_id, .. } => repository_id,
         }
     }
 
@@ -56,8 +56,8 @@ impl RaisedException {
     #[must_use]
     pub fn system(&self) -> Option<&SystemException> {
         match &self.0 {
-            Raised::System(exception) => Some(exception),
-            Raised::User { .. } => None,
+            UserExceptionBody::System(exception) => Some(exception),
+            UserExceptionBody::User { .. } => None,
         }
     }
 
@@ -81,9 +81,9 @@ impl RaisedException {
     /// A type that is not the exception's.
     pub fn to_any(&self, type_code: Option<TypeCode>) -> Result<Any, CdrError> {
         match (&self.0, type_code) {
-            (Raised::System(exception), _) => system_any(exception),
+            (UserExceptionBody::System(exception), _) => system_any(exception),
             (user, Some(type_code)) => Any::read(type_code, &mut user.members()?),
-            (Raised::User { .. }, None) => {
+            (UserExceptionBody::User { .. }, None) => {
                 system_any(&SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes))
             }
         }
@@ -92,8 +92,10 @@ impl RaisedException {
     /// The system exception that it is; UNKNOWN for others.
     pub(crate) fn into_system(self) -> SystemException {
         match self.0 {
-            Raised::System(exception) => exception,
-            Raised::User { .. } => SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes),
+            UserExceptionBody::System(exception) => exception,
+            UserExceptionBody::User { .. } => {
+                SystemException::unknown(minor::UNLISTED_USER_EXCEPTION, CompletionStatus::Yes)
+            }
         }
     }
 
@@ -103,16 +105,16 @@ impl RaisedException {
     }
 }
 
-impl Raised {
+impl UserExceptionBody {
     /// Reads from the repository id on.
     fn members(&self) -> Result<Decoder<'_>, CdrError> {
         match self {
             Self::System(_) => Err(CdrError::Malformed("a system exception is held as what it is")),
             Self::User { source, body, wire, orb, .. } => {
                 let input = match source {
-                    Source::Received(message) => message.decoder(orb.settings().wire.limits),
+                    ExceptionOctets::Received(message) => message.decoder(orb.settings().wire.limits),
                     #[cfg(feature = "server")]
-                    Source::Sent(octets) => Decoder::new(octets, *wire),
+                    ExceptionOctets::Sent(octets) => Decoder::new(octets, *wire),
                 };
                 Ok(input.with_binder(orb).with_code_sets(wire.char_set, wire.wchar_set).at(*body))
             }

@@ -12,7 +12,7 @@ use crate::ObjectRef;
 
 /// What a request has come to.
 #[derive(Clone, Debug)]
-pub(crate) enum Ending {
+pub(crate) enum RequestOutcome {
     /// Results.
     Reply,
     /// An exception.
@@ -21,7 +21,7 @@ pub(crate) enum Ending {
     Other(ReplyStatus, Option<ObjectRef>),
 }
 
-impl Ending {
+impl RequestOutcome {
     pub(crate) fn system(exception: SystemException) -> Self {
         Self::Exception(RaisedException::system_exception(exception))
     }
@@ -69,27 +69,27 @@ impl Ending {
 }
 
 /// What interceptors raise before the operation has begun ends it so.
-pub(super) fn interrupted_at_start(interruption: Interruption) -> Ending {
+pub(super) fn interrupted_at_start(interruption: Interruption) -> RequestOutcome {
     match interruption {
-        Interruption::System(exception) => Ending::system(exception.with_completed(CompletionStatus::No)),
-        Interruption::ForwardRequest(target) => Ending::forward(target),
+        Interruption::System(exception) => RequestOutcome::system(exception.with_completed(CompletionStatus::No)),
+        Interruption::ForwardRequest(target) => RequestOutcome::forward(target),
     }
 }
 
 /// A flow stack that is taken down.
-pub(super) trait Stack {
+pub(super) trait FlowStack {
     /// How many interceptors are on it.
     fn height(&mut self) -> &mut usize;
 
     /// What the request has come to.
-    fn ending(&mut self) -> &mut Ending;
+    fn ending(&mut self) -> &mut RequestOutcome;
 
     /// Calls the ending point of one interceptor.
     fn call(&mut self, index: usize) -> Result<(), Interruption>;
 }
 
 /// Takes the stack down; true if that has changed what the request has come to.
-pub(super) fn unwind(stack: &mut impl Stack) -> bool {
+pub(super) fn unwind(stack: &mut impl FlowStack) -> bool {
     let mut is_changed = false;
     while let Some(top) = stack.height().checked_sub(1) {
         *stack.height() = top;

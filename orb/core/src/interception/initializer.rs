@@ -5,7 +5,7 @@ use spandrel_giop::SystemException;
 use spandrel_giop::{CompletionStatus, minor};
 use spandrel_sync::Arc;
 
-use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, Registered, SlotId};
+use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInterceptors, SlotId};
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
 use crate::Orb;
@@ -38,7 +38,7 @@ pub trait OrbInitializer: Send + Sync {
 /// What an initialiser may do (`ORBInitInfo`, 16.7.2). It exists no longer than the ORB's making.
 #[derive(Debug)]
 pub struct OrbInitInfo<'i> {
-    registered: &'i mut Registered,
+    registered: &'i mut RegisteredInterceptors,
     orb: &'i Orb,
     /// What others need is registered.
     #[cfg(feature = "urls")]
@@ -135,7 +135,7 @@ impl OrbInitInfo<'_> {
 ///
 /// # Errors
 /// The first exception that one of them raises; the others are not asked then (16.7.1).
-pub(crate) fn initialize(orb: &Orb, mut registered: Registered) -> Result<(), SystemException> {
+pub(crate) fn initialize(orb: &Orb, mut registered: RegisteredInterceptors) -> Result<(), SystemException> {
     let initializers = std::mem::take(&mut registered.initializers);
     for is_post in [false, true] {
         for initializer in &initializers {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_orb_is_not_kept_by_what_its_interceptors_have() {
+    fn interceptors_do_not_keep_the_orb_alive() {
         let witness = Arc::new(());
         let orb = Orb::builder().initializer(Equips(Arc::clone(&witness))).build().unwrap();
         assert_eq!(Arc::strong_count(&witness), 2, "the initialiser is gone, the interceptor is there");

@@ -162,9 +162,9 @@ impl fmt::Debug for IorInfo<'_> {
 
 /// What interceptors have made of an adapter's references.
 #[derive(Clone)]
-pub(crate) struct Custom(Arc<Made>);
+pub(crate) struct Custom(Arc<IorInfoState>);
 
-struct Made {
+struct IorInfoState {
     template: ObjectReferenceTemplate,
     components: Vec<TaggedComponent>,
     factory: Option<Arc<dyn ObjectReferenceFactory>>,
@@ -179,7 +179,7 @@ impl Custom {
         object_key: Vec<u8>,
         offered: Option<TaggedComponent>,
     ) -> Result<ObjectRef, SystemException> {
-        let Made { template, components, factory } = &*self.0;
+        let IorInfoState { template, components, factory } = &*self.0;
         let components: Vec<TaggedComponent> = offered.into_iter().chain(components.iter().cloned()).collect();
         let made = orb.make_reference_with(type_id, object_key, &components)?;
         match factory {
@@ -218,7 +218,7 @@ pub(crate) fn establish(orb: &Orb, adapter: &dyn AdapterDescription) -> Result<O
         })?;
     }
     let IorInfo { template, components, factory, .. } = info;
-    Ok(Some(Custom(Arc::new(Made { template, components, factory }))))
+    Ok(Some(Custom(Arc::new(IorInfoState { template, components, factory }))))
 }
 
 /// A manager of adapters has changed its state. Called with no lock held.
@@ -247,11 +247,11 @@ fn template(orb: &Orb, adapter_name: Vec<String>) -> ObjectReferenceTemplate {
 
 /// Calls a point that raises nothing: what an interceptor raises nevertheless is ignored (16.5.4.1).
 fn tell(interceptor: &dyn IorInterceptor, point: impl FnOnce(&dyn IorInterceptor)) {
-    let told = flow::contained(|| -> Result<(), SystemException> {
+    let receiver = flow::contained(|| -> Result<(), SystemException> {
         point(interceptor);
         Ok(())
     });
-    if let Err(exception) = told {
+    if let Err(exception) = receiver {
         tracing::error!(name = interceptor.name(), %exception, "an IOR interceptor failed");
     }
 }

@@ -31,16 +31,16 @@ pub use spandrel_cdr::{TaggedComponent, TaggedProfile};
 pub use spandrel_giop::ServiceContext;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
-pub(crate) use client::{ClientFlow, Departure, Wanted};
+pub(crate) use client::{ClientFlow, OutgoingContexts, ResponseRequest};
 pub use client::{ClientRequestInfo, ClientRequestInterceptor};
 pub use codec::{Codec, CodecError, CodecFactory, Encoding, UnknownEncoding};
-pub(crate) use current::Slots;
+pub(crate) use current::SlotTable;
 pub use current::{InvalidSlot, PiCurrent, SlotId};
 pub use dynamic::{DynamicRequest, Parameter, ParameterMode};
-pub use exception::RaisedException;
 #[cfg(feature = "server")]
-pub(crate) use exception::Source;
-pub(crate) use flow::Ending;
+pub(crate) use exception::ExceptionOctets;
+pub use exception::RaisedException;
+pub(crate) use flow::RequestOutcome;
 pub(crate) use initializer::initialize;
 pub use initializer::{OrbInitInfo, OrbInitializer};
 #[cfg(feature = "server")]
@@ -48,9 +48,9 @@ pub(crate) use ior::{Custom, establish, note_adapter_state, note_manager_state};
 #[cfg(feature = "server")]
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub use registry::DuplicateName;
-pub(crate) use registry::{Interception, Registered};
+pub(crate) use registry::{Interception, RegisteredInterceptors};
 #[cfg(feature = "server")]
-pub(crate) use server::{LentSlots, Seen, ServerFlow};
+pub(crate) use server::{LentSlots, RequestView, ServerFlow};
 #[cfg(feature = "server")]
 pub use server::{ServerRequestInfo, ServerRequestInterceptor};
 pub use status::ReplyStatus;

@@ -8,8 +8,8 @@ use spandrel_sync::{
 };
 
 use super::{
-    ClientRequestInterceptor, Interceptor, OrbInitializer, SlotId, Slots,
-    current::{self, Token},
+    ClientRequestInterceptor, Interceptor, OrbInitializer, SlotId, SlotTable,
+    current::{self, OrbToken},
 };
 #[cfg(feature = "server")]
 use super::{IorInterceptor, ServerRequestInterceptor};
@@ -22,7 +22,7 @@ pub struct DuplicateName(pub String);
 
 /// The interceptors of an ORB, in the order of their registration, and what they were promised.
 #[derive(Clone, Default)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredInterceptors {
     pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     #[cfg(feature = "server")]
@@ -33,7 +33,7 @@ pub(crate) struct Registered {
     pub(super) slots: u32,
 }
 
-impl Registered {
+impl RegisteredInterceptors {
     /// Adds an interceptor that sends requests pass.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ fn check_name<'n>(mut taken: impl Iterator<Item = &'n str>, name: &str) -> Resul
     if !name.is_empty() && taken.any(|other| other == name) { Err(DuplicateName(name.to_owned())) } else { Ok(()) }
 }
 
-impl fmt::Debug for Registered {
+impl fmt::Debug for RegisteredInterceptors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut names = Vec::new();
         self.for_each(|interceptor| names.push(interceptor.name().to_owned()));
@@ -103,15 +103,15 @@ const SERVER: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Interception {
     /// Set when the ORB is ready: while it is being made nothing is intercepted.
-    registered: OnceLock<Registered>,
+    registered: OnceLock<RegisteredInterceptors>,
     /// On which sides there is something to do: what a call asks, and most often all that it asks.
     sides: AtomicU8,
-    token: Token,
+    token: OrbToken,
     requests: AtomicU32,
 }
 
 impl Interception {
-    pub(crate) fn begin(&self, registered: Registered) {
+    pub(crate) fn begin(&self, registered: RegisteredInterceptors) {
         let client = if registered.client.is_empty() { 0 } else { CLIENT };
         #[cfg(feature = "server")]
         let server = if registered.server.is_empty() && registered.slots == 0 { 0 } else { SERVER };
@@ -150,8 +150,8 @@ impl Interception {
 
     /// A request's slots before anybody has set one.
     #[cfg(feature = "server")]
-    pub(super) fn no_slots(&self) -> Slots {
-        Slots::new(self.slot_count())
+    pub(super) fn no_slots(&self) -> SlotTable {
+        SlotTable::new(self.slot_count())
     }
 
     /// A number that no other request has that is under way (16.3.12.1): by intent not that of GIOP, which one connection gives out.
@@ -164,12 +164,12 @@ impl Interception {
     }
 
     /// The calling thread's slots.
-    pub(super) fn thread_slots(&self) -> Slots {
+    pub(super) fn thread_slots(&self) -> SlotTable {
         current::of_thread(&self.token, self.slot_count())
     }
 
     /// Gives the calling thread these slots; those that it had.
-    pub(super) fn exchange_thread_slots(&self, slots: Slots) -> Slots {
+    pub(super) fn exchange_thread_slots(&self, slots: SlotTable) -> SlotTable {
         current::exchange(&self.token, slots)
     }
 

@@ -6,12 +6,12 @@ use spandrel_cdr::{Any, TypeCode};
 use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext, SystemException, minor};
 
 use super::{
-    Ending, Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, SlotId, Slots,
+    Interceptor, Interruption, InvalidSlot, RaisedException, ReplyStatus, RequestOutcome, SlotId, SlotTable,
     contexts::{add_context, find_context, no_context},
     not_here, not_kept, sync_scope,
 };
 use crate::{ObjectRef, Orb, Policy, PolicyType, Servant, Target, policies::SyncScopePolicy};
-pub(crate) use flow::{LentSlots, Seen, ServerFlow};
+pub(crate) use flow::{LentSlots, RequestView, ServerFlow};
 
 /// An interceptor that the requests to the servants of an ORB pass, and their answers (16.3.8).
 ///
@@ -87,26 +87,26 @@ pub struct ServerRequestInfo<'r> {
     header: &'r RequestHeader<'r>,
     target: Option<&'r dyn Target>,
     servant: Option<&'r dyn Servant>,
-    kept: Kept,
-    ending: Ending,
+    kept: RequestRecord,
+    ending: RequestOutcome,
 }
 
 /// What is kept of a request from point to point.
 #[derive(Debug, Default)]
-struct Kept {
+struct RequestRecord {
     request_id: u32,
     /// How many interceptors are on the flow stack.
     height: usize,
-    slots: Slots,
+    slots: SlotTable,
     /// The thread that runs the servant has the slots now.
     is_lent: bool,
     reply_contexts: Vec<ServiceContext>,
-    found: Option<Found>,
+    found: Option<ObjectInfo>,
 }
 
 /// What the adapter said of the object, for when it is not there any more.
 #[derive(Debug)]
-struct Found {
+struct ObjectInfo {
     object_id: Vec<u8>,
     adapter_id: Vec<u8>,
     adapter_name: Vec<String>,
@@ -197,7 +197,7 @@ impl ServerRequestInfo<'_> {
     /// BAD_INV_ORDER unless it is to.
     pub fn forward_reference(&self) -> Result<ObjectRef, SystemException> {
         match (&self.ending, self.point) {
-            (Ending::Other(_, Some(forward)), Point::SendOther) => Ok(forward.clone()),
+            (RequestOutcome::Other(_, Some(forward)), Point::SendOther) => Ok(forward.clone()),
             _ => Err(not_here()),
         }
     }
@@ -250,7 +250,7 @@ impl ServerRequestInfo<'_> {
     /// BAD_INV_ORDER but in `send_exception`.
     pub fn sending_exception(&self) -> Result<&RaisedException, SystemException> {
         match (&self.ending, self.point) {
-            (Ending::Exception(exception), Point::SendException) => Ok(exception),
+            (RequestOutcome::Exception(exception), Point::SendException) => Ok(exception),
             _ => Err(not_here()),
         }
     }
@@ -329,7 +329,7 @@ impl ServerRequestInfo<'_> {
         self.servant.filter(|_| self.point == Point::ReceiveRequest).ok_or_else(not_here)
     }
 
-    fn found(&self) -> Result<&Found, SystemException> {
+    fn found(&self) -> Result<&ObjectInfo, SystemException> {
         self.not_before_adapter()?;
         self.kept.found.as_ref().ok_or_else(|| unknown_object("the adapter has found no servant"))
     }

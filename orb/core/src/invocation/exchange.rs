@@ -8,17 +8,17 @@ use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
 #[cfg(feature = "asynchronous")]
-use super::waiting;
+use super::await_reply;
 #[cfg(feature = "batching")]
 use crate::client::Buffering;
 #[cfg(feature = "server")]
-use crate::server::local;
+use crate::server::collocated;
 use crate::{
     Orb,
     client::{CallFailure, ClientConnection, Reply, ReplyKind},
+    connection_contexts::ConnectionContexts,
     destination::Destination,
     diagnostics::WatchedCall,
-    introduction::Introduction,
     scratch,
 };
 
@@ -27,7 +27,7 @@ pub(super) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), Cdr
 
 /// What is being asked of the object.
 #[derive(Clone, Copy)]
-pub(super) enum Question<'f, 'a> {
+pub(super) enum CallKind<'f, 'a> {
     Request {
         operation: &'f str,
         response: ResponseFlags,
@@ -50,42 +50,42 @@ pub(super) fn exchange(
     orb: &Orb,
     connection: &Arc<ClientConnection>,
     destination: &Destination,
-    question: &Question<'_, '_>,
+    question: &CallKind<'_, '_>,
     deadline: Option<&Deadline>,
 ) -> Result<Option<Reply>, CallFailure> {
     let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
     let request_id = connection.request_id();
     let two_way = |out: &Encoder<'_>| {
         #[cfg(feature = "asynchronous")]
-        if waiting::is_due(orb) {
-            return waiting::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
+        if await_reply::is_due(orb) {
+            return await_reply::two_way(orb, connection, request_id, out, deadline, destination.peer.bounds());
         }
         #[cfg(not(feature = "asynchronous"))]
         let _ = orb;
         connection.two_way(request_id, out, deadline)
     };
-    let introduction = (!connection.is_introduced()).then(|| Introduction::new(orb, connection, destination));
-    let said = introduction.as_ref().map_or(&[][..], |introduction| &introduction.contexts);
-    let written = question.write(&mut out, destination, request_id, said, deadline);
-    if let Question::Request { watched: Some(call), .. } = question {
+    let introduction = (!connection.has_sent_contexts()).then(|| ConnectionContexts::new(orb, connection, destination));
+    let sent = introduction.as_ref().map_or(&[][..], |introduction| &introduction.contexts);
+    let written = question.write(&mut out, destination, request_id, sent, deadline);
+    if let CallKind::Request { watched: Some(call), .. } = question {
         call.sent(Some((connection.metrics(), connection.peer())), &destination.object_key, request_id, out.position());
     }
     let mut sent = written.and_then(|()| match question {
         #[cfg(feature = "batching")]
-        Question::Request { buffering: Some(buffering), .. } => {
-            let (limit, keeper) = (destination.peer.bounds().octets, destination.peer.keeper());
-            connection.one_way_soon(&out, buffering, limit, keeper, deadline).map(|()| None)
+        CallKind::Request { buffering: Some(buffering), .. } => {
+            let (limit, maintenance_thread) = (destination.peer.bounds().octets, destination.peer.maintenance_thread());
+            connection.one_way_soon(&out, buffering, limit, maintenance_thread, deadline).map(|()| None)
         }
-        Question::Request { response, .. } if !response.is_expected() => {
+        CallKind::Request { response, .. } if !response.is_expected() => {
             connection.one_way(&out, deadline).map(|()| None)
         }
         _ => two_way(&out).map(Some),
     });
     if let Some(introduction) = introduction
         && sent.is_ok()
-        && matches!(question, Question::Request { .. })
+        && matches!(question, CallKind::Request { .. })
     {
-        introduction.note_said(connection);
+        introduction.mark_sent(connection);
     }
     scratch::give(out.into_scratch());
     match &mut sent {
@@ -104,7 +104,7 @@ pub(super) fn exchange(
 pub(super) fn exchange_here(
     orb: &Orb,
     destination: &Destination,
-    question: &Question<'_, '_>,
+    question: &CallKind<'_, '_>,
     deadline: Option<&Deadline>,
 ) -> Result<Reply, CallFailure> {
     let wire = destination.template.wire();
@@ -112,18 +112,18 @@ pub(super) fn exchange_here(
     // Both sides know already how text is coded.
     let request_id = orb.locals().request_id();
     let written = question.write(&mut out, destination, request_id, &[], None);
-    if let Question::Request { watched: Some(call), .. } = question {
+    if let CallKind::Request { watched: Some(call), .. } = question {
         call.sent(None, &destination.object_key, request_id, out.position());
     }
-    let message = written.and_then(|()| local::deliver(&out));
+    let message = written.and_then(|()| collocated::deliver(&out));
     // The servant may need it.
     scratch::give(out.into_scratch());
-    let mut reply = local::ask(orb, &message?, wire, deadline)?;
+    let mut reply = collocated::ask(orb, &message?, wire, deadline)?;
     reply.wire = wire;
     Ok(reply)
 }
 
-impl<'a> Question<'_, 'a> {
+impl<'a> CallKind<'_, 'a> {
     /// Whether somebody waits until the servant has done its work.
     #[cfg(feature = "server")]
     pub(super) fn waits(&self) -> bool {
@@ -136,36 +136,36 @@ impl<'a> Question<'_, 'a> {
     /// Whether it has been sent by datagram, since nobody answers it and that is wanted.
     #[cfg(feature = "datagrams")]
     #[inline]
-    pub(super) fn goes_by_datagram(
+    pub(super) fn uses_datagram(
         &self,
         orb: &Orb,
         destination: &Destination,
         deadline: Option<&Deadline>,
     ) -> Result<bool, CallFailure> {
         let Self::Request { response: ResponseFlags::NONE, .. } = self else { return Ok(false) };
-        let sent = destination.goes_by_datagram(|out, said| self.write(out, destination, 0, said, deadline))?;
+        let sent = destination.uses_datagram(|out, sent| self.write(out, destination, 0, sent, deadline))?;
         if sent {
             orb.statistics().note(crate::statistics::Event::DatagramSent);
         }
         Ok(sent)
     }
 
-    /// Writes the whole message. `said`: what is said of the connection.
+    /// Writes the whole message. `sent`: what is said of the connection.
     #[inline(always)]
     fn write(
         &self,
         out: &mut Encoder<'a>,
         destination: &Destination,
         request_id: u32,
-        said: &[ServiceContext],
+        sent: &[ServiceContext],
         deadline: Option<&Deadline>,
     ) -> Result<(), CallFailure> {
         match self {
             Self::Request { operation, response, marshal, contexts: added, .. } => {
-                let contexts = joined(said, added);
+                let contexts = joined(sent, added);
                 let body = destination.begin(out, request_id, *response, operation, &contexts, deadline);
                 let written = marshal(out).and_then(|()| body.end(out));
-                written.map_err(|error| CallFailure::new(destination.unsayable(error)))
+                written.map_err(|error| CallFailure::new(destination.not_encodable(error)))
             }
             Self::Locate => destination.locate(out, request_id).map_err(|error| CallFailure::new(error.into())),
         }
@@ -173,15 +173,15 @@ impl<'a> Question<'_, 'a> {
 }
 
 impl ReplyKind {
-    fn answers(self, question: &Question<'_, '_>) -> bool {
-        matches!(self, Self::Locate(_)) == matches!(question, Question::Locate)
+    fn answers(self, question: &CallKind<'_, '_>) -> bool {
+        matches!(self, Self::Locate(_)) == matches!(question, CallKind::Locate)
     }
 }
 
 /// Contexts of both kinds, of which there is most often neither.
 #[inline]
-pub(crate) fn joined<'c>(said: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
-    if added.is_empty() { Cow::Borrowed(said) } else { Cow::Owned([said, added].concat()) }
+pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
+    if added.is_empty() { Cow::Borrowed(sent) } else { Cow::Owned([sent, added].concat()) }
 }
 
 /// COMM_FAILURE for a reply to a question that nobody asked.

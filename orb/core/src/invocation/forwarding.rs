@@ -6,7 +6,7 @@
 use spandrel_cdr::{Decode, Ior};
 use spandrel_giop::{AddressingDisposition, CompletionStatus, ReplyStatus, SystemException, SystemExceptionKind, ids};
 
-use super::{Attempts, Trail, Verdict, unreadable};
+use super::{ForwardHistory, ReplyAction, RetryState, unreadable};
 use crate::{
     ObjectRef,
     client::{Reply, ReplyKind},
@@ -16,7 +16,11 @@ use crate::{
 impl ObjectRef {
     /// What becomes of a call whose reply is neither a result nor an exception of its operation.
     #[cold]
-    pub(super) fn judge_unusual(&self, reply: &Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
+    pub(super) fn judge_unusual(
+        &self,
+        reply: &Reply,
+        attempts: &mut RetryState,
+    ) -> Result<ReplyAction, SystemException> {
         use spandrel_giop::LocateStatus;
         match reply.kind {
             ReplyKind::Reply(ReplyStatus::LocationForward) => self.follow(reply, Permanence::Temporary, attempts),
@@ -24,11 +28,11 @@ impl ObjectRef {
             ReplyKind::Reply(ReplyStatus::SystemException) => {
                 let exception = self.system_exception(reply);
                 // A forwarded object that is gone may have moved again: its home knows.
-                if gone(&exception) && self.go_home(attempts) { Ok(Verdict::AskAgain) } else { Err(exception) }
+                if gone(&exception) && self.go_home(attempts) { Ok(ReplyAction::AskAgain) } else { Err(exception) }
             }
             ReplyKind::Reply(ReplyStatus::NeedsAddressingMode)
             | ReplyKind::Locate(LocateStatus::LocNeedsAddressingMode) => self.readdress_as_asked(reply, attempts),
-            _ => Ok(Verdict::Answer),
+            _ => Ok(ReplyAction::Answer),
         }
     }
 
@@ -36,14 +40,14 @@ impl ObjectRef {
         &self,
         reply: &Reply,
         permanence: Permanence,
-        attempts: &mut Attempts,
-    ) -> Result<Verdict, SystemException> {
+        attempts: &mut RetryState,
+    ) -> Result<ReplyAction, SystemException> {
         self.may_rebind(attempts)?;
         let ior = Ior::decode(&mut self.results(reply))
             .map_err(|error| unreadable("LOCATION_FORWARD", error, CompletionStatus::No))?;
-        self.forward_along(&ior, permanence, &mut attempts.trail)?;
+        self.forward_along(&ior, permanence, &mut attempts.history)?;
         self.orb().statistics().forwarded();
-        Ok(Verdict::AskAgain)
+        Ok(ReplyAction::AskAgain)
     }
 
     /// Goes where a reply or an interceptor says, unless that leads in a circle.
@@ -51,9 +55,9 @@ impl ObjectRef {
         &self,
         ior: &Ior,
         permanence: Permanence,
-        trail: &mut Trail,
+        history: &mut ForwardHistory,
     ) -> Result<(), SystemException> {
-        trail.lead(|| self.ior(), ior)?;
+        history.lead(|| self.ior(), ior)?;
         self.forward(ior, permanence)
     }
 
@@ -66,13 +70,13 @@ impl ObjectRef {
     #[cfg(feature = "policies")]
     pub fn validate_connection(&self) -> Result<(bool, Vec<crate::Policy>), SystemException> {
         self.note_bound(false);
-        let mut trail = Trail::default();
+        let mut history = ForwardHistory::default();
         loop {
             match self.locate()? {
                 crate::Located::Here => return Ok((true, Vec::new())),
-                crate::Located::Forward(ior) => self.forward_along(&ior, Permanence::Temporary, &mut trail)?,
+                crate::Located::Forward(ior) => self.forward_along(&ior, Permanence::Temporary, &mut history)?,
                 crate::Located::ForwardPermanently(ior) => {
-                    self.forward_along(&ior, Permanence::Permanent, &mut trail)?;
+                    self.forward_along(&ior, Permanence::Permanent, &mut history)?;
                 }
                 // Where it was forwarded to it is no more; its home knows whether it has moved again.
                 crate::Located::Unknown if self.forget_forward() => {}
@@ -85,22 +89,22 @@ impl ObjectRef {
     }
 
     /// The server wants to be told in another way which object is meant; it is, from now on.
-    fn readdress_as_asked(&self, reply: &Reply, attempts: &mut Attempts) -> Result<Verdict, SystemException> {
+    fn readdress_as_asked(&self, reply: &Reply, attempts: &mut RetryState) -> Result<ReplyAction, SystemException> {
         if cfg!(not(feature = "policies")) {
             return Err(SystemException::no_implement(0, CompletionStatus::No));
         }
         let asked = AddressingDisposition::decode(&mut self.results(reply))
             .map_err(|error| unreadable("NEEDS_ADDRESSING_MODE", error, CompletionStatus::No))?;
-        if !attempts.trail.readdress() || !self.readdress(asked)? {
+        if !attempts.history.readdress() || !self.readdress(asked)? {
             return Err(SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::No)
                 .with_detail(|| format!("the server asks again and again to be addressed by {asked}")));
         }
         tracing::debug!(%asked, "addressing the object as its server asks");
-        Ok(Verdict::AskAgain)
+        Ok(ReplyAction::AskAgain)
     }
 
     /// Forgets a forwarding, once per call; false if there was none to forget.
-    pub(super) fn go_home(&self, attempts: &mut Attempts) -> bool {
+    pub(super) fn go_home(&self, attempts: &mut RetryState) -> bool {
         let goes = self.may_rebind(attempts).is_ok()
             && self.forget_forward()
             && !std::mem::replace(&mut attempts.went_home, true);

@@ -4,25 +4,25 @@
 
 use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException};
 
-use super::{Attempts, Deadline, Question, Tour, Verdict, exchange};
+use super::{CallKind, Deadline, ProfileSelector, ReplyAction, RetryState, exchange};
 use crate::{
     ObjectRef,
     client::{CallFailure, Reply, ReplyKind, not_sent_in_time},
     destination::Destination,
-    interception::{self, ClientFlow, Departure, Ending, Wanted},
+    interception::{self, ClientFlow, OutgoingContexts, RequestOutcome, ResponseRequest},
     object::Permanence,
-    policies::Terms,
+    policies::CallPolicies,
 };
 
 /// One attempt, as far as it has come.
-struct Attempt<'t> {
-    attempts: &'t mut Attempts,
-    tour: Tour,
+struct InterceptedAttempt<'t> {
+    attempts: &'t mut RetryState,
+    selector: ProfileSelector,
     deadline: Option<&'t Deadline>,
 }
 
 /// What comes after a try.
-enum Next {
+enum AttemptResult {
     /// Nothing: that was the outcome.
     End(Option<Reply>),
     /// The next destination of the attempt.
@@ -34,18 +34,18 @@ enum Next {
 impl ObjectRef {
     /// As `ask`, past the interceptors.
     #[cold]
-    pub(super) fn ask_intercepted(&self, question: &Question<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        let Question::Request { operation, response, is_one_way, .. } = *question else {
+    pub(super) fn ask_intercepted(&self, question: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let CallKind::Request { operation, response, is_one_way, .. } = *question else {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
-        let terms = self.terms();
+        let call_policies = self.call_policies();
         #[cfg(feature = "policies")]
-        if let Some(starts) = &terms.starts {
-            starts.hold_request(self.orb(), terms.deadline.as_ref())?;
+        if let Some(starts) = &call_policies.starts {
+            starts.hold_request(self.orb(), call_policies.deadline.as_ref())?;
         }
-        let answer = self.ask_intercepted_on(question, operation, (response, is_one_way), &terms)?;
+        let answer = self.ask_intercepted_on(question, operation, (response, is_one_way), &call_policies)?;
         #[cfg(feature = "policies")]
-        if let Some(starts) = &terms.starts {
+        if let Some(starts) = &call_policies.starts {
             starts.hold_reply(self.orb())?;
         }
         Ok(answer)
@@ -53,24 +53,24 @@ impl ObjectRef {
 
     fn ask_intercepted_on(
         &self,
-        question: &Question<'_, '_>,
+        question: &CallKind<'_, '_>,
         operation: &str,
-        wanted: Wanted,
-        Terms { deadline, rebind, .. }: &Terms,
+        wanted: ResponseRequest,
+        CallPolicies { deadline, rebind, .. }: &CallPolicies,
     ) -> Result<Option<Reply>, SystemException> {
-        let mut departure = Departure::of_thread(self);
-        let mut attempts = Attempts::new(*rebind);
+        let mut outgoing = OutgoingContexts::of_thread(self);
+        let mut attempts = RetryState::new(*rebind);
         loop {
             let (destinations, effective) = self.effective()?;
-            let tour = Tour::new(self, destinations.len());
-            let mut attempt = Attempt { attempts: &mut attempts, tour, deadline: deadline.as_ref() };
-            while let Some(index) = attempt.tour.next(&destinations) {
-                let flow = ClientFlow::new(self, operation, wanted, departure.clone(), (effective.clone(), index));
+            let selector = ProfileSelector::new(self, destinations.len());
+            let mut attempt = InterceptedAttempt { attempts: &mut attempts, selector, deadline: deadline.as_ref() };
+            while let Some(index) = attempt.selector.next(&destinations) {
+                let flow = ClientFlow::new(self, operation, wanted, outgoing.clone(), (effective.clone(), index));
                 match self.try_one(flow, &destinations[index], question, &mut attempt)? {
-                    Next::End(reply) => return Ok(reply),
-                    Next::Onwards => departure = departure.again(self),
-                    Next::AskAgain => {
-                        departure = departure.again(self);
+                    AttemptResult::End(reply) => return Ok(reply),
+                    AttemptResult::Onwards => outgoing = outgoing.again(self),
+                    AttemptResult::AskAgain => {
+                        outgoing = outgoing.again(self);
                         break;
                     }
                 }
@@ -83,44 +83,44 @@ impl ObjectRef {
         &self,
         mut flow: ClientFlow<'_>,
         destination: &Destination,
-        question: &Question<'_, '_>,
-        attempt: &mut Attempt<'_>,
-    ) -> Result<Next, SystemException> {
+        question: &CallKind<'_, '_>,
+        attempt: &mut InterceptedAttempt<'_>,
+    ) -> Result<AttemptResult, SystemException> {
         if let Err(ending) = flow.send_request() {
-            return self.obey(ending, attempt.attempts).map(|()| Next::AskAgain);
+            return self.obey(ending, attempt.attempts).map(|()| AttemptResult::AskAgain);
         }
         let mut question = *question;
-        let (mut is_one_way, joined) = (false, flow.departure().contexts().to_vec());
+        let (mut is_one_way, joined) = (false, flow.outgoing().contexts().to_vec());
         let joined = match &mut question {
-            Question::Request { contexts, is_one_way: wants_no_answer, .. } => {
+            CallKind::Request { contexts, is_one_way: wants_no_answer, .. } => {
                 is_one_way = *wants_no_answer;
                 [&joined, *contexts].concat()
             }
-            Question::Locate => joined,
+            CallKind::Locate => joined,
         };
-        if let Question::Request { contexts, .. } = &mut question {
+        if let CallKind::Request { contexts, .. } = &mut question {
             *contexts = &joined;
         }
         let outcome = self.exchange_leased(destination, &question, attempt);
         let (next, ending) = match &outcome {
             Ok(Some(reply)) => self.after_reply(reply, is_one_way, attempt.attempts),
-            Ok(None) => (Next::End(None), sent()),
-            Err(None) => (Next::Onwards, retry()),
+            Ok(None) => (AttemptResult::End(None), sent()),
+            Err(None) => (AttemptResult::Onwards, retry()),
             Err(Some(failure)) => match self.may_repeat(failure.clone(), attempt.attempts, attempt.deadline) {
-                Ok(()) => (Next::AskAgain, retry()),
-                Err(exception) => (Next::End(None), Ending::system(exception)),
+                Ok(()) => (AttemptResult::AskAgain, retry()),
+                Err(exception) => (AttemptResult::End(None), RequestOutcome::system(exception)),
             },
         };
         let exception = ending.system_exception();
         if let Err(changed) = flow.end(ending, outcome.as_ref().ok().and_then(Option::as_ref)) {
-            return self.obey(changed, attempt.attempts).map(|()| Next::AskAgain);
+            return self.obey(changed, attempt.attempts).map(|()| AttemptResult::AskAgain);
         }
         match (next, exception) {
             (_, Some(exception)) => Err(exception),
-            (Next::End(_), None) => {
+            (AttemptResult::End(_), None) => {
                 let reply = outcome.ok().flatten();
                 reply.iter().for_each(|reply| self.note_answer(reply));
-                Ok(Next::End(reply))
+                Ok(AttemptResult::End(reply))
             }
             (next, None) => Ok(next),
         }
@@ -130,8 +130,8 @@ impl ObjectRef {
     fn exchange_leased(
         &self,
         destination: &Destination,
-        question: &Question<'_, '_>,
-        attempt: &mut Attempt<'_>,
+        question: &CallKind<'_, '_>,
+        attempt: &mut InterceptedAttempt<'_>,
     ) -> Result<Option<Reply>, Option<CallFailure>> {
         if attempt.deadline.is_some_and(|deadline| deadline.left_to_send().is_zero()) {
             return Err(Some(CallFailure::new(not_sent_in_time(attempt.deadline))));
@@ -140,48 +140,53 @@ impl ObjectRef {
         if destination.is_here && question.waits() {
             return super::exchange_here(self.orb(), destination, question, attempt.deadline).map(Some).map_err(Some);
         }
-        let tour = &mut attempt.tour;
-        let lease = match self.lease(destination, question, attempt.attempts, tour.share_of(attempt.deadline)) {
+        let selector = &mut attempt.selector;
+        let lease = match self.lease(destination, question, attempt.attempts, selector.share_of(attempt.deadline)) {
             Ok(lease) => lease,
             Err(refused) => {
-                tour.refused(refused);
-                return Err(tour.take_failure());
+                selector.refused(refused);
+                return Err(selector.take_failure());
             }
         };
         let fresh = lease.fresh;
         match exchange(self.orb(), &lease, destination, question, attempt.deadline) {
-            Err(failure) => match tour.failed(failure, fresh, destination) {
-                Ok(()) => Err(tour.take_failure()),
+            Err(failure) => match selector.failed(failure, fresh, destination) {
+                Ok(()) => Err(selector.take_failure()),
                 Err(failure) => Err(Some(failure)),
             },
-            Ok(Some(reply)) if tour.goes_on_after(&reply, self) => Err(None),
+            Ok(Some(reply)) if selector.goes_on_after(&reply, self) => Err(None),
             Ok(answered) => {
-                tour.arrived(self);
+                selector.arrived(self);
                 Ok(answered)
             }
         }
     }
 
     /// What a reply has come to, and what comes after it.
-    fn after_reply(&self, reply: &Reply, is_one_way: bool, attempts: &mut Attempts) -> (Next, Ending) {
+    fn after_reply(
+        &self,
+        reply: &Reply,
+        is_one_way: bool,
+        attempts: &mut RetryState,
+    ) -> (AttemptResult, RequestOutcome) {
         match self.judge(reply, attempts) {
-            Ok(Verdict::AskAgain) => (Next::AskAgain, self.forwarded_by(reply)),
-            Err(exception) => (Next::End(None), Ending::system(exception)),
-            Ok(Verdict::Answer) if reply.kind == ReplyKind::Reply(ReplyStatus::UserException) => {
-                (Next::End(None), Ending::user(reply, self))
+            Ok(ReplyAction::AskAgain) => (AttemptResult::AskAgain, self.forwarded_by(reply)),
+            Err(exception) => (AttemptResult::End(None), RequestOutcome::system(exception)),
+            Ok(ReplyAction::Answer) if reply.kind == ReplyKind::Reply(ReplyStatus::UserException) => {
+                (AttemptResult::End(None), RequestOutcome::user(reply, self))
             }
             // That the server answered it is no reply to its client.
-            Ok(Verdict::Answer) if is_one_way => (Next::End(None), sent()),
-            Ok(Verdict::Answer) => (Next::End(None), Ending::Reply),
+            Ok(ReplyAction::Answer) if is_one_way => (AttemptResult::End(None), sent()),
+            Ok(ReplyAction::Answer) => (AttemptResult::End(None), RequestOutcome::Reply),
         }
     }
 
     /// Why a request is sent again: the reply said where to, or that the object is no longer where it was.
-    pub(crate) fn forwarded_by(&self, reply: &Reply) -> Ending {
+    pub(crate) fn forwarded_by(&self, reply: &Reply) -> RequestOutcome {
         let is_forward =
             matches!(reply.kind, ReplyKind::Reply(ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm));
         match self.effective() {
-            Ok((_, Some(ior))) if is_forward => Ending::forward(self.orb().reference((*ior).clone())),
+            Ok((_, Some(ior))) if is_forward => RequestOutcome::forward(self.orb().reference((*ior).clone())),
             _ => retry(),
         }
     }
@@ -190,24 +195,26 @@ impl ObjectRef {
     ///
     /// # Errors
     /// The exception that it ends with; otherwise it is to be asked again.
-    pub(crate) fn obey(&self, ending: Ending, attempts: &mut Attempts) -> Result<(), SystemException> {
+    pub(crate) fn obey(&self, ending: RequestOutcome, attempts: &mut RetryState) -> Result<(), SystemException> {
         match ending {
             // As if a reply had said it.
-            Ending::Other(_, Some(target)) => {
-                self.forward_along(target.ior(), Permanence::Temporary, &mut attempts.trail)
+            RequestOutcome::Other(_, Some(target)) => {
+                self.forward_along(target.ior(), Permanence::Temporary, &mut attempts.history)
             }
-            Ending::Exception(exception) => Err(exception.into_system()),
+            RequestOutcome::Exception(exception) => Err(exception.into_system()),
             // No interceptor makes a reply, or a retry.
-            Ending::Reply | Ending::Other(_, None) => Err(SystemException::internal(0, CompletionStatus::Maybe)),
+            RequestOutcome::Reply | RequestOutcome::Other(_, None) => {
+                Err(SystemException::internal(0, CompletionStatus::Maybe))
+            }
         }
     }
 }
 
 /// A one-way is on its way.
-fn sent() -> Ending {
-    Ending::Other(interception::ReplyStatus::Successful, None)
+fn sent() -> RequestOutcome {
+    RequestOutcome::Other(interception::ReplyStatus::Successful, None)
 }
 
-fn retry() -> Ending {
-    Ending::Other(interception::ReplyStatus::TransportRetry, None)
+fn retry() -> RequestOutcome {
+    RequestOutcome::Other(interception::ReplyStatus::TransportRetry, None)
 }

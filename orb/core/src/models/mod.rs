@@ -7,8 +7,8 @@
 //!
 //! The checker takes all atomic operations as sequentially consistent, so that too weak an ordering is not found here.
 
+pub(crate) mod fake_transport;
+pub(crate) mod messages;
 pub(crate) mod pipe;
-pub(crate) mod pretend;
-pub(crate) mod talk;
 
 pub(crate) use spandrel_sync::models::{below, check, one_in};

@@ -12,9 +12,9 @@ use spandrel_transport::{ReactorTransport, Transport};
 
 /// One end of a connection; clones are the same end. Dropping it closes nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct End {
-    input: Arc<Pipe>,
-    output: Arc<Pipe>,
+pub(crate) struct PipeEnd {
+    input: Arc<FakePipe>,
+    output: Arc<FakePipe>,
     limits: Arc<Mutex<Limits>>,
 }
 
@@ -27,22 +27,22 @@ struct Limits {
 
 /// One direction.
 #[derive(Debug)]
-struct Pipe {
+struct FakePipe {
     capacity: usize,
     state: Mutex<State>,
     changed: Condition,
-    bell: Mutex<Option<Arc<Bell>>>,
-    room_bell: Mutex<Option<Arc<Bell>>>,
+    bell: Mutex<Option<Arc<PipeCondition>>>,
+    room_bell: Mutex<Option<Arc<PipeCondition>>>,
 }
 
 /// Rings when something happens that a reactor would wait for.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct PipeCondition {
     rings: Mutex<u64>,
     rung: Condition,
 }
 
-impl Bell {
+impl PipeCondition {
     pub(crate) fn ring(&self) {
         *self.rings.lock() += 1;
         self.rung.notify_all();
@@ -70,13 +70,13 @@ struct State {
 }
 
 /// The two ends of a connection that holds so many octets in either direction.
-pub(crate) fn pair(capacity: usize) -> (End, End) {
+pub(crate) fn pair(capacity: usize) -> (PipeEnd, PipeEnd) {
     let pipe = || {
         let (state, bell, room_bell) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Pipe { capacity, state, changed: Condition::new(), bell, room_bell })
+        Arc::new(FakePipe { capacity, state, changed: Condition::new(), bell, room_bell })
     };
     let (there, back) = (pipe(), pipe());
-    let end = |input: &Arc<Pipe>, output: &Arc<Pipe>| End {
+    let end = |input: &Arc<FakePipe>, output: &Arc<FakePipe>| PipeEnd {
         input: Arc::clone(input),
         output: Arc::clone(output),
         limits: Arc::default(),
@@ -84,7 +84,7 @@ pub(crate) fn pair(capacity: usize) -> (End, End) {
     (end(&back, &there), end(&there, &back))
 }
 
-impl Pipe {
+impl FakePipe {
     fn wait(&self, state: &mut MutexGuard<'_, State>, limit: Option<Duration>) -> io::Result<()> {
         match limit {
             None => self.changed.wait(state),
@@ -152,14 +152,14 @@ impl Pipe {
     }
 }
 
-impl End {
+impl PipeEnd {
     /// Rings when more can be read, or the end.
-    pub(crate) fn set_bell(&self, bell: &Arc<Bell>) {
+    pub(crate) fn set_bell(&self, bell: &Arc<PipeCondition>) {
         *self.input.bell.lock() = Some(Arc::clone(bell));
     }
 
     /// Rings when more can be written, or nothing any more.
-    pub(crate) fn set_room_bell(&self, bell: &Arc<Bell>) {
+    pub(crate) fn set_room_bell(&self, bell: &Arc<PipeCondition>) {
         *self.output.room_bell.lock() = Some(Arc::clone(bell));
     }
 
@@ -176,7 +176,7 @@ impl End {
     }
 }
 
-impl Transport for End {
+impl Transport for PipeEnd {
     fn send(&self, octets: &[u8]) -> io::Result<usize> {
         let limit = self.limits.lock().send;
         self.output.write(octets, limit)
@@ -211,7 +211,7 @@ impl Transport for End {
     }
 }
 
-impl ReactorTransport for End {
+impl ReactorTransport for PipeEnd {
     fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let part = parts.iter().find(|part| !part.is_empty()).map_or(&[][..], |part| part);
         self.output.write(part, Some(Duration::ZERO))

@@ -4,7 +4,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder,
-    diagnostics::{MAX_SERIES, Source, TracePropagation, TraceSource},
+    diagnostics::{MAX_SERIES, TracePropagation, TraceSource, TraceSourceSetting},
 };
 
 impl OrbBuilder {
@@ -44,7 +44,7 @@ impl OrbBuilder {
     /// Joins the traces of another tracing system to those of requests.
     #[must_use]
     pub fn trace_source(mut self, source: impl TraceSource + 'static) -> Self {
-        self.settings.diagnostics.source = Some(Source(Arc::new(source)));
+        self.settings.diagnostics.source = Some(TraceSourceSetting(Arc::new(source)));
         self
     }
 }

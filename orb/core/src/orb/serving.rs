@@ -99,7 +99,7 @@ impl Orb {
             let published = self.0.serving.published.lock();
             let own = published.as_ref().map_or(&[][..], |published| &published.addresses);
             for Destination { peer, is_here, .. } in &mut destinations {
-                *is_here = own.contains(peer.place());
+                *is_here = own.contains(peer.address());
             }
         }
         destinations

@@ -28,7 +28,7 @@ use spandrel_transport::Deadline;
 #[cfg(feature = "policies")]
 use super::{UtcT, values};
 #[cfg(feature = "server")]
-use crate::deadlines::Due;
+use crate::deadlines::RequestDeadline;
 
 /// Whether requests with a deadline say so, and how (`-ORBDeadlineContext`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -139,12 +139,12 @@ fn absolute(deadline: &Deadline, is_awaited: bool) -> Option<ServiceContext> {
 /// Until when a request with these contexts is worth anything.
 #[cfg(feature = "server")]
 #[inline]
-pub(crate) fn due(contexts: &ServiceContexts<'_>) -> Option<Due> {
-    Due::of(contexts)
+pub(crate) fn due(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
+    RequestDeadline::of(contexts)
 }
 
 #[cfg(feature = "server")]
-impl Due {
+impl RequestDeadline {
     /// What these contexts say; what cannot be read says nothing. The time that is left goes before points in time, for which clocks must agree.
     fn of(contexts: &ServiceContexts<'_>) -> Option<Self> {
         if let Some(data) = contexts.find(ids::CONTEXT_REMAINING_TIME) {

@@ -4,22 +4,22 @@ use std::cell::RefCell;
 
 use spandrel_sync::thread_local;
 
-use super::{OverrideError, Overrides, Quality, SetOverrideType};
+use super::{OverrideError, Overrides, PolicyValues, SetOverrideType};
 use crate::{
     Orb, Policy, PolicyType,
     orb::OrbIdentity,
-    thread_terms::{self, Term},
+    thread_policy::{self, ThreadPolicy},
 };
 
 thread_local! {
-    static CURRENT: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static CURRENT: RefCell<Vec<ThreadOverrides>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What a thread has for one ORB.
-struct Entry {
+struct ThreadOverrides {
     orb: OrbIdentity,
     overrides: Overrides,
-    quality: Quality,
+    policy_values: PolicyValues,
 }
 
 /// The policies of the calling thread, whichever that is: they go before those of the ORB, and after those of a reference
@@ -55,13 +55,13 @@ impl PolicyCurrent {
         let gone = CURRENT.with(|current| {
             let mut entries = current.borrow_mut();
             // Those of ORBs that are no more go with this one's.
-            let gone: Vec<Entry> =
+            let gone: Vec<ThreadOverrides> =
                 entries.extract_if(.., |entry| entry.orb.is_of(&self.orb) || entry.orb.is_gone()).collect();
             if !overrides.is_empty() {
-                let quality = overrides.quality();
-                entries.push(Entry { orb: self.orb.identity(), overrides, quality });
+                let policy_values = overrides.policy_values();
+                entries.push(ThreadOverrides { orb: self.orb.identity(), overrides, policy_values });
             }
-            thread_terms::set(Term::Policies, !entries.is_empty());
+            thread_policy::set(ThreadPolicy::Policies, !entries.is_empty());
             gone
         });
         // Policies are anybody's values, and what their destructors do is anybody's code.
@@ -72,8 +72,8 @@ impl PolicyCurrent {
 
 /// What this thread's policies say.
 #[cold]
-pub(super) fn quality(orb: &Orb) -> Quality {
-    with(orb, |entry| entry.quality).unwrap_or(Quality::UNSAID)
+pub(super) fn policy_values(orb: &Orb) -> PolicyValues {
+    with(orb, |entry| entry.policy_values).unwrap_or(PolicyValues::UNSAID)
 }
 
 /// This thread's policy of a type.
@@ -81,7 +81,7 @@ pub(super) fn policy(orb: &Orb, policy_type: PolicyType) -> Option<Policy> {
     with(orb, |entry| entry.overrides.get(policy_type).cloned()).flatten()
 }
 
-fn with<R>(orb: &Orb, look: impl FnOnce(&Entry) -> R) -> Option<R> {
+fn with<R>(orb: &Orb, look: impl FnOnce(&ThreadOverrides) -> R) -> Option<R> {
     // A thread that ends may call once more when it has let go of its policies.
     let found = CURRENT.try_with(|current| current.borrow().iter().find(|entry| entry.orb.is_of(orb)).map(look));
     found.ok().flatten()

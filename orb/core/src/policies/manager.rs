@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use spandrel_sync::{Arc, RwLock};
 
-use super::{OrbQuality, OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType};
+use super::{
+    OrbPolicyValues, OverrideError, Overrides, PolicyFactory, RelativeRoundtripTimeoutPolicy, SetOverrideType,
+};
 use crate::{Orb, Policy, PolicyType};
 
 /// What an ORB has of policies: its own, and who makes others.
@@ -22,8 +24,8 @@ impl OrbPolicies {
         Self { overrides: RwLock::new(overrides), factories: RwLock::default() }
     }
 
-    pub(crate) fn quality(&self) -> OrbQuality {
-        OrbQuality::new(self.overrides.read().quality())
+    pub(crate) fn policy_values(&self) -> OrbPolicyValues {
+        OrbPolicyValues::new(self.overrides.read().policy_values())
     }
 }
 
@@ -58,7 +60,7 @@ impl PolicyManager {
         let new = Overrides::of(policies)?;
         let mut overrides = self.orb.policies().overrides.write();
         let new = overrides.with(new, how);
-        self.orb.quality().set(new.quality());
+        self.orb.policy_values().set(new.policy_values());
         #[cfg(feature = "server")]
         let both_ways = new.get(crate::BidirectionalPolicy::POLICY_TYPE).and_then(|policy| policy.value().copied());
         let old = std::mem::replace(&mut *overrides, new);

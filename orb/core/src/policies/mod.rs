@@ -2,7 +2,7 @@
 //! qualities of service of 17.2).
 //!
 //! A policy that is set on a reference goes before one that the calling thread has, and that before the ORB's. What they say
-//! is obeyed by `invocation` and its asynchronous sibling; `quality` is the form in which they ask.
+//! is obeyed by `invocation` and its asynchronous sibling; `policy_values` is the form in which they ask.
 //! Policies of adapters belong to those.
 //!
 //! ```
@@ -28,10 +28,13 @@
 
 #[cfg(feature = "policies")]
 mod buffering;
+mod call_policies;
 #[cfg(any(feature = "policies", feature = "server"))]
 mod context;
 #[cfg(feature = "policies")]
 mod current;
+#[cfg(feature = "policies")]
+mod earliest_delivery;
 #[cfg(feature = "policies")]
 mod factory;
 #[cfg(feature = "policies")]
@@ -41,15 +44,14 @@ mod messaging;
 mod object;
 #[cfg(feature = "policies")]
 mod overrides;
-mod quality;
-#[cfg(feature = "policies")]
-mod starts;
-mod terms;
+mod policy_values;
 #[cfg(feature = "policies")]
 mod values;
 
 #[cfg(feature = "policies")]
 pub use buffering::BufferingConstraintPolicy;
+#[cfg(any(feature = "asynchronous", feature = "interceptors"))]
+pub(crate) use call_policies::CallPolicies;
 #[cfg(feature = "policies")]
 pub use context::DeadlineContext;
 #[cfg(feature = "server")]
@@ -58,6 +60,8 @@ pub(crate) use context::due;
 pub(crate) use context::{kept_context, remaining_end, written_contexts};
 #[cfg(feature = "policies")]
 pub use current::PolicyCurrent;
+#[cfg(feature = "policies")]
+pub(crate) use earliest_delivery::EarliestDelivery;
 #[cfg(feature = "policies")]
 pub use factory::{PolicyError, PolicyFactory};
 #[cfg(feature = "policies")]
@@ -69,11 +73,7 @@ pub use messaging::{RebindPolicy, SyncScopePolicy};
 pub(crate) use overrides::Overrides;
 #[cfg(feature = "policies")]
 pub use overrides::{OverrideError, SetOverrideType};
-pub(crate) use quality::{OrbQuality, Quality};
-#[cfg(feature = "policies")]
-pub(crate) use starts::Starts;
-#[cfg(any(feature = "asynchronous", feature = "interceptors"))]
-pub(crate) use terms::Terms;
+pub(crate) use policy_values::{OrbPolicyValues, PolicyValues};
 #[cfg(feature = "policies")]
 pub use values::{
     ConnectionTimeoutPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy,

@@ -3,7 +3,7 @@
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 
 use super::{
-    BufferingConstraintPolicy, ConnectionTimeoutPolicy, Quality, RebindPolicy, RelativeRequestTimeoutPolicy,
+    BufferingConstraintPolicy, ConnectionTimeoutPolicy, PolicyValues, RebindPolicy, RelativeRequestTimeoutPolicy,
     RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
     RequestStartTimePolicy, SyncScopePolicy, buffering, messaging, values,
 };
@@ -103,22 +103,22 @@ impl Overrides {
     }
 
     /// What calls have to know of it.
-    pub(crate) fn quality(&self) -> Quality {
-        let mut quality = Quality::UNSAID;
+    pub(crate) fn policy_values(&self) -> PolicyValues {
+        let mut policy_values = PolicyValues::UNSAID;
         for (policy_type, policy) in &self.0 {
             if let Some(RelativeRoundtripTimeoutPolicy(limit)) = policy.value() {
-                quality.set_round_trip(Some(*limit));
+                policy_values.set_round_trip(Some(*limit));
             } else if let Some(scope) = policy.value() {
-                quality.set_sync_scope(*scope);
+                policy_values.set_sync_scope(*scope);
             } else if let Some(rebind) = policy.value() {
-                quality.set_rebind(*rebind);
+                policy_values.set_rebind(*rebind);
             } else if values::LIMITS.contains(policy_type) {
-                quality.set_limited();
+                policy_values.set_limited();
             } else if *policy_type == buffering::BUFFERING_CONSTRAINT {
-                quality.set_buffering();
+                policy_values.set_buffering();
             }
         }
-        quality
+        policy_values
     }
 }
 
@@ -166,21 +166,21 @@ mod tests {
     }
 
     #[test]
-    fn adding_keeps_what_is_of_another_type_and_setting_does_not() {
+    fn adding_keeps_policies_of_other_types_and_setting_drops_them() {
         let add = SetOverrideType::AddOverride;
         let first = set(&[Numbered(900).into(), RebindPolicy::NoRebind.into()]);
         assert_eq!(types(&first), [23, 900]);
         let second = first.with(set(&[SyncScopePolicy::None.into(), RebindPolicy::NoReconnect.into()]), add);
         assert_eq!(types(&second), [23, 24, 900]);
         assert_eq!(second.get(23).unwrap().value(), Some(&RebindPolicy::NoReconnect));
-        assert_eq!(second.quality().rebind(), RebindPolicy::NoReconnect);
+        assert_eq!(second.policy_values().rebind(), RebindPolicy::NoReconnect);
         let third = second.with(set(&[SyncScopePolicy::None.into()]), SetOverrideType::SetOverride);
         assert_eq!(types(&third), [24]);
         assert!(third.with(set(&[]), SetOverrideType::SetOverride).is_empty());
     }
 
     #[test]
-    fn policies_that_nobody_could_obey_are_refused_with_their_places() {
+    fn unsupported_policies_are_refused_with_their_indexes() {
         let refused = |policies: &[Policy]| Overrides::of(policies).unwrap_err();
         let invalid = refused(&[SyncScopePolicy::None.into(), Numbered(32).into(), Numbered(23).into()]);
         assert_eq!(invalid, OverrideError::InvalidPolicies { indices: vec![1, 2] });

@@ -92,27 +92,27 @@ fn key(connection: &ServerConnection) -> usize {
 }
 
 /// The host of a place's text, such as `iiop://192.0.2.1:4711`; none for places on this host that have no port.
-fn host_of(place: &str) -> Option<&str> {
-    let (_, address) = place.split_once("://")?;
+fn host_of(address: &str) -> Option<&str> {
+    let (_, address) = address.split_once("://")?;
     let (host, port) = address.rsplit_once(':')?;
     port.parse::<u16>().ok().map(|_| host)
 }
 
 /// Who may come in.
 #[derive(Debug, Default)]
-pub(super) struct Door {
-    state: Mutex<DoorState>,
+pub(super) struct AdmissionControl {
+    state: Mutex<AdmissionState>,
 }
 
 #[derive(Debug, Default)]
-struct DoorState {
+struct AdmissionState {
     /// When this second began, and how many have come in it.
     second: Option<(Instant, usize)>,
     /// Of what was said already.
-    told: u8,
+    receiver: u8,
 }
 
-impl Door {
+impl AdmissionControl {
     /// Whether one more may come in, from there.
     pub(super) fn admits(&self, admitted: &Admitted, from: &str, settings: &ServerSettings) -> Result<(), Refusal> {
         if admitted.connections.len() >= settings.max_connections {
@@ -142,8 +142,8 @@ impl Door {
     /// Says why a client is turned away: aloud the first time.
     pub(super) fn tell(&self, from: &str, refusal: Refusal) {
         let mut state = self.state.lock();
-        let is_news = state.told & refusal.bit() == 0;
-        state.told |= refusal.bit();
+        let is_news = state.receiver & refusal.bit() == 0;
+        state.receiver |= refusal.bit();
         drop(state);
         if is_news {
             tracing::warn!(from, reason = %refusal, "refused a connection; further ones are only counted");
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_told_apart() {
+    fn hosts_are_distinguished() {
         assert_eq!(host_of("iiop://192.0.2.1:4711"), Some("192.0.2.1"));
         assert_eq!(host_of("iiop://[::1]:4711"), Some("[::1]"));
         assert_eq!(host_of("uds:///run/bank.sock"), None);

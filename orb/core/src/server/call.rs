@@ -7,11 +7,11 @@ use spandrel_giop::{
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
-    answering::answer,
-    asked::{Asked, Flow},
-    origin::Origin,
-    place::Place,
-    points::{self, Instead},
+    deferred_slot::DeferredSlot,
+    incoming_request::{IncomingRequest, RequestFlow},
+    interception::{self, PointDecision},
+    origin::RequestOrigin,
+    reply::answer,
 };
 use crate::{
     CancellationToken, ObjectRef, Replied, Servant, Target, UserException, diagnostics::WatchedRequest,
@@ -23,55 +23,55 @@ use crate::{
 /// It is handed on from one to the next, and small enough (128 octets) to be moved without a call.
 #[derive(Debug)]
 pub struct ServerCall<'m> {
-    asked: &'m Asked<'m>,
+    request: &'m IncomingRequest<'m>,
     arguments: Decoder<'m>,
 }
 
 impl<'m> ServerCall<'m> {
     #[inline]
-    pub(super) fn new(asked: &'m Asked<'m>, arguments: Decoder<'m>) -> Self {
-        Self { asked, arguments }
+    pub(super) fn new(request: &'m IncomingRequest<'m>, arguments: Decoder<'m>) -> Self {
+        Self { request, arguments }
     }
 
-    pub(super) fn asked(&self) -> &'m Asked<'m> {
-        self.asked
+    pub(super) fn request(&self) -> &'m IncomingRequest<'m> {
+        self.request
     }
 
     /// What tells that nobody waits for the answer any more, and why. To ask for it costs little, and nothing if nobody does.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
-        CancellationToken::new(self.asked.trip())
+        CancellationToken::new(self.request.cancellation_source())
     }
 
-    pub(super) fn origin(&self) -> &'m dyn Origin {
-        self.asked.origin
+    pub(super) fn origin(&self) -> &'m dyn RequestOrigin {
+        self.request.origin
     }
 
     pub(super) fn message(&self) -> &'m Message {
-        self.asked.message
+        self.request.message
     }
 
     pub(super) fn header(&self) -> &'m RequestHeader<'m> {
-        self.asked.header
+        self.request.header
     }
 
     /// What interceptors know of it.
-    pub(super) fn flow(&self) -> Option<&'m Flow> {
-        self.asked.flow
+    pub(super) fn flow(&self) -> Option<&'m RequestFlow> {
+        self.request.flow
     }
 
     /// What those have of it who watch it.
     pub(super) fn watched(&self) -> Option<&'m Arc<WatchedRequest>> {
-        self.asked.watched
+        self.request.watched
     }
 
-    pub(super) fn place(&self) -> Option<&'m Arc<Place>> {
-        self.asked.place
+    pub(super) fn deferred_slot(&self) -> Option<&'m Arc<DeferredSlot>> {
+        self.request.deferred_slot
     }
 
     /// What the client still waits for.
     pub(super) fn response(&self) -> ResponseFlags {
-        self.asked.header.response
+        self.request.header.response
     }
 
     /// Runs the request on the servant that the adapter has found for it.
@@ -80,17 +80,17 @@ impl<'m> ServerCall<'m> {
     /// The system exception to answer with, if the servant did not reply itself.
     #[inline]
     pub fn run(self, servant: &dyn Servant, target: &dyn Target) -> Result<Replied, SystemException> {
-        let asked = self.asked;
-        if let Some(flow) = asked.flow
-            && let Some(instead) = points::receive_request(flow, asked, servant, target)
+        let request = self.request;
+        if let Some(flow) = request.flow
+            && let Some(instead) = interception::receive_request(flow, request, servant, target)
         {
-            return go_elsewhere(asked, instead);
+            return apply_decision(request, instead);
         }
-        if asked.header.response == ResponseFlags::WITH_SERVER {
-            return run_answered(asked, self.arguments, servant, target);
+        if request.header.response == ResponseFlags::WITH_SERVER {
+            return run_answered(request, self.arguments, servant, target);
         }
-        let asked = Asked { target: Some(target), ..*asked };
-        ServerCall { asked: &asked, arguments: self.arguments }.serve(servant, target)
+        let request = IncomingRequest { target: Some(target), ..*request };
+        ServerCall { request: &request, arguments: self.arguments }.serve(servant, target)
     }
 
     /// Finds the operation, and runs it.
@@ -99,7 +99,7 @@ impl<'m> ServerCall<'m> {
         let name = self.operation();
         let operations = servant.operations();
         let found = self.look_up(operations, target.operation_demux());
-        if let Some(watched) = self.asked.watched {
+        if let Some(watched) = self.request.watched {
             watched.found(servant.repository_id(), name, found.is_some() || operations.is_empty());
         }
         match found {
@@ -112,12 +112,12 @@ impl<'m> ServerCall<'m> {
     /// What the adapter says of the object that the request is for; nothing before the adapter has found it.
     #[must_use]
     pub fn target(&self) -> Option<&'m dyn Target> {
-        self.asked.target
+        self.request.target
     }
 
     /// It will be answered, or not, by whoever has it then: what comes of its upcall is no answer any more.
     pub(super) fn note_deferred(&self) {
-        self.asked.is_answered.store(true, Ordering::Relaxed);
+        self.request.is_answered.store(true, Ordering::Relaxed);
     }
 
     /// Where the arguments begin, or what has not been read of them.
@@ -128,13 +128,13 @@ impl<'m> ServerCall<'m> {
     /// The name of the operation.
     #[must_use]
     pub fn operation(&self) -> &'m str {
-        &self.asked.header.operation
+        &self.request.header.operation
     }
 
     /// True if the client waits for the answer.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
-        self.asked.header.response.is_expected()
+        self.request.header.response.is_expected()
     }
 
     /// Reads the arguments; values lent from it live as long as the call.
@@ -154,7 +154,7 @@ impl<'m> ServerCall<'m> {
     /// The same call, for one who answers it in place of this one; nothing of the arguments is left to read.
     pub(crate) fn again(&self) -> ServerCall<'m> {
         let arguments = Decoder::new(&[], self.arguments.wire());
-        ServerCall { arguments, asked: self.asked }
+        ServerCall { arguments, request: self.request }
     }
 
     /// Answers with results.
@@ -217,7 +217,7 @@ impl<'m> ServerCall<'m> {
     /// # Errors
     /// If the reference cannot be marshaled; nothing was sent then.
     pub fn forward_permanently(self, target: &ObjectRef) -> Result<Replied, SystemException> {
-        if self.asked.version < GiopVersion::V1_2 {
+        if self.request.version < GiopVersion::V1_2 {
             return self.forward(target);
         }
         self.send(ReplyStatus::LocationForwardPerm, &|out| target.ior().encode(out))
@@ -225,7 +225,7 @@ impl<'m> ServerCall<'m> {
 
     /// The profile by which the client names the object has no key that can be read here: it is to say the key itself.
     #[cold]
-    pub(super) fn ask_for_key(self) -> Result<Replied, SystemException> {
+    pub(super) fn request_full_address(self) -> Result<Replied, SystemException> {
         self.send(ReplyStatus::NeedsAddressingMode, &|out| {
             AddressingDisposition::Key.encode(out);
             Ok(())
@@ -294,7 +294,7 @@ impl<'m> ServerCall<'m> {
         status: ReplyStatus,
         encode: &dyn Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Replied, SystemException> {
-        answer(self.asked, status, encode)
+        answer(self.request, status, encode)
             .map(|()| Replied(()))
             .map_err(|error| SystemException::from(error).with_completed(CompletionStatus::Yes))
     }
@@ -302,22 +302,25 @@ impl<'m> ServerCall<'m> {
 
 /// What interceptors want done instead of serving the request; nobody reads its arguments.
 #[cold]
-pub(super) fn go_elsewhere(asked: &Asked<'_>, instead: Instead) -> Result<Replied, SystemException> {
-    ServerCall::new(asked, Decoder::new(&[], Wire::default())).forward(&instead?)
+pub(super) fn apply_decision(
+    request: &IncomingRequest<'_>,
+    instead: PointDecision,
+) -> Result<Replied, SystemException> {
+    ServerCall::new(request, Decoder::new(&[], Wire::default())).forward(&instead?)
 }
 
 /// Runs a one-way whose client waits for the server, and not for the servant (9.4.2.1; sync scope WITH_SERVER).
 #[cold]
 fn run_answered(
-    asked: &Asked<'_>,
+    request: &IncomingRequest<'_>,
     arguments: Decoder<'_>,
     servant: &dyn Servant,
     target: &dyn Target,
 ) -> Result<Replied, SystemException> {
     // What interceptors are told of the end comes with the end.
-    answer(&Asked { flow: None, watched: None, ..*asked }, ReplyStatus::NoException, &|_| Ok(()))?;
+    answer(&IncomingRequest { flow: None, watched: None, ..*request }, ReplyStatus::NoException, &|_| Ok(()))?;
     // From here on it is a one-way like others.
-    let header = RequestHeader { response: ResponseFlags::NONE, ..asked.header.clone() };
-    let asked = Asked { header: &header, target: Some(target), ..*asked };
-    ServerCall { asked: &asked, arguments }.serve(servant, target)
+    let header = RequestHeader { response: ResponseFlags::NONE, ..request.header.clone() };
+    let request = IncomingRequest { header: &header, target: Some(target), ..*request };
+    ServerCall { request: &request, arguments }.serve(servant, target)
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_strategy_is_refused() {
+    fn unknown_strategies_are_refused() {
         for text in
             ["", "reactive:1", "thread-pool:0", "thread-pool:1:0", "leader-followers:0", "leader-followers:1:2", "pool"]
         {

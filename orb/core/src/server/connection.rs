@@ -1,16 +1,16 @@
 //! One accepted connection: reading requests, running them, answering.
 //!
-//! Who reads is decided here; how a connection is served by a reactor is in [`seat`], and how it ends in [`parting`].
+//! Who reads is decided here; how a connection is served by a reactor is in [`registration`], and how it ends in [`parting`].
 
-mod both_ways;
-mod cancelling;
+mod bidirectional;
+mod cancellation;
+mod closing;
 mod deferred;
-mod lane;
+mod dispatch_queue;
 mod origin;
-mod parting;
-mod refusing;
-mod seat;
-mod turns;
+mod reader_role;
+mod registration;
+mod rejection;
 mod writing;
 
 use std::sync::OnceLock;
@@ -24,20 +24,20 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Deadline, MessageReader, Monitored, ReactorTransport, ReadError, ReceiveBudget};
 
-use cancelling::{Cancelled, Requests};
-use lane::Lane;
-pub(super) use lane::Requests as RequestQueue;
-use parting::Ending;
-pub(super) use parting::Farewell;
-pub(super) use seat::{Ready, Seat};
-use turns::{CLOSING, COUNT, SEATED, Served};
-pub(super) use turns::{Lasting, Overdue, open_turn};
+use cancellation::{CancelledRequests, RequestTable};
+use closing::CloseOnDrop;
+pub(super) use closing::ClosePhase;
+use dispatch_queue::DispatchQueue;
+pub(super) use dispatch_queue::RequestTable as RequestQueue;
+use reader_role::{CLOSING, COUNT, NextRead, SEATED};
+pub(super) use reader_role::{LongUpcall, LongUpcallAction, open_turn};
+pub(super) use registration::{ReactorRegistration, VisitOutcome};
 pub(super) use writing::no_room_for_reply;
 
 use super::{
     ServerSettings,
-    asked::{Asked, Noted},
     frame::{Frame, FrameScope},
+    incoming_request::{IncomingRequest, RequestContext},
     link::Link,
     prediction::Prediction,
     upcall,
@@ -64,9 +64,9 @@ pub(crate) struct ServerConnection {
     /// to even reads next: the thread itself, or the monitor for another. With [`CLOSING`] and [`SEATED`] on top.
     turn: AtomicU64,
     /// Upcalls whose thread was relieved of reading and that still run.
-    relieved: AtomicU32,
+    handed_over: AtomicU32,
     /// Requests whose upcalls have ended, and that will be answered later; and those that run and may be cancelled.
-    requests: Mutex<Requests>,
+    requests: Mutex<RequestTable>,
     /// How many servants of running upcalls want to know whether they are cancelled.
     awaited_trips: AtomicU32,
     /// A thread was started to relieve the reading one, and has not tried yet.
@@ -74,7 +74,7 @@ pub(crate) struct ServerConnection {
     /// How often its client has named listen points.
     introductions: AtomicU32,
     /// The end of what the peer sends was read, or it sent what cannot be read.
-    is_read_out: AtomicBool,
+    is_reading_finished: AtomicBool,
     /// The ORB ends, and did not wait for the last of its requests.
     is_cut_off: AtomicBool,
     /// Nobody runs or answers anything any more.
@@ -85,13 +85,13 @@ pub(crate) struct ServerConnection {
     is_one_way: AtomicBool,
     /// What the last request was for.
     prediction: Prediction,
-    farewell: Mutex<Farewell>,
+    close_phase: Mutex<ClosePhase>,
     /// Why this side ends it, where that is said.
     ended_for: OnceLock<Event>,
     /// Notified when the farewell goes on.
     parting: Condition,
     /// Its place in the reactor, unless it has a thread of its own.
-    seat: Mutex<Option<Arc<dyn Seat>>>,
+    registration: Mutex<Option<Arc<dyn ReactorRegistration>>>,
     /// Held while the seat is told whether replies wait to be written.
     output: Mutex<()>,
     /// A reactor writes the replies that wait, although the connection has a thread of its own.
@@ -100,12 +100,12 @@ pub(crate) struct ServerConnection {
     is_held_up: AtomicBool,
     has_own_thread: bool,
     /// Where its requests wait, if others run them than read them.
-    lane: Option<Lane>,
+    dispatch_queue: Option<DispatchQueue>,
 }
 
 /// Who reads a connection's requests, and who runs them.
 #[derive(Clone, Debug)]
-pub(super) enum Service {
+pub(super) enum ServiceStrategy {
     /// A thread of its own, which is about to [serve](ServerConnection::serve).
     OwnThread,
     /// The threads of a reactor, which is about to [seat](ServerConnection::take_seat) it.
@@ -121,12 +121,12 @@ impl ServerConnection {
         from: Address,
         transport: Box<dyn ReactorTransport>,
         settings: Arc<ServerSettings>,
-        service: Service,
+        service: ServiceStrategy,
     ) -> Arc<Self> {
-        let has_own_thread = matches!(service, Service::OwnThread);
-        let lane = match service {
-            Service::Queue(queue) => Some(Lane::new(queue)),
-            Service::OwnThread | Service::Reactor => None,
+        let has_own_thread = matches!(service, ServiceStrategy::OwnThread);
+        let dispatch_queue = match service {
+            ServiceStrategy::Queue(queue) => Some(DispatchQueue::new(queue)),
+            ServiceStrategy::OwnThread | ServiceStrategy::Reactor => None,
         };
         let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget()));
         let reader = MessageReader::monitored(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
@@ -142,26 +142,26 @@ impl ServerConnection {
             intake,
             reader: Mutex::new(reader),
             turn: AtomicU64::new(if has_own_thread { 0 } else { SEATED }),
-            relieved: AtomicU32::new(0),
+            handed_over: AtomicU32::new(0),
             requests: Mutex::default(),
             awaited_trips: AtomicU32::new(0),
             is_relief_due: AtomicBool::new(false),
             introductions: AtomicU32::new(0),
-            is_read_out: AtomicBool::new(false),
+            is_reading_finished: AtomicBool::new(false),
             is_cut_off: AtomicBool::new(false),
             is_finished: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             prediction: Prediction::default(),
-            farewell: Mutex::new(Farewell::No),
+            close_phase: Mutex::new(ClosePhase::No),
             ended_for: OnceLock::new(),
             parting: Condition::new(),
-            seat: Mutex::new(None),
+            registration: Mutex::new(None),
             output: Mutex::new(()),
             has_writer: AtomicBool::new(false),
             is_held_up: AtomicBool::new(false),
             has_own_thread,
-            lane,
+            dispatch_queue,
         })
     }
 
@@ -193,29 +193,29 @@ impl ServerConnection {
 
     /// Reads and runs requests until the connection ends, another thread takes over, or a reactor does.
     pub(super) fn serve(self: &Arc<Self>) {
-        let ending = Ending(self);
-        let mut seat = self.seat();
-        let mut patience = seat::PATIENCE;
+        let ending = CloseOnDrop(self);
+        let mut registration = self.registration();
+        let mut client_timeouts = registration::PATIENCE;
         loop {
             if self.is_blocked() {
                 self.await_unblocked();
             }
-            let deadline = seat.as_ref().map(|_| Deadline::after(patience));
+            let deadline = registration.as_ref().map(|_| Deadline::after(client_timeouts));
             let next = self.reader.lock().next(self.link.transport(), deadline.as_ref());
             let served = match next {
                 Ok(message) => self.handle(&message),
-                Err(ReadError::TimedOut) => match self.goes_back(&mut seat) {
+                Err(ReadError::TimedOut) => match self.return_to_reactor(&mut registration) {
                     true => return std::mem::forget(ending),
                     false => {
-                        patience = seat::LONGEST_PATIENCE.min(patience * 2);
-                        Ok(Served::Continue)
+                        client_timeouts = registration::LONGEST_PATIENCE.min(client_timeouts * 2);
+                        Ok(NextRead::Continue)
                     }
                 },
-                Err(error) => self.go_on_after(error).map(|()| Served::Continue),
+                Err(error) => self.handle_read_failure(error).map(|()| NextRead::Continue),
             };
             match served {
-                Ok(Served::Continue) => {}
-                Ok(Served::Relieved) => return std::mem::forget(ending),
+                Ok(NextRead::Continue) => {}
+                Ok(NextRead::Relieved) => return std::mem::forget(ending),
                 Err(error) => {
                     self.read_failed(&error);
                     return;
@@ -224,7 +224,7 @@ impl ServerConnection {
         }
     }
 
-    fn handle(&self, message: &Message) -> Result<Served, ReadError> {
+    fn handle(&self, message: &Message) -> Result<NextRead, ReadError> {
         self.link.note_version(message.header.version);
         match message.header.message_type {
             MessageType::Request => self.request(message),
@@ -233,8 +233,8 @@ impl ServerConnection {
                 // Advisory (9.4.4): a request whose upcall runs is answered all the same, unless its servant looks.
                 let cancelled = self.cancelled_by(message)?;
                 self.reader.lock().cancel(cancelled);
-                self.cancel(Cancelled::Request(cancelled), CancelReason::ClientCancelled);
-                Ok(Served::Continue)
+                self.cancel(CancelledRequests::Request(cancelled), CancelReason::ClientCancelled);
+                Ok(NextRead::Continue)
             }
             MessageType::Reply | MessageType::LocateReply => self.reply(message),
             // Before GIOP 1.2 only servers may say it (9.4.7).
@@ -269,16 +269,16 @@ impl ServerConnection {
         Ok(CancelRequest::decode(&mut self.decoder(message))?.request_id)
     }
 
-    fn request(&self, message: &Message) -> Result<Served, ReadError> {
+    fn request(&self, message: &Message) -> Result<NextRead, ReadError> {
         let mut arguments = self.decoder(message);
         match RequestHeader::decode(&mut arguments) {
             // Left where it is, since it is not small.
             Ok(ref request) => {
                 // In the order of reading: the next request may be run by another thread.
-                let noted = self.note_contexts(request, message);
-                let noted = noted.as_ref();
-                let run = |turn| self.upcall(message, request, noted, turn, &mut arguments);
-                Ok(self.take_turn(is_one_way(request), run))
+                let request_context = self.note_contexts(request, message);
+                let request_context = request_context.as_ref();
+                let run = |turn| self.upcall(message, request, request_context, turn, &mut arguments);
+                Ok(self.begin_upcall(is_one_way(request), run))
             }
             Err(error) => Err(error.into()),
         }
@@ -286,18 +286,18 @@ impl ServerConnection {
 
     /// Remembers what a request says for all that follow: what is wrong with that, and until when the request is worth anything.
     #[inline]
-    fn note_contexts(&self, request: &RequestHeader<'_>, message: &Message) -> Option<Noted> {
-        if request.service_contexts.is_empty() { None } else { Some(self.note_said(request, message.header.version)) }
+    fn note_contexts(&self, request: &RequestHeader<'_>, message: &Message) -> Option<RequestContext> {
+        if request.service_contexts.is_empty() { None } else { Some(self.mark_sent(request, message.header.version)) }
     }
 
-    /// Runs a request, of which `arguments` are what follows the header, and `noted` what was [noted](Self::note_contexts) of it.
+    /// Runs a request, of which `arguments` are what follows the header, and `request_context` what was [noted](Self::note_contexts) of it.
     // Two callers, and nothing but what has to be done for each request.
     #[inline(always)]
     fn upcall<'m>(
         &'m self,
         message: &'m Message,
         request: &RequestHeader<'m>,
-        noted: Option<&Noted>,
+        request_context: Option<&RequestContext>,
         turn: u64,
         arguments: &mut Decoder<'m>,
     ) {
@@ -305,16 +305,17 @@ impl ServerConnection {
         let frame = Frame { connection, turn, request_id, is_one_way: is_one_way(request) };
         let _frame = FrameScope::enter(&self.orb, frame);
         let is_answered = AtomicBool::new(false);
-        let asked = Asked { turn, noted, ..Asked::new(self, message, request, &is_answered) };
+        let request =
+            IncomingRequest { turn, request_context, ..IncomingRequest::new(self, message, request, &is_answered) };
         let code_sets = self.link.code_sets();
         arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-        upcall::run(&asked, arguments);
+        upcall::run(&request, arguments);
     }
 
     #[cold]
-    fn note_said(&self, request: &RequestHeader<'_>, version: GiopVersion) -> Noted {
+    fn mark_sent(&self, request: &RequestHeader<'_>, version: GiopVersion) -> RequestContext {
         let contexts = &request.service_contexts;
-        Noted::said_by(contexts, self.settings.context_limits, || {
+        RequestContext::from_contexts(contexts, self.settings.context_limits, || {
             self.note_listen_points(request, version);
             self.link.note_code_sets(contexts)
         })
@@ -323,15 +324,15 @@ impl ServerConnection {
     /// Ends a copy of the process that an upcall has made, and that comes back to what is the original's: it would read the original's
     /// requests and write into its answers. Nothing is said, since saying it may take a lock that no thread holds any more.
     #[inline]
-    pub(super) fn stay_original(&self) {
+    pub(super) fn exit_forked_copy(&self) {
         if self.orb.is_copied() {
             std::process::abort();
         }
     }
 
-    fn locate(&self, message: &Message) -> Result<Served, ReadError> {
+    fn locate(&self, message: &Message) -> Result<NextRead, ReadError> {
         let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
-        Ok(self.take_turn(false, |_| upcall::say_where(self, &request, message.header.version)))
+        Ok(self.begin_upcall(false, |_| upcall::handle_locate_request(self, &request, message.header.version)))
     }
 
     /// Odd while a message is half read; the same as long as nothing more of it comes.
@@ -340,14 +341,14 @@ impl ServerConnection {
     }
 
     /// Whether nothing is asked of it, and nobody uses it otherwise.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn has_no_requests(&self) -> bool {
         !self.is_busy() && !self.is_bidirectional()
     }
 
     /// True while requests of this connection run.
     fn is_busy(&self) -> bool {
         self.turn() % 2 == 1
-            || self.relieved.load(Ordering::SeqCst) != 0
+            || self.handed_over.load(Ordering::SeqCst) != 0
             || self.link.is_blocked()
             || self.requests.lock().has_deferred()
     }

@@ -8,9 +8,9 @@ use spandrel_sync::Arc;
 use super::{
     connection::ServerConnection,
     frame::{Frame, orb, served},
-    origin::Which,
+    origin::RequestKey,
 };
-use crate::{CancellationToken, cancellation::Trip, deadlines, orb::WeakOrb};
+use crate::{CancellationToken, cancellation::CancellationSource, deadlines, orb::WeakOrb};
 
 impl CancellationToken {
     /// The token of the request that this thread runs now: inside of a servant, or of a future that serves. Elsewhere one that never trips.
@@ -18,17 +18,17 @@ impl CancellationToken {
     /// Inside of calls on objects of the same process that is the token of the request from outside, if there is one.
     #[must_use]
     pub fn current() -> Self {
-        Self::new(trip())
+        Self::new(cancellation())
     }
 }
 
 /// What may cancel what this thread runs.
-pub(super) fn trip() -> Arc<Trip> {
-    served_request().or_else(of_deadline).unwrap_or_else(Trip::never)
+pub(super) fn cancellation() -> Arc<CancellationSource> {
+    served_request().or_else(of_deadline).unwrap_or_else(CancellationSource::never)
 }
 
 /// What may cancel the request that this thread serves, if it serves one from elsewhere.
-pub(crate) fn served_request() -> Option<Arc<Trip>> {
+pub(crate) fn served_request() -> Option<Arc<CancellationSource>> {
     of_connection().or_else(served)
 }
 
@@ -46,9 +46,9 @@ pub fn with_current_stream<S: Transfer, R>(look: impl FnOnce(&S) -> R) -> Option
     transport.downcast_ref().map(look)
 }
 
-fn of_connection() -> Option<Arc<Trip>> {
+fn of_connection() -> Option<Arc<CancellationSource>> {
     let (Frame { turn, request_id, is_one_way, .. }, connection) = connection()?;
-    Some(connection.trip(Which { request_id, is_one_way, turn }, deadlines::inherited()))
+    Some(connection.cancellation_source(RequestKey { request_id, is_one_way, turn }, deadlines::inherited()))
 }
 
 /// The connection of the request that this thread runs.
@@ -58,7 +58,7 @@ fn connection() -> Option<(Frame, Arc<ServerConnection>)> {
 }
 
 /// A caller in this ORB that nobody waits for but itself has its deadline.
-fn of_deadline() -> Option<Arc<Trip>> {
+fn of_deadline() -> Option<Arc<CancellationSource>> {
     let deadline = deadlines::inherited()?;
-    Some(Trip::new(WeakOrb::of(&orb()?), Some(deadline)))
+    Some(CancellationSource::new(WeakOrb::of(&orb()?), Some(deadline)))
 }

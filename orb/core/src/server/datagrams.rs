@@ -22,12 +22,12 @@ use spandrel_transport::{Address, DIOP};
 
 use super::{
     ServerSettings,
-    asked::{Asked, Noted},
+    incoming_request::{IncomingRequest, RequestContext},
     link,
-    origin::{AnswerKind, Origin, Which},
+    origin::{AnswerKind, RequestKey, RequestOrigin},
     worker,
 };
-use crate::{Orb, Spawn, cancellation::Trip, orb::WeakOrb, statistics::Event};
+use crate::{Orb, Spawn, cancellation::CancellationSource, orb::WeakOrb, statistics::Event};
 
 /// Requests that run or wait for a thread at once.
 const MAX_RUNNING: usize = 1024;
@@ -56,9 +56,9 @@ struct Sender {
 }
 
 /// Counts a request as running.
-struct Running(Arc<AtomicUsize>);
+struct RequestCount(Arc<AtomicUsize>);
 
-impl Drop for Running {
+impl Drop for RequestCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -80,7 +80,7 @@ impl Datagrams {
                 return;
             }
         };
-        let running = Running(Arc::clone(&self.running));
+        let running = RequestCount(Arc::clone(&self.running));
         if self.running.fetch_add(1, Ordering::SeqCst) >= MAX_RUNNING {
             orb.statistics().note(Event::DatagramLost);
             return;
@@ -158,17 +158,20 @@ impl Sender {
         let code_sets = OnceLock::new();
         let contexts = &request.service_contexts;
         let remember = || link::note_code_sets(&code_sets, contexts);
-        let noted = Noted::said_by(contexts, self.settings.context_limits, remember);
+        let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
         self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNSAID);
-        let trip = Trip::new(WeakOrb::of(&orb), noted.due.and_then(|due| due.answer));
+        let cancellation = CancellationSource::new(WeakOrb::of(&orb), request_context.due.and_then(|due| due.answer));
         let is_answered = AtomicBool::new(false);
-        let asked = Asked { noted: Some(&noted), ..Asked::new(&*self, message, &request, &is_answered) };
-        worker::serve(&asked, &trip, self.code_sets, &mut arguments);
+        let request = IncomingRequest {
+            request_context: Some(&request_context),
+            ..IncomingRequest::new(&*self, message, &request, &is_answered)
+        };
+        worker::serve(&request, &cancellation, self.code_sets, &mut arguments);
         Ok(())
     }
 }
 
-impl Origin for Sender {
+impl RequestOrigin for Sender {
     fn orb(&self) -> &Orb {
         &self.orb
     }
@@ -192,16 +195,21 @@ impl Origin for Sender {
         Ok(())
     }
 
-    fn shared(&self) -> Arc<dyn Origin> {
+    fn shared(&self) -> Arc<dyn RequestOrigin> {
         Arc::new(self.clone())
     }
 
-    fn trip(&self, _which: Which, deadline: Option<Instant>) -> Arc<Trip> {
-        Trip::new(WeakOrb::of(&self.orb), deadline)
+    fn cancellation_source(&self, _request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
+        CancellationSource::new(WeakOrb::of(&self.orb), deadline)
     }
 
     /// All senders share one limit, since each could be anybody.
-    fn enter_deferred(&self, _which: Which, _octets: usize, _trip: &Arc<Trip>) -> Result<u64, SystemException> {
+    fn enter_deferred(
+        &self,
+        _request_key: RequestKey,
+        _octets: usize,
+        _trip: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException> {
         let limit = self.settings.max_deferred;
         if self.deferred.fetch_add(1, Ordering::SeqCst) < limit {
             return Ok(0);

@@ -23,20 +23,20 @@ use spandrel_sync::{
 #[cfg(feature = "policies")]
 use super::upcall;
 use super::{
-    answering::{answer_exception, panicked},
-    asked::{Asked, Flow, Noted},
     call::ServerCall,
+    deferred_slot::DeferredSlot,
     frame::ServedScope,
-    origin::Origin,
-    place::Place,
-    points,
+    incoming_request::{IncomingRequest, RequestContext, RequestFlow},
+    interception,
+    origin::RequestOrigin,
+    reply::{answer_exception, panicked},
 };
 #[cfg(feature = "policies")]
-use crate::deadlines::Due;
+use crate::deadlines::RequestDeadline;
 use crate::{
     CancelReason, CancellationToken, Replied, Spawn, Target,
-    cancellation::{SERVING, Trip},
-    deadlines::Inherited,
+    cancellation::{CancellationSource, SERVING},
+    deadlines::InheritedDeadline,
     diagnostics::{WatchedRequest, untraced},
     upcalls::PollScope,
 };
@@ -45,7 +45,7 @@ use crate::{
 ///
 /// Dropped without an answer, it answers with NO_RESPONSE, or with UNKNOWN if that was a panic.
 pub struct DeferredCall {
-    origin: Arc<dyn Origin>,
+    origin: Arc<dyn RequestOrigin>,
     message: Message,
     /// Where the arguments begin.
     body: usize,
@@ -53,10 +53,10 @@ pub struct DeferredCall {
     response: ResponseFlags,
     is_over: AtomicBool,
     /// What interceptors know of it.
-    flow: Option<Flow>,
+    flow: Option<RequestFlow>,
     /// What those have of it who watch it.
     watched: Option<Arc<WatchedRequest>>,
-    place: Arc<Place>,
+    deferred_slot: Arc<DeferredSlot>,
     /// Keeps the object in use; nothing if the servant has not been called yet.
     detained: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -67,23 +67,27 @@ impl ServerCall<'_> {
     /// # Errors
     /// TRANSIENT if a thousand calls of this connection are deferred.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
-        let place = self.deferred_place()?;
+        let deferred_slot = self.enter_deferred()?;
         self.note_deferred();
-        let origin = Arc::clone(&place.origin);
-        let detained = self.target().map(Target::detain);
+        let origin = Arc::clone(&deferred_slot.origin);
+        let detained = self.target().map(Target::keep_in_use);
         let (message, body, response) = (self.message().kept(), self.body(), self.response());
         let (is_over, flow, watched) = (AtomicBool::new(false), self.flow().cloned(), self.watched().cloned());
-        Ok((DeferredCall { origin, message, body, response, is_over, flow, watched, place, detained }, Replied(())))
+        Ok((
+            DeferredCall { origin, message, body, response, is_over, flow, watched, deferred_slot, detained },
+            Replied(()),
+        ))
     }
 
     /// The place that it has already, or a new one.
-    fn deferred_place(&self) -> Result<Arc<Place>, SystemException> {
+    fn enter_deferred(&self) -> Result<Arc<DeferredSlot>, SystemException> {
         let is_one_way = !self.is_response_expected();
         // Of a one-way that has been answered meanwhile the client may leave.
-        if let Some(place) = self.place().filter(|place| place.is_one_way == is_one_way) {
-            return Ok(Arc::clone(place));
+        if let Some(deferred_slot) = self.deferred_slot().filter(|deferred_slot| deferred_slot.is_one_way == is_one_way)
+        {
+            return Ok(Arc::clone(deferred_slot));
         }
-        self.asked().enter_deferred(is_one_way)
+        self.request().enter_deferred(is_one_way)
     }
 
     /// Defers the call, and has a future answer it, which the ORB's [`Spawn`](crate::Spawn) polls: by default the threads that serve
@@ -106,35 +110,42 @@ impl ServerCall<'_> {
             }
         };
         let (call, replied) = self.defer()?;
-        let (trip, deadline) = (Arc::clone(&call.place.trip), call.place.due.and_then(|due| due.answer));
+        let (cancellation, deadline) =
+            (Arc::clone(&call.deferred_slot.cancellation), call.deferred_slot.due.and_then(|due| due.answer));
         let watched = call.watched.clone();
         held::assert_none("who runs asynchronous servants");
-        spawner.spawn(Box::pin(Serving { orb: orb.place(), trip, deadline, watched, task: Box::pin(serve(call)) }));
+        spawner.spawn(Box::pin(DeferredService {
+            orb: orb.instance(),
+            cancellation,
+            deadline,
+            watched,
+            task: Box::pin(serve(call)),
+        }));
         Ok(replied)
     }
 }
 
 /// A future that serves a call, as long as somebody waits for the answer.
-struct Serving<F> {
+struct DeferredService<F> {
     /// Its ORB's place.
     orb: usize,
-    trip: Arc<Trip>,
+    cancellation: Arc<CancellationSource>,
     /// When nobody waits for the answer any more.
     deadline: Option<Instant>,
     watched: Option<Arc<WatchedRequest>>,
     task: Pin<Box<F>>,
 }
 
-impl<F: Future<Output = ()>> Future for Serving<F> {
+impl<F: Future<Output = ()>> Future for DeferredService<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.trip.poll(SERVING, cx.waker()).is_some() {
+        if self.cancellation.poll(SERVING, cx.waker()).is_some() {
             return Poll::Ready(());
         }
         let _scope = PollScope::enter(self.orb);
-        let _served = ServedScope::enter(&self.trip);
-        let _deadline = self.deadline.map(Inherited::enter);
+        let _served = ServedScope::enter(&self.cancellation);
+        let _deadline = self.deadline.map(InheritedDeadline::enter);
         let Self { watched, task, .. } = &mut *self;
         match watched {
             Some(watched) => watched.in_scope(|| task.as_mut().poll(cx)),
@@ -155,13 +166,13 @@ impl DeferredCall {
     /// True once nobody waits for the answer any more: the client has cancelled the request, or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.place.trip.is_tripped()
+        self.deferred_slot.cancellation.is_cancelled()
     }
 
     /// What tells that nobody waits for the answer any more, and why.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
-        CancellationToken::new(Arc::clone(&self.place.trip))
+        CancellationToken::new(Arc::clone(&self.deferred_slot.cancellation))
     }
 
     /// Answers, as `how` says. Only the first answer counts.
@@ -176,15 +187,20 @@ impl DeferredCall {
         let mut arguments = self.origin.decoder(&self.message);
         let header = RequestHeader { response: self.response, ..RequestHeader::decode(&mut arguments)? };
         let is_answered = AtomicBool::new(false);
-        let (flow, place) = (self.flow.as_ref(), Some(&self.place));
-        let noted = Noted::of(self.place.due);
-        let (watched, noted) = (self.watched.as_ref(), noted.as_ref());
-        let asked =
-            Asked { flow, watched, place, noted, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
+        let (flow, deferred_slot) = (self.flow.as_ref(), Some(&self.deferred_slot));
+        let request_context = RequestContext::of(self.deferred_slot.due);
+        let (watched, request_context) = (self.watched.as_ref(), request_context.as_ref());
+        let request = IncomingRequest {
+            flow,
+            watched,
+            deferred_slot,
+            request_context,
+            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
+        };
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
-        if let (None, Some(due)) = (&self.detained, &self.place.due)
+        if let (None, Some(due)) = (&self.detained, &self.deferred_slot.due)
             && let Err(late) = due.check()
         {
             // Its turn to be begun has come only now.
@@ -192,13 +208,13 @@ impl DeferredCall {
             self.origin.orb().statistics().refused_expired();
             return Err(late);
         }
-        let _slots = points::lend_slots(self.flow.as_ref());
-        let _served = ServedScope::enter(&self.place.trip);
-        let _deadline = self.place.due.and_then(|due| due.answer).map(Inherited::enter);
-        let attempt = Attempt { is_over: &self.is_over, asked: &asked };
+        let _slots = interception::lend_slots(self.flow.as_ref());
+        let _served = ServedScope::enter(&self.deferred_slot.cancellation);
+        let _deadline = self.deferred_slot.due.and_then(|due| due.answer).map(InheritedDeadline::enter);
+        let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
         let replied = match watched {
-            Some(watched) => watched.in_scope(|| how(ServerCall::new(&asked, arguments))),
-            None => how(ServerCall::new(&asked, arguments)),
+            Some(watched) => watched.in_scope(|| how(ServerCall::new(&request, arguments))),
+            None => how(ServerCall::new(&request, arguments)),
         }?;
         std::mem::forget(attempt);
         Ok(replied)
@@ -212,10 +228,10 @@ impl DeferredCall {
     }
 
     fn fail(&self, exception: &SystemException) {
-        self.with_asked(|asked| answer_exception(asked, exception));
+        self.with_request(|request| answer_exception(request, exception));
     }
 
-    fn with_asked(&self, then: impl FnOnce(&Asked<'_>)) {
+    fn with_request(&self, then: impl FnOnce(&IncomingRequest<'_>)) {
         if self.origin.orb().is_copied() {
             return;
         }
@@ -224,7 +240,11 @@ impl DeferredCall {
         let header = RequestHeader { response: self.response, ..header };
         let is_answered = AtomicBool::new(false);
         let (flow, watched) = (self.flow.as_ref(), self.watched.as_ref());
-        then(&Asked { flow, watched, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) });
+        then(&IncomingRequest {
+            flow,
+            watched,
+            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
+        });
     }
 
     /// Begins it anew, when it has been held back.
@@ -237,11 +257,17 @@ impl DeferredCall {
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let header = RequestHeader { response: self.response, ..header };
         let is_answered = AtomicBool::new(false);
-        let due = self.place.due.map(|due| Due { start: None, ..due });
-        let noted = Noted::of(due);
-        let (watched, place, noted) = (self.watched.as_ref(), Some(&self.place), noted.as_ref());
-        let asked = Asked { watched, place, noted, ..Asked::new(&*self.origin, &self.message, &header, &is_answered) };
-        upcall::run(&asked, &mut arguments);
+        let due = self.deferred_slot.due.map(|due| RequestDeadline { start: None, ..due });
+        let request_context = RequestContext::of(due);
+        let (watched, deferred_slot, request_context) =
+            (self.watched.as_ref(), Some(&self.deferred_slot), request_context.as_ref());
+        let request = IncomingRequest {
+            watched,
+            deferred_slot,
+            request_context,
+            ..IncomingRequest::new(&*self.origin, &self.message, &header, &is_answered)
+        };
+        upcall::run(&request, &mut arguments);
     }
 
     /// TIMEOUT for a deadline that has passed: if clocks differ, the client may still wait.
@@ -258,14 +284,14 @@ impl DeferredCall {
 }
 
 /// The time in which a call is being answered. If that fails before anything was sent, it may be tried again.
-struct Attempt<'c> {
+struct ReplyAttempt<'c> {
     is_over: &'c AtomicBool,
-    asked: &'c Asked<'c>,
+    request: &'c IncomingRequest<'c>,
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for ReplyAttempt<'_> {
     fn drop(&mut self) {
-        if !self.asked.is_answered.load(Ordering::Relaxed) {
+        if !self.request.is_answered.load(Ordering::Relaxed) {
             self.is_over.store(false, Ordering::SeqCst);
         }
     }
@@ -278,11 +304,11 @@ impl Drop for DeferredCall {
             return;
         }
         let is_over = self.is_over.load(Ordering::SeqCst);
-        if !is_over && self.place.trip.reason() == Some(CancelReason::DeadlineElapsed) {
+        if !is_over && self.deferred_slot.cancellation.reason() == Some(CancelReason::DeadlineElapsed) {
             self.fail(&self.too_late());
         } else if !is_over && self.is_cancelled() && self.flow.is_some() {
             let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
-            self.with_asked(|asked| points::give_up(self.flow.as_ref(), asked, &cancelled));
+            self.with_request(|request| interception::give_up(self.flow.as_ref(), request, &cancelled));
         } else if !is_over && !self.is_cancelled() {
             let exception = if std::thread::panicking() {
                 panicked(&self.operation(), &"a task of it")
@@ -296,7 +322,7 @@ impl Drop for DeferredCall {
 
 impl fmt::Debug for DeferredCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeferredCall").field("key", &self.place.key).finish_non_exhaustive()
+        f.debug_struct("DeferredCall").field("key", &self.deferred_slot.key).finish_non_exhaustive()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Which request a thread runs, as it writes that down for those who [ask](super::current).
 //!
 //! For a request from a connection that is three numbers, written before its servant is called; whoever asks finds the connection by them. Requests that are
-//! answered later have a [`Trip`] from the beginning, which is at hand while they are served ([`ServedScope`]).
+//! answered later have a [`CancellationSource`] from the beginning, which is at hand while they are served ([`ServedScope`]).
 
 use std::cell::{Cell, RefCell};
 
 use spandrel_sync::{Arc, thread_local};
 
-use crate::{Orb, cancellation::Trip, orb::WeakOrb, upcalls::upcalls};
+use crate::{Orb, cancellation::CancellationSource, orb::WeakOrb, upcalls::upcalls};
 
 /// A request that runs in this thread.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Frame {
 
     /// That of this thread. Serving clears it, so that one that is there is the innermost.
     pub(super) fn current() -> Option<Self> {
-        Some(FRAME.with(Slots::get)).filter(|frame| frame.connection != NOWHERE)
+        Some(FRAME.with(FrameSlots::get)).filter(|frame| frame.connection != NOWHERE)
     }
 }
 
@@ -33,14 +33,14 @@ impl Frame {
 const NOWHERE: usize = 0;
 
 /// Where a thread writes it down. Nothing of it counts while its connection lies nowhere.
-struct Slots {
+struct FrameSlots {
     connection: Cell<usize>,
     turn: Cell<u64>,
     request_id: Cell<u32>,
     is_one_way: Cell<bool>,
 }
 
-impl Slots {
+impl FrameSlots {
     const fn new() -> Self {
         let (request_id, is_one_way) = (Cell::new(0), Cell::new(false));
         Self { connection: Cell::new(NOWHERE), turn: Cell::new(0), request_id, is_one_way }
@@ -65,13 +65,13 @@ impl Slots {
 }
 
 thread_local! {
-    static FRAME: Slots = const { Slots::new() };
+    static FRAME: FrameSlots = const { FrameSlots::new() };
     /// Where the ORB lies whose requests this thread runs.
     static PLACE: Cell<usize> = const { Cell::new(0) };
     /// That ORB.
     static ORB: RefCell<Option<WeakOrb>> = const { RefCell::new(None) };
     /// The requests that are served here although their upcalls have returned, innermost last.
-    static SERVED: RefCell<Vec<Arc<Trip>>> = const { RefCell::new(Vec::new()) };
+    static SERVED: RefCell<Vec<Arc<CancellationSource>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The time in which a thread runs a request of a connection.
@@ -102,20 +102,20 @@ impl Drop for FrameScope {
 
 #[cold]
 fn outer() -> Option<Box<Frame>> {
-    Some(Box::new(FRAME.with(Slots::get)))
+    Some(Box::new(FRAME.with(FrameSlots::get)))
 }
 
 /// This thread runs requests to that ORB.
 #[inline]
 pub(super) fn note_orb(orb: &Orb) {
     // It keeps the place, so that no other ORB comes to lie there.
-    if PLACE.with(Cell::get) != orb.place() {
+    if PLACE.with(Cell::get) != orb.instance() {
         note_other_orb(orb);
     }
 }
 
 /// This thread, which may run a request already, calls an object of that ORB.
-pub(super) fn note_orb_of_caller(orb: &Orb) {
+pub(super) fn note_calling_orb(orb: &Orb) {
     // A request that runs is found by its own ORB, also after the call.
     if FRAME.with(|now| now.connection.get()) == NOWHERE {
         note_orb(orb);
@@ -124,7 +124,7 @@ pub(super) fn note_orb_of_caller(orb: &Orb) {
 
 #[cold]
 fn note_other_orb(orb: &Orb) {
-    PLACE.with(|place| place.set(orb.place()));
+    PLACE.with(|place| place.set(orb.instance()));
     let before = ORB.with(|known| known.replace(Some(WeakOrb::of(orb))));
     drop(before);
 }
@@ -135,9 +135,9 @@ pub(super) struct ServedScope {
 }
 
 impl ServedScope {
-    pub(super) fn enter(trip: &Arc<Trip>) -> Self {
-        SERVED.with(|served| served.borrow_mut().push(Arc::clone(trip)));
-        let outer = FRAME.with(Slots::get);
+    pub(super) fn enter(cancellation: &Arc<CancellationSource>) -> Self {
+        SERVED.with(|served| served.borrow_mut().push(Arc::clone(cancellation)));
+        let outer = FRAME.with(FrameSlots::get);
         FRAME.with(|now| now.set(Frame::NONE));
         Self { outer }
     }
@@ -152,7 +152,7 @@ impl Drop for ServedScope {
 }
 
 /// What may cancel the innermost request that is served here although its upcall has returned.
-pub(super) fn served() -> Option<Arc<Trip>> {
+pub(super) fn served() -> Option<Arc<CancellationSource>> {
     SERVED.with(|served| served.borrow().last().cloned())
 }
 

@@ -20,7 +20,7 @@ use spandrel_transport::{
 
 use super::{
     origin::AnswerKind,
-    reply_queue::{Outgoing, QueuedMessage, ReplyQueue},
+    reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue},
 };
 use crate::client::ClientConnection;
 
@@ -157,22 +157,22 @@ impl Link {
         message: &Encoder<'_>,
         kind: AnswerKind,
         waits: impl FnOnce() -> bool,
-    ) -> Result<Sent, NoMemory> {
+    ) -> Result<SendProgress, NoMemory> {
         let mut writer = self.writer.lock();
         if let Some(adopted) = self.adopted.get() {
             // Its lock is the one, from the time on when both sides send requests.
             drop(writer);
             return self.send_adopted(adopted, message, kind);
         }
-        let outgoing = Outgoing::new(message, self.fragment_size);
+        let outgoing = OutgoingMessage::new(message, self.fragment_size);
         let mut written = 0;
         if writer.is_idle() && outgoing.len() < LONG_REPLY && !writer.is_cut {
             match outgoing.try_send(&*self.transport) {
-                Ok(count) if count == outgoing.len() => return Ok(Sent::Whole),
+                Ok(count) if count == outgoing.len() => return Ok(SendProgress::Whole),
                 Ok(count) => written = count,
                 Err(error) => {
                     self.give_up(&mut writer, &error);
-                    return Ok(Sent::Whole);
+                    return Ok(SendProgress::Whole);
                 }
             }
         }
@@ -184,13 +184,13 @@ impl Link {
     fn send_long(
         &self,
         mut writer: MutexGuard<'_, ReplyQueue>,
-        message: &Outgoing<'_, '_>,
+        message: &OutgoingMessage<'_, '_>,
         mut written: usize,
         kind: AnswerKind,
         mut waits: bool,
-    ) -> Result<Sent, NoMemory> {
+    ) -> Result<SendProgress, NoMemory> {
         if writer.is_cut {
-            return Ok(Sent::Whole);
+            return Ok(SendProgress::Whole);
         }
         let len = message.len();
         self.intake.note_long_reply(len);
@@ -203,20 +203,20 @@ impl Link {
             // The peer waits for the rest of it.
             Err(no_room) => {
                 self.give_up(&mut writer, &no_room);
-                return Ok(Sent::Whole);
+                return Ok(SendProgress::Whole);
             }
         };
         if writer.is_idle() && waits {
             self.write_and_wait(writer, |progress| message.write_rest(&*self.transport, written, progress));
-            return Ok(Sent::Whole);
+            return Ok(SendProgress::Whole);
         }
         if writer.is_idle() && written == 0 {
             match message.try_send(&*self.transport) {
-                Ok(count) if count == len => return Ok(Sent::Whole),
+                Ok(count) if count == len => return Ok(SendProgress::Whole),
                 Ok(count) => written = count,
                 Err(error) => {
                     self.give_up(&mut writer, &error);
-                    return Ok(Sent::Whole);
+                    return Ok(SendProgress::Whole);
                 }
             }
         }
@@ -226,11 +226,11 @@ impl Link {
             None if written == 0 => return Err(NoMemory::OfSystem),
             None => {
                 self.give_up(&mut writer, &"no memory to keep the rest of a message");
-                return Ok(Sent::Whole);
+                return Ok(SendProgress::Whole);
             }
         }
         self.is_blocked.store(true, Ordering::SeqCst);
-        Ok(if writer.is_writing { Sent::Whole } else { Sent::InPart })
+        Ok(if writer.is_writing { SendProgress::Whole } else { SendProgress::InPart })
     }
 
     /// Charges a message, and the request that it answers if the thread waits and there is room for both: it is kept as long. True in that case.
@@ -346,10 +346,10 @@ impl Link {
         adopted: &ClientConnection,
         message: &Encoder<'_>,
         kind: AnswerKind,
-    ) -> Result<Sent, NoMemory> {
+    ) -> Result<SendProgress, NoMemory> {
         let (charge, _) = self.charge(message.position(), kind, false)?;
         adopted.answer(message, charge);
-        Ok(if adopted.is_blocked() { Sent::InPart } else { Sent::Whole })
+        Ok(if adopted.is_blocked() { SendProgress::InPart } else { SendProgress::Whole })
     }
 
     /// Both sides send requests from now on: this side's go by `connection`, and answers past its lock.
@@ -378,7 +378,7 @@ impl Link {
         let message = bare_message(version, self.wire.order, message_type);
         let Some(mut writer) = self.writer.try_lock_for(courtesy) else { return };
         if let Some(adopted) = self.adopted.get() {
-            return adopted.say_last(&message, courtesy);
+            return adopted.send_last(&message, courtesy);
         }
         if writer.is_idle() {
             let _ = self.transport.set_send_timeout(Some(courtesy));
@@ -440,7 +440,7 @@ impl Link {
 
 /// How far a message has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Sent {
+pub(super) enum SendProgress {
     /// The transport has it, another thread writes it, or it is of no use any more.
     Whole,
     /// Some of it waits, and a reactor has to call [`Link::write_ready`].

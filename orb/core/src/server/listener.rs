@@ -19,8 +19,8 @@ use spandrel_transport::{
 use super::datagrams::Datagrams;
 use super::{
     ServerConnection, ServerSettings,
-    admission::{Admitted, Door, Refusal},
-    connection::{Farewell, Service},
+    admission::{AdmissionControl, Admitted, Refusal},
+    connection::{ClosePhase, ServiceStrategy},
     pool::Pool,
     settings::RESERVED_THREADS,
     threads::ServerThreads,
@@ -62,7 +62,7 @@ pub(crate) struct Server {
     /// In the reactor.
     listeners: Mutex<Vec<HandlerId>>,
     admitted: Mutex<Admitted>,
-    door: Door,
+    admission: AdmissionControl,
     /// How many of them have a thread of their own.
     threaded: AtomicUsize,
     pool: Pool,
@@ -76,7 +76,7 @@ pub(crate) struct Server {
 /// A server at one moment.
 #[cfg(feature = "diagnostics")]
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct LookHistory {
     /// Threads that connections have for themselves.
     pub(crate) threaded: usize,
     pub(crate) pooled: usize,
@@ -99,7 +99,7 @@ impl Server {
             settings: Arc::new(settings),
             listeners: Mutex::default(),
             admitted: Mutex::default(),
-            door: Door::default(),
+            admission: AdmissionControl::default(),
             threaded: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
         }
@@ -113,7 +113,7 @@ impl Server {
         if self.closing.load(Ordering::Acquire) {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the ORB is shutting down"));
         }
-        orb.upcall_monitor().attend(self, self.settings.patience());
+        orb.upcall_monitor().attend(self, self.settings.client_timeouts());
         let registry = self.pool.registry()?;
         let mut published = PublishedAddresses::default();
         for listener in opened {
@@ -123,12 +123,11 @@ impl Server {
             match source {
                 ListenerSource::Connections(acceptor) => {
                     let (server, orb) = (Arc::clone(self), orb.clone());
-                    let welcome = move |_: &Context<'_>, pending: PendingConnection, _| {
+                    let admit = move |_: &Context<'_>, pending: PendingConnection, _| {
                         let (transport, from) = pending()?;
-                        server.welcome(transport, &from, &orb)
+                        server.admit(transport, &from, &orb)
                     };
-                    listeners
-                        .push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), welcome), Interest::INPUT)?);
+                    listeners.push(registry.register(AcceptLoop::new(AnyAcceptor(acceptor), admit), Interest::INPUT)?);
                 }
                 #[cfg(feature = "datagrams")]
                 ListenerSource::Datagrams(socket, max_octets) => {
@@ -151,7 +150,7 @@ impl Server {
         Ok(published)
     }
 
-    fn welcome(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
+    fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
         #[cfg(feature = "transport-rules")]
         if self.settings.rules.rank(from).is_none() {
             orb.statistics().note(crate::statistics::Event::RefusedForAddress);
@@ -160,11 +159,11 @@ impl Server {
             return Ok(());
         }
         let connection = {
-            let mut admitted = match self.admit(from) {
+            let mut admitted = match self.reserve(from) {
                 Ok(admitted) => admitted,
                 Err(refusal) => {
                     orb.statistics().note(refusal.event());
-                    self.door.tell(&from.to_string(), refusal);
+                    self.admission.tell(&from.to_string(), refusal);
                     refuse(&*transport, self.settings.order);
                     return Ok(());
                 }
@@ -173,7 +172,7 @@ impl Server {
                 && self.threads.has_room_for(1 + RESERVED_THREADS);
             self.threaded.fetch_add(usize::from(is_threaded), Ordering::Relaxed);
             let settings = Arc::clone(&self.settings);
-            let service = if is_threaded { Service::OwnThread } else { self.pool.service() };
+            let service = if is_threaded { ServiceStrategy::OwnThread } else { self.pool.service() };
             let connection = ServerConnection::new(orb.clone(), from.clone(), transport, settings, service);
             admitted.enter(&connection, &self.settings);
             connection
@@ -198,7 +197,7 @@ impl Server {
     }
 
     /// Whether one more client may come in.
-    fn admit(&self, from: &Address) -> Result<MutexGuard<'_, Admitted>, Refusal> {
+    fn reserve(&self, from: &Address) -> Result<MutexGuard<'_, Admitted>, Refusal> {
         let from = from.to_string();
         let mut has_room = false;
         loop {
@@ -206,11 +205,11 @@ impl Server {
             if self.closing.load(Ordering::Acquire) {
                 return Err(Refusal::Closing);
             }
-            match self.door.admits(&admitted, &from, &self.settings) {
+            match self.admission.admits(&admitted, &from, &self.settings) {
                 Err(Refusal::TooMany { .. }) if has_room => return Ok(admitted),
                 Err(refusal @ Refusal::TooMany { .. }) if self.settings.evicts_idle => {
                     drop(admitted);
-                    has_room = self.make_room();
+                    has_room = self.evict_idle();
                     if !has_room {
                         return Err(refusal);
                     }
@@ -222,12 +221,12 @@ impl Server {
     }
 
     /// Ends a connection whose client asks for nothing, if there is one.
-    fn make_room(&self) -> bool {
+    fn evict_idle(&self) -> bool {
         const ATTEMPTS: usize = 4;
         (0..ATTEMPTS).any(|_| {
             // Not told under the lock.
             let idle = self.admitted.lock().connections.values().find(|connection| connection.is_idle()).cloned();
-            idle.is_some_and(|connection| connection.make_room())
+            idle.is_some_and(|connection| connection.evict_idle())
         })
     }
 
@@ -242,12 +241,12 @@ impl Server {
 
     /// How much of everything there is now.
     #[cfg(feature = "diagnostics")]
-    pub(crate) fn look(&self) -> Seen {
+    pub(crate) fn look(&self) -> LookHistory {
         let (pooled, queued) = self.pool.look();
         let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
         let deferred = connections.iter().map(|connection| connection.deferred()).sum();
         let threaded = self.threaded.load(Ordering::Relaxed);
-        Seen { threaded, pooled, queued, deferred, octets: self.budget.used() }
+        LookHistory { threaded, pooled, queued, deferred, octets: self.budget.used() }
     }
 
     /// The threads of this server.
@@ -265,8 +264,8 @@ impl Server {
     }
 
     /// The connection that lies there.
-    pub(super) fn find(&self, place: usize) -> Option<Arc<ServerConnection>> {
-        self.admitted.lock().connections.get(&place).cloned()
+    pub(super) fn find(&self, index: usize) -> Option<Arc<ServerConnection>> {
+        self.admitted.lock().connections.get(&index).cloned()
     }
 
     /// Lets go of a connection that has ended.
@@ -282,8 +281,8 @@ impl Server {
 
     /// Stops accepting, lets running requests end, says goodbye to every client, and waits for them, a bounded time.
     ///
-    /// `patience`: the longest time for requests that run.
-    pub(crate) fn shutdown(&self, patience: Duration) {
+    /// `client_timeouts`: the longest time for requests that run.
+    pub(crate) fn shutdown(&self, client_timeouts: Duration) {
         self.closing.store(true, Ordering::Release);
         let listeners = std::mem::take(&mut *self.listeners.lock());
         if let (false, Ok(registry)) = (listeners.is_empty(), self.pool.registry()) {
@@ -293,9 +292,9 @@ impl Server {
         }
         let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
         connections.iter().for_each(|connection| connection.begin_close());
-        for (stage, time) in [(Farewell::Said, patience), (Farewell::Ended, GOODBYE)] {
+        for (stage, time) in [(ClosePhase::Said, client_timeouts), (ClosePhase::Ended, GOODBYE)] {
             let deadline = Deadline::after(time);
-            connections.iter().for_each(|connection| connection.await_farewell(stage, &deadline));
+            connections.iter().for_each(|connection| connection.await_close_phase(stage, &deadline));
         }
         self.pool.close();
     }
@@ -309,7 +308,7 @@ mod tests {
     use crate::Concurrency;
 
     #[test]
-    fn a_connection_that_the_reactor_does_not_take_is_told_so_and_forgotten() {
+    fn a_connection_that_the_reactor_refuses_is_closed_in_order() {
         let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build().unwrap();
         let server = orb.server();
         server.pool.registry().unwrap();
@@ -318,13 +317,13 @@ mod tests {
         let client = Connector::connect(&acceptor.local_addr().unwrap()).unwrap();
         let (stream, addr) = acceptor.accept().unwrap();
         let from = Address::new("iiop", addr.to_string());
-        let error = server.welcome(Box::new(stream), &from, &orb).unwrap_err();
+        let error = server.admit(Box::new(stream), &from, &orb).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotConnected);
         assert!(server.admitted.lock().connections.is_empty());
         let mut said = [0; 64];
-        let goodbye = bare_message(GiopVersion::V1_0, ByteOrder::NATIVE, MessageType::CloseConnection);
-        assert_eq!(client.recv(&mut said).unwrap(), goodbye.len());
-        assert_eq!(said[..goodbye.len()], goodbye);
+        let close_connection = bare_message(GiopVersion::V1_0, ByteOrder::NATIVE, MessageType::CloseConnection);
+        assert_eq!(client.recv(&mut said).unwrap(), close_connection.len());
+        assert_eq!(said[..close_connection.len()], close_connection);
         assert_eq!(client.recv(&mut said).unwrap(), 0);
         orb.shutdown(true).unwrap();
     }

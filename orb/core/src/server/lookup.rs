@@ -17,7 +17,7 @@ impl ServerCall<'_> {
             return Some(predicted);
         }
         let contexts = &self.header().service_contexts;
-        let named = if contexts.is_empty() { None } else { by_place(operations, name, contexts) };
+        let named = if contexts.is_empty() { None } else { by_index(operations, name, contexts) };
         let operation = named.or_else(|| operations.find(name, how))?;
         if let Some(prediction) = prediction {
             prediction.set_operation(operation);
@@ -34,18 +34,18 @@ impl ServerCall<'_> {
 
     /// Notes where the adapter found the object, for the next request from the same place.
     #[inline]
-    pub fn note_target(&self, place: u64) {
+    pub fn note_target(&self, index: u64) {
         if let Some(prediction) = self.origin().prediction() {
-            prediction.set_target(place);
+            prediction.set_target(index);
         }
     }
 }
 
 /// The operation whose place in the table the client says (design decision 11), if that place is this name's.
-fn by_place(operations: &Operations, name: &str, contexts: &ServiceContexts<'_>) -> Option<usize> {
+fn by_index(operations: &Operations, name: &str, contexts: &ServiceContexts<'_>) -> Option<usize> {
     let &[order, _, one, other] = contexts.find(ids::CONTEXT_OPERATION_INDEX)? else { return None };
-    let place = if order & 1 == 0 { u16::from_be_bytes([one, other]) } else { u16::from_le_bytes([one, other]) };
-    operations.at_place(place.into(), name)
+    let index = if order & 1 == 0 { u16::from_be_bytes([one, other]) } else { u16::from_le_bytes([one, other]) };
+    operations.at_place(index.into(), name)
 }
 
 #[cfg(test)]
@@ -58,11 +58,11 @@ mod tests {
 
     fn found(name: &str, data: &[u8]) -> Option<usize> {
         let contexts = [ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: data.to_vec() }];
-        by_place(&OPERATIONS, name, &contexts.as_slice().into())
+        by_index(&OPERATIONS, name, &contexts.as_slice().into())
     }
 
     #[test]
-    fn a_place_counts_only_with_its_name_and_in_its_form() {
+    fn an_operation_index_counts_only_with_a_matching_name() {
         assert_eq!(found("deposit", &[0, 0, 0, 0]), Some(0));
         assert_eq!(found("deposit", &[1, 0xff, 0, 0]), Some(0), "padding means nothing");
         for hostile in [&[][..], &[0], &[0, 0, 0], &[0, 0, 0, 0, 0], &[0, 0, 0, 1], &[1, 0, 1, 0], &[0, 0, 0xff, 0xff]]
@@ -70,6 +70,6 @@ mod tests {
             assert_eq!(found("deposit", hostile), None, "{hostile:?}");
         }
         assert_eq!(found("withdraw", &[0, 0, 0, 0]), None);
-        assert_eq!(by_place(&OPERATIONS, "deposit", &ServiceContexts::NONE), None);
+        assert_eq!(by_index(&OPERATIONS, "deposit", &ServiceContexts::NONE), None);
     }
 }

@@ -15,48 +15,48 @@ macro_rules! log_limited {
 }
 
 mod admission;
-mod answering;
-mod asked;
 mod call;
 mod callbacks;
+pub(crate) mod collocated;
 mod concurrency;
 mod connection;
 mod current;
 #[cfg(feature = "datagrams")]
 mod datagrams;
 mod deferred;
+mod deferred_slot;
 mod frame;
 #[cfg(feature = "policies")]
-mod held;
+mod held_requests;
+mod idle_sweep;
+mod incoming_request;
+#[cfg(feature = "interceptors")]
+mod interception;
+#[cfg(not(feature = "interceptors"))]
+#[path = "no_interception.rs"]
+mod interception;
 mod link;
 mod listener;
-pub(crate) mod local;
 mod lookup;
 #[cfg(all(test, shuttle))]
 mod models;
 mod monitor;
 mod nesting;
 mod origin;
-mod place;
-#[cfg(feature = "interceptors")]
-mod points;
-#[cfg(not(feature = "interceptors"))]
-#[path = "no_points.rs"]
-mod points;
 mod pool;
 mod prediction;
 mod queue;
+mod reply;
 mod reply_queue;
-mod rounds;
 mod settings;
-mod staff;
 mod threads;
 mod upcall;
 mod worker;
+mod worker_counts;
 
-pub(crate) use answering::panicked;
 pub use call::ServerCall;
 pub(crate) use callbacks::Callbacks;
+pub(crate) use collocated::CollocatedCalls;
 pub(crate) use concurrency::SYNTAX as CONCURRENCY;
 pub use concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
 pub(crate) use connection::ServerConnection;
@@ -64,7 +64,7 @@ pub(crate) use current::served_request;
 pub use current::with_current_stream;
 pub use deferred::DeferredCall;
 pub(crate) use listener::Server;
-pub(crate) use local::Locals;
 pub(crate) use monitor::UpcallMonitor;
-pub(crate) use nesting::{Meanwhile, Nested};
+pub(crate) use nesting::{NestedWait, NestedWork};
+pub(crate) use reply::panicked;
 pub(crate) use settings::ServerSettings;

@@ -18,15 +18,16 @@ use spandrel_transport::{Address, Deadline, ReactorTransport, ReadError, SocketS
 
 use super::{
     Concurrency, DeferredCall, QueueOverflow, ServerConnection, ServerSettings,
-    connection::{Farewell, Lasting, Service},
+    connection::{ClosePhase, LongUpcall, ServiceStrategy},
     nesting,
 };
 use crate::{
     CancelReason, Located, ObjectAdapter, Orb, Replied, ServerCall,
     models::{
-        check, one_in,
-        pipe::{self, End},
-        talk::{self, Question},
+        check,
+        messages::{self, FakeRequest},
+        one_in,
+        pipe::{self, PipeEnd},
     },
 };
 
@@ -63,7 +64,7 @@ impl Diary {
 
     /// Waits for the release, and serves others meanwhile.
     fn nest(&self) -> Result<(), SystemException> {
-        nesting::let_others_read()?;
+        nesting::release_reading()?;
         let reactor = self.reactor.lock().upgrade().expect("a reactor runs this");
         reactor.serve_until(|| self.entries.lock().released > 0);
         Ok(())
@@ -153,7 +154,7 @@ impl ObjectAdapter for Diary {
 /// A transport that knows who reads.
 #[derive(Debug)]
 struct Attended {
-    end: End,
+    end: PipeEnd,
     readers: Arc<Mutex<Readers>>,
 }
 
@@ -236,9 +237,9 @@ struct Stage {
     orb: Orb,
     diary: Arc<Diary>,
     connection: Arc<ServerConnection>,
-    near: End,
+    near: PipeEnd,
     readers: Arc<Mutex<Readers>>,
-    client: End,
+    client: PipeEnd,
 }
 
 /// What a client received.
@@ -247,7 +248,7 @@ struct Received {
     replies: Vec<u32>,
     exceptions: usize,
     located: u32,
-    goodbyes: u32,
+    closes: u32,
     complaints: u32,
 }
 
@@ -257,11 +258,11 @@ impl Stage {
     }
 
     fn with(orb: &Orb, max_in_flight: u32, is_pooled: bool) -> Self {
-        Self::served(orb, max_in_flight, if is_pooled { Service::Reactor } else { Service::OwnThread })
+        Self::served(orb, max_in_flight, if is_pooled { ServiceStrategy::Reactor } else { ServiceStrategy::OwnThread })
     }
 
-    fn served(orb: &Orb, max_in_flight: u32, service: Service) -> Self {
-        let is_pooled = !matches!(service, Service::OwnThread);
+    fn served(orb: &Orb, max_in_flight: u32, service: ServiceStrategy) -> Self {
+        let is_pooled = !matches!(service, ServiceStrategy::OwnThread);
         let diary: Arc<Diary> = Arc::default();
         let adapter: Arc<dyn ObjectAdapter> = Arc::clone(&diary) as _;
         orb.install_adapter(adapter);
@@ -270,8 +271,8 @@ impl Stage {
         let readers = Arc::new(Mutex::new(readers));
         let transport = Attended { end: near.clone(), readers: Arc::clone(&readers) };
         let settings = ServerSettings {
-            order: talk::wire().order,
-            limits: talk::wire().limits,
+            order: messages::wire().order,
+            limits: messages::wire().limits,
             max_message: 1 << 16,
             max_unfinished: 16,
             fragment_size: usize::MAX,
@@ -313,7 +314,7 @@ impl Stage {
     }
 
     /// Relieves the reading thread when it seems right, so many times: a monitor without patience.
-    fn relieve(&self, times: u32) -> thread::JoinHandle<()> {
+    fn hand_over_reading(&self, times: u32) -> thread::JoinHandle<()> {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
             for _ in 0..times {
@@ -326,7 +327,7 @@ impl Stage {
     }
 
     /// Waits for an upcall that holds, relieves its thread and lets it go on.
-    fn relieve_and_release(&self) {
+    fn hand_over_and_release(&self) {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
@@ -339,8 +340,8 @@ impl Stage {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
             connection.begin_close();
-            for stage in [Farewell::Said, Farewell::Ended] {
-                connection.await_farewell(stage, &Deadline::after(NEVER));
+            for stage in [ClosePhase::Said, ClosePhase::Ended] {
+                connection.await_close_phase(stage, &Deadline::after(NEVER));
             }
         })
     }
@@ -355,22 +356,22 @@ impl Stage {
 
     /// Reads until the server ends or so many replies have come.
     fn receive(&self, replies: usize) -> Received {
-        let (mut reader, mut received) = (talk::reader(), Received::default());
+        let (mut reader, mut received) = (messages::reader(), Received::default());
         while received.replies.len() < replies {
             match reader.next(&self.client, None) {
                 Ok(message) => {
-                    assert_eq!(received.goodbyes, 0, "{message} came after the goodbye");
-                    let mut input = message.decoder(talk::wire().limits);
+                    assert_eq!(received.closes, 0, "{message} came after the goodbye");
+                    let mut input = message.decoder(messages::wire().limits);
                     match message.header.message_type {
                         MessageType::Reply => match ReplyHeader::decode(&mut input).expect("a reply").status {
                             ReplyStatus::SystemException => received.exceptions += 1,
-                            _ => received.replies.push(talk::token_in(&message, input.position())),
+                            _ => received.replies.push(messages::token_in(&message, input.position())),
                         },
                         MessageType::LocateReply => {
                             LocateReplyHeader::decode(&mut input).expect("a reply");
                             received.located += 1;
                         }
-                        MessageType::CloseConnection => received.goodbyes += 1,
+                        MessageType::CloseConnection => received.closes += 1,
                         MessageType::MessageError => received.complaints += 1,
                         other => panic!("a server sent {other}"),
                     }
@@ -397,20 +398,20 @@ impl Stage {
 }
 
 /// An upcall that lasts while there is something to read.
-fn lasting(turn: u64, keeps_reading: bool) -> Lasting {
-    Lasting { turn, age: NEVER, keeps_reading, has_input: true }
+fn lasting(turn: u64, keeps_reading: bool) -> LongUpcall {
+    LongUpcall { turn, age: NEVER, keeps_reading, has_input: true }
 }
 
-fn requests(questions: &[Question]) -> Vec<Vec<u8>> {
-    questions.iter().map(|question| talk::request(*question, 0).to_vec()).collect()
+fn requests(questions: &[FakeRequest]) -> Vec<Vec<u8>> {
+    questions.iter().map(|question| messages::request(*question, 0).to_vec()).collect()
 }
 
-fn two_way(token: u32) -> Question {
-    Question { id: token, token, is_two_way: true, is_limited: false }
+fn two_way(token: u32) -> FakeRequest {
+    FakeRequest { id: token, token, is_two_way: true, is_limited: false }
 }
 
-fn one_way(token: u32) -> Question {
-    Question { is_two_way: false, ..two_way(token) }
+fn one_way(token: u32) -> FakeRequest {
+    FakeRequest { is_two_way: false, ..two_way(token) }
 }
 
 fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
@@ -418,19 +419,19 @@ fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
 }
 
 #[test]
-fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
+fn every_accepted_request_is_answered_once_before_close_connection() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
-        let questions: Vec<Question> =
+        let questions: Vec<FakeRequest> =
             (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect();
         let mut messages = requests(&questions);
-        messages.insert(1, talk::locate(99));
-        let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask(messages)];
+        messages.insert(1, messages::locate(99));
+        let threads = [stage.serve(), stage.hand_over_reading(6), stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         join(threads);
         stage.check_in_flight();
-        assert_eq!(received.goodbyes, 1);
+        assert_eq!(received.closes, 1);
         let begun = stage.begun();
         let is_answered =
             |token: &&u32| questions.iter().any(|question| question.token == **token && question.is_two_way);
@@ -440,41 +441,41 @@ fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
 }
 
 #[test]
-fn a_thread_that_was_relieved_does_not_forget_the_goodbye() {
+fn a_thread_that_handed_reading_over_still_sends_close_connection() {
     check(4000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let threads = [stage.serve(), stage.ask(requests(&[two_way(HOLD)]))];
-        stage.relieve_and_release();
+        stage.hand_over_and_release();
         let closing = stage.shut_down();
         let received = stage.receive(usize::MAX);
         stage.client.close();
         join(threads.into_iter().chain([closing]));
-        assert_eq!((received.replies, received.goodbyes), (vec![HOLD], 1));
+        assert_eq!((received.replies, received.closes), (vec![HOLD], 1));
     });
 }
 
 #[test]
-fn a_client_that_sends_nothing_more_still_gets_its_answers() {
+fn a_client_that_shut_its_sending_side_gets_its_replies() {
     check(4000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let asking = stage.ask(requests(&[two_way(HOLD), two_way(10)]));
         let serving = stage.serve();
-        stage.relieve_and_release();
+        stage.hand_over_and_release();
         join([asking]);
         stage.client.close_writer();
         assert_eq!(stage.receive(usize::MAX).replies, [HOLD, 10]);
         join([serving]);
-        stage.connection.await_farewell(Farewell::Ended, &Deadline::after(NEVER));
+        stage.connection.await_close_phase(ClosePhase::Ended, &Deadline::after(NEVER));
     });
 }
 
 #[test]
-fn a_client_that_leaves_at_any_time_leaves_nobody_waiting() {
+fn a_client_that_leaves_at_any_time_leaves_no_thread_waiting() {
     check(4000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let threads = [
             stage.serve(),
-            stage.relieve(6),
+            stage.hand_over_reading(6),
             stage.shut_down(),
             stage.ask(requests(&[two_way(10), one_way(11), two_way(12)])),
         ];
@@ -488,7 +489,7 @@ fn a_client_that_leaves_at_any_time_leaves_nobody_waiting() {
 }
 
 #[test]
-fn no_upcall_that_lasts_is_missed() {
+fn every_long_upcall_is_found() {
     check(2000, || {
         let orb = Orb::builder().build().unwrap();
         let stage = Stage::new(&orb);

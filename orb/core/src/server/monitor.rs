@@ -10,7 +10,7 @@
 //! One-ways are given a tenth of a second: clients that send a stream of them expect them to be run in order, and a servant
 //! that merely had to wait for a processor must not be overtaken.
 //!
-//! Now and then, also while it sleeps, the monitor makes a [round](super::rounds) for what takes far longer.
+//! Now and then, also while it sleeps, the monitor makes a [round](super::idle_sweep) for what takes far longer.
 
 mod input;
 mod pace;
@@ -26,13 +26,13 @@ use spandrel_sync::{
 };
 
 use input::InputEvents;
-use pace::{Finding, Pace, SHORTEST};
+use pace::{LookFinding, Pace, SHORTEST};
 
 use super::{
     Callbacks, Server, ServerConnection,
-    connection::{Lasting, Overdue, open_turn},
-    rounds::{self, Past, WaitingReplies},
-    settings::Patience,
+    connection::{LongUpcall, LongUpcallAction, open_turn},
+    idle_sweep::{self, IdleHistory, WaitingReplies},
+    settings::ClientTimeouts,
 };
 
 /// How long a one-way may keep the reading.
@@ -57,7 +57,7 @@ pub(crate) struct UpcallMonitor {
     /// False: the next upcall wakes the monitor.
     awake: AtomicBool,
     /// The monitor waits for longer than it needs to.
-    can_hurry: AtomicBool,
+    can_look_sooner: AtomicBool,
     state: Mutex<State>,
     wake: Condition,
     input: InputEvents,
@@ -67,7 +67,7 @@ pub(crate) struct UpcallMonitor {
 struct State {
     /// Whose connections they are.
     server: Weak<Server>,
-    patience: Patience,
+    client_timeouts: ClientTimeouts,
     /// When the next round is due, if there are any.
     next_round: Option<Instant>,
     /// By where the connection lies.
@@ -96,16 +96,16 @@ struct Monitored {
     /// Input on its handle wakes the monitor.
     registration: Option<HandlerId>,
     /// What the rounds have seen.
-    past: Past,
+    past: IdleHistory,
 }
 
 impl UpcallMonitor {
     /// Monitors the threads that all connections of this server share, and makes rounds.
-    pub(super) fn attend(&self, server: &Arc<Server>, patience: Patience) {
+    pub(super) fn attend(&self, server: &Arc<Server>, client_timeouts: ClientTimeouts) {
         let mut state = self.state.lock();
         state.server = Arc::downgrade(server);
-        state.patience = patience;
-        state.next_round = patience.period().map(|period| Instant::now() + period);
+        state.client_timeouts = client_timeouts;
+        state.next_round = client_timeouts.period().map(|period| Instant::now() + period);
     }
 
     /// Monitors one more connection. The monitor's thread starts with the first.
@@ -148,18 +148,18 @@ impl UpcallMonitor {
         }
     }
 
-    /// Called after a connection has published that it starts an upcall.
+    /// CallbackDispatcher after a connection has published that it starts an upcall.
     #[inline]
     pub(super) fn note_upcall(&self) {
         // Sequentially consistent on both sides: either this load sees the monitor asleep, or the monitor's last look
         // before sleeping sees the upcall.
         if !self.awake.load(Ordering::SeqCst) {
-            self.rouse();
+            self.wake();
         }
     }
 
     #[cold]
-    fn rouse(&self) {
+    fn wake(&self) {
         let state = self.state.lock();
         self.awake.store(true, Ordering::SeqCst);
         self.call(&state);
@@ -167,12 +167,12 @@ impl UpcallMonitor {
 
     /// Has the monitor look sooner at an upcall that has just begun: its servant wants to know whether it is cancelled.
     #[cold]
-    pub(super) fn hurry(&self) {
+    pub(super) fn look_soon(&self) {
         if !self.awake.load(Ordering::SeqCst) {
-            return self.rouse();
+            return self.wake();
         }
         // Once at most for each of its waits.
-        if self.can_hurry.swap(false, Ordering::SeqCst) {
+        if self.can_look_sooner.swap(false, Ordering::SeqCst) {
             let mut state = self.state.lock();
             state.is_hurried = true;
             self.call(&state);
@@ -182,7 +182,7 @@ impl UpcallMonitor {
     /// Ends the monitor's thread.
     pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;
-        self.rouse();
+        self.wake();
     }
 
     /// Has the monitor's thread look at its state, if it waits.
@@ -199,19 +199,19 @@ impl UpcallMonitor {
         let mut state = self.state.lock();
         while !state.stopped {
             if std::mem::take(&mut state.is_hurried) {
-                pace.hurry(Instant::now());
+                pace.look_soon(Instant::now());
             }
             state = self.await_look(state, &pace);
             let attended;
             (state, attended) = self.attend_input(state);
             let now = Instant::now();
             if attended.is_active {
-                pace.soon(now);
+                pace.async_writes(now);
             }
             if !cfg!(shuttle) && now < pace.due() {
                 continue;
             }
-            let mut found = Seen::default();
+            let mut found = LookHistory::default();
             if let Some(server) = state.server.upgrade() {
                 drop(state);
                 found.note_pool(&server);
@@ -240,7 +240,7 @@ impl UpcallMonitor {
                 let attended;
                 (state, attended) = self.attend_input(state);
                 if attended.is_active {
-                    pace.soon(now);
+                    pace.async_writes(now);
                 }
             }
         }
@@ -252,12 +252,12 @@ impl UpcallMonitor {
     fn await_look<'m>(&'m self, mut state: MutexGuard<'m, State>, pace: &Pace) -> MutexGuard<'m, State> {
         let now = Instant::now();
         if cfg!(shuttle) || now < pace.due() {
-            self.can_hurry.store(pace.can_hurry(), Ordering::SeqCst);
+            self.can_look_sooner.store(pace.can_look_sooner(), Ordering::SeqCst);
             let until = state.next_round.into_iter().chain([pace.due()]).min();
             let left = until.map_or(SHORTEST, |until| until.saturating_duration_since(now));
             // The clock of models runs with the waits. It must not run past other threads' deadlines.
             state = self.wait(state, Some(if cfg!(shuttle) { SHORTEST } else { left }));
-            self.can_hurry.store(false, Ordering::SeqCst);
+            self.can_look_sooner.store(false, Ordering::SeqCst);
         }
         self.round(state)
     }
@@ -291,15 +291,16 @@ impl UpcallMonitor {
     }
 
     /// Sees to the upcalls of connections that have input now.
-    fn attend_input<'m>(&'m self, mut state: MutexGuard<'m, State>) -> (MutexGuard<'m, State>, Seen) {
+    fn attend_input<'m>(&'m self, mut state: MutexGuard<'m, State>) -> (MutexGuard<'m, State>, LookHistory) {
         let arrived = self.input.take();
         if arrived.is_empty() {
-            return (state, Seen::default());
+            return (state, LookHistory::default());
         }
         let now = Instant::now();
-        let noted: Vec<_> = arrived.into_iter().filter_map(|arrival| state.note_input(arrival, now)).collect();
-        let is_active = !noted.is_empty();
-        let (state, mut seen) = self.attend_to(state, noted.into_iter().flatten().collect());
+        let request_context: Vec<_> =
+            arrived.into_iter().filter_map(|arrival| state.note_input(arrival, now)).collect();
+        let is_active = !request_context.is_empty();
+        let (state, mut seen) = self.attend_to(state, request_context.into_iter().flatten().collect());
         seen.is_active |= is_active;
         (state, seen)
     }
@@ -308,9 +309,9 @@ impl UpcallMonitor {
     fn attend_to<'m>(
         &'m self,
         state: MutexGuard<'m, State>,
-        upcalls: Vec<LastingUpcall>,
-    ) -> (MutexGuard<'m, State>, Seen) {
-        let mut seen = Seen::default();
+        upcalls: Vec<MonitoredUpcall>,
+    ) -> (MutexGuard<'m, State>, LookHistory) {
+        let mut seen = LookHistory::default();
         if upcalls.is_empty() {
             return (state, seen);
         }
@@ -318,20 +319,20 @@ impl UpcallMonitor {
         let (mut started, mut awaiting) = (0, Vec::new());
         for upcall in &upcalls {
             if started == MAX_STARTS {
-                seen.note(Finding::Waiting);
+                seen.note(LookFinding::Waiting);
                 break;
             }
             match upcall.connection.overdue(&upcall.lasting) {
-                Overdue::Settled => {}
-                Overdue::AwaitsInput if upcall.is_registered => {}
-                Overdue::AwaitsInput => awaiting.push((upcall, self.input.register(&upcall.connection))),
-                Overdue::HandedOver => {
+                LongUpcallAction::Settled => {}
+                LongUpcallAction::AwaitsInput if upcall.is_registered => {}
+                LongUpcallAction::AwaitsInput => awaiting.push((upcall, self.input.register(&upcall.connection))),
+                LongUpcallAction::HandedOver => {
                     started += 1;
-                    seen.note(Finding::Waiting);
+                    seen.note(LookFinding::Waiting);
                 }
-                Overdue::Listened => seen.note(Finding::Nothing),
-                Overdue::TooEarly if upcall.lasting.has_input => seen.note(Finding::Waiting),
-                Overdue::TooEarly => seen.note(Finding::Nothing),
+                LongUpcallAction::Listened => seen.note(LookFinding::Nothing),
+                LongUpcallAction::TooEarly if upcall.lasting.has_input => seen.note(LookFinding::Waiting),
+                LongUpcallAction::TooEarly => seen.note(LookFinding::Nothing),
             }
         }
         let mut state = self.state.lock();
@@ -342,7 +343,7 @@ impl UpcallMonitor {
                 (Ok(registration), None) => self.input.remove(registration),
                 (Err(error), monitored) => {
                     tracing::debug!(%error, "input cannot be waited for");
-                    seen.note(Finding::Doubt);
+                    seen.note(LookFinding::Doubt);
                     monitored.into_iter().for_each(|monitored| monitored.has_input = true);
                 }
             }
@@ -362,8 +363,8 @@ impl UpcallMonitor {
         if let Some(server) = state.server.upgrade() {
             server.budget().forget_long_replies();
         }
-        let patience = state.patience;
-        state.next_round = patience.period().map(|period| now + period);
+        let client_timeouts = state.client_timeouts;
+        state.next_round = client_timeouts.period().map(|period| now + period);
         let mut handshakes = None;
         let found: Vec<_> = state
             .monitored
@@ -373,7 +374,7 @@ impl UpcallMonitor {
                 // Those whose time is up are cut off now.
                 let handshake = connection.link().transport().handshake_left().filter(|left| !left.is_zero());
                 handshakes = handshakes.into_iter().chain(handshake.map(|left| now + left)).min();
-                let verdict = monitored.past.look(&connection, patience, now)?;
+                let verdict = monitored.past.look(&connection, client_timeouts, now)?;
                 Some((connection, verdict))
             })
             .collect();
@@ -381,7 +382,7 @@ impl UpcallMonitor {
         let mut deaf = Vec::new();
         state.callbacks.retain_mut(|(callbacks, replies)| {
             let Some(callbacks) = callbacks.upgrade() else { return false };
-            if replies.are_late(callbacks.write_progress(), patience.reply, now) {
+            if replies.are_late(callbacks.write_progress(), client_timeouts.reply, now) {
                 deaf.push(callbacks);
             }
             true
@@ -391,7 +392,7 @@ impl UpcallMonitor {
         }
         drop(state);
         for (connection, verdict) in found {
-            rounds::carry_out(&connection, verdict, patience);
+            idle_sweep::apply(&connection, verdict, client_timeouts);
         }
         deaf.iter().for_each(|callbacks| callbacks.cut());
         self.state.lock()
@@ -424,14 +425,14 @@ impl Activity {
 
 /// What looks have found.
 #[derive(Debug, Default)]
-struct Seen {
+struct LookHistory {
     /// Something has happened since the last look, or is to be looked at again.
     is_active: bool,
-    finding: Finding,
+    finding: LookFinding,
 }
 
-impl Seen {
-    fn note(&mut self, finding: Finding) {
+impl LookHistory {
+    fn note(&mut self, finding: LookFinding) {
         self.add(Self { is_active: true, finding });
     }
 
@@ -447,18 +448,18 @@ impl Seen {
             return;
         }
         if pool.is_stuck() {
-            pool.strengthen();
-            self.note(Finding::Waiting);
+            pool.add_workers();
+            self.note(LookFinding::Waiting);
         } else if pool.is_full() {
-            self.note(Finding::Doubt);
+            self.note(LookFinding::Doubt);
         }
     }
 }
 
 /// An upcall that lasts, and whose it is.
-struct LastingUpcall {
+struct MonitoredUpcall {
     connection: Arc<ServerConnection>,
-    lasting: Lasting,
+    lasting: LongUpcall,
     is_registered: bool,
 }
 
@@ -472,12 +473,12 @@ impl Monitored {
             has_input: false,
             pipelined: None,
             registration: None,
-            past: Past::new(now),
+            past: IdleHistory::new(now),
         }
     }
 
     /// Looks at its upcall; what there is to see to if it lasts.
-    fn look(&mut self, now: Instant, seen: &mut Seen) -> Option<Option<LastingUpcall>> {
+    fn look(&mut self, now: Instant, seen: &mut LookHistory) -> Option<Option<MonitoredUpcall>> {
         let connection = self.connection.upgrade()?;
         let turn = connection.turn();
         let in_upcall = turn % 2 == 1;
@@ -490,12 +491,12 @@ impl Monitored {
         }
         (self.turn, self.since, self.looks, self.has_input) = (open_turn(turn), now, 0, false);
         let pipelined = self.pipelined.is_some_and(|last| now - last < PIPELINED_TIME);
-        seen.note(if pipelined { Finding::Waiting } else { Finding::Nothing });
+        seen.note(if pipelined { LookFinding::Waiting } else { LookFinding::Nothing });
         if in_upcall && connection.has_input_in_memory() {
             self.pipelined = Some(now);
-            seen.note(Finding::Waiting);
-        } else if in_upcall && !pipelined && connection.shows_input() {
-            seen.note(Finding::Doubt);
+            seen.note(LookFinding::Waiting);
+        } else if in_upcall && !pipelined && connection.has_unread_input() {
+            seen.note(LookFinding::Doubt);
         }
         Some(None)
     }
@@ -505,12 +506,12 @@ impl Monitored {
         (self.has_input, self.pipelined) = (true, Some(now));
     }
 
-    fn lasting(&self, connection: Arc<ServerConnection>, turn: u64, now: Instant) -> LastingUpcall {
+    fn lasting(&self, connection: Arc<ServerConnection>, turn: u64, now: Instant) -> MonitoredUpcall {
         let age = now - self.since;
         let is_patient = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_PATIENCE };
         let keeps_reading = is_patient && connection.is_one_way();
-        let lasting = Lasting { turn, age, keeps_reading, has_input: self.has_input };
-        LastingUpcall { connection, lasting, is_registered: self.registration.is_some() }
+        let lasting = LongUpcall { turn, age, keeps_reading, has_input: self.has_input };
+        MonitoredUpcall { connection, lasting, is_registered: self.registration.is_some() }
     }
 }
 
@@ -527,8 +528,8 @@ impl State {
     }
 
     /// Looks at all connections.
-    fn look(&mut self, now: Instant) -> (Seen, Vec<LastingUpcall>) {
-        let (mut seen, mut lasting) = (Seen::default(), Vec::new());
+    fn look(&mut self, now: Instant) -> (LookHistory, Vec<MonitoredUpcall>) {
+        let (mut seen, mut lasting) = (LookHistory::default(), Vec::new());
         self.monitored.retain(|_, monitored| match monitored.look(now, &mut seen) {
             None => false,
             Some(upcall) => {
@@ -550,8 +551,12 @@ impl State {
     }
 
     /// There is input on the handle of a connection. If its upcall is still the same: what there is to see to, if that is known to last.
-    fn note_input(&mut self, (place, registration): (usize, HandlerId), now: Instant) -> Option<Option<LastingUpcall>> {
-        let monitored = self.monitored.get_mut(&place)?;
+    fn note_input(
+        &mut self,
+        (index, registration): (usize, HandlerId),
+        now: Instant,
+    ) -> Option<Option<MonitoredUpcall>> {
+        let monitored = self.monitored.get_mut(&index)?;
         monitored.registration.take_if(|known| *known == registration)?;
         let connection = monitored.connection.upgrade()?;
         let turn = connection.turn();

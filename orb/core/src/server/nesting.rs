@@ -1,6 +1,6 @@
 //! The wait strategy *on reactor*: a thread of the pool whose servant waits for a reply serves further requests meanwhile.
 //!
-//! Whose these are is the pool's matter ([`Meanwhile`]): a reactor's connections, or what waits in a queue.
+//! Whose these are is the pool's matter ([`NestedWork`]): a reactor's connections, or what waits in a queue.
 //!
 //! So a pool of one thread survives call-backs, to a limit: each level is a servant on the thread's stack, and the innermost returns
 //! first. A servant that waits keeps nothing of its connection: the reactor reads on in its stead, in a new place, because the old
@@ -25,22 +25,22 @@ thread_local! {
     /// Whether this thread serves others while it waits.
     static NESTS: Cell<bool> = const { Cell::new(false) };
     /// The pool that it belongs to.
-    static POOL: RefCell<Option<Arc<dyn Meanwhile>>> = const { RefCell::new(None) };
+    static POOL: RefCell<Option<Arc<dyn NestedWork>>> = const { RefCell::new(None) };
     /// The connections whose requests it runs, and in which of their turns, innermost last.
-    static INSIDE: RefCell<Vec<(Arc<dyn Reading>, u64)>> = const { RefCell::new(Vec::new()) };
+    static INSIDE: RefCell<Vec<(Arc<dyn PolledConnection>, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The time in which a thread belongs to a pool whose threads serve others while they wait.
-pub(super) struct Member(());
+pub(super) struct PoolMembership(());
 
 /// This thread does from now on.
-pub(super) fn join(pool: Arc<dyn Meanwhile>) -> Member {
+pub(super) fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
     POOL.with(|joined| joined.replace(Some(pool)));
     NESTS.with(|nests| nests.set(true));
-    Member(())
+    PoolMembership(())
 }
 
-impl Drop for Member {
+impl Drop for PoolMembership {
     fn drop(&mut self) {
         NESTS.with(|nests| nests.set(false));
         // Dropped outside of the cell.
@@ -50,7 +50,7 @@ impl Drop for Member {
 }
 
 /// Threads that have work for one of them that waits.
-pub(crate) trait Meanwhile: Send + Sync + fmt::Debug {
+pub(crate) trait NestedWork: Send + Sync + fmt::Debug {
     /// Has those that serve meanwhile look whether what they wait for has come true.
     fn wake(&self);
 
@@ -59,33 +59,33 @@ pub(crate) trait Meanwhile: Send + Sync + fmt::Debug {
 }
 
 /// A connection that a thread of the pool reads from.
-pub(super) trait Reading: 'static {
+pub(super) trait PolledConnection: 'static {
     /// The upcall of `turn`, which this thread runs, waits for others: the reactor's threads read on, unless somebody does already.
     ///
     /// # Errors
     /// TRANSIENT if as many requests of this connection run as may: the one that is waited for might be behind them.
-    fn let_others_read(self: Arc<Self>, turn: u64) -> Result<(), SystemException>;
+    fn release_reading(self: Arc<Self>, turn: u64) -> Result<(), SystemException>;
 }
 
 /// The time in which a thread runs a request of a connection that the reactor serves.
-pub(super) struct Inside(());
+pub(super) struct UpcallNesting(());
 
 /// Says so, if it matters in this thread. `shared`: the connection.
 #[inline]
-pub(super) fn enter<R: Reading>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Option<Inside> {
-    NESTS.with(Cell::get).then(|| Inside::begin(shared, turn))
+pub(super) fn enter<R: PolledConnection>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Option<UpcallNesting> {
+    NESTS.with(Cell::get).then(|| UpcallNesting::begin(shared, turn))
 }
 
-impl Inside {
+impl UpcallNesting {
     #[cold]
-    fn begin<R: Reading>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Self {
-        let connection: Arc<dyn Reading> = shared();
+    fn begin<R: PolledConnection>(shared: impl FnOnce() -> Arc<R>, turn: u64) -> Self {
+        let connection: Arc<dyn PolledConnection> = shared();
         INSIDE.with(|inside| inside.borrow_mut().push((connection, turn)));
         Self(())
     }
 }
 
-impl Drop for Inside {
+impl Drop for UpcallNesting {
     fn drop(&mut self) {
         let left = INSIDE.with(|inside| inside.borrow_mut().pop());
         drop(left);
@@ -93,9 +93,9 @@ impl Drop for Inside {
 }
 
 /// Has the reactor read on in place of this thread, which is about to wait.
-pub(super) fn let_others_read() -> Result<(), SystemException> {
+pub(super) fn release_reading() -> Result<(), SystemException> {
     let innermost = INSIDE.with(|inside| inside.borrow().last().cloned());
-    innermost.map_or(Ok(()), |(connection, turn)| connection.let_others_read(turn))
+    innermost.map_or(Ok(()), |(connection, turn)| connection.release_reading(turn))
 }
 
 /// TRANSIENT for a servant that would wait for a reply with so many requests of its connection running that nobody could read it.
@@ -111,9 +111,9 @@ pub(super) fn pretend() {
 }
 
 /// A thread that is about to wait for a reply, and to serve others until it comes.
-pub(crate) struct Nested(Arc<dyn Meanwhile>);
+pub(crate) struct NestedWait(Arc<dyn NestedWork>);
 
-impl Nested {
+impl NestedWait {
     /// Whether this thread serves others while it waits.
     #[inline]
     pub(crate) fn is_due() -> bool {
@@ -130,12 +130,12 @@ impl Nested {
             return Err(SystemException::transient(ids::TRANSIENT_NESTING, CompletionStatus::No)
                 .with_detail(|| format!("{MAX_NESTING} requests are nested in this thread")));
         }
-        let_others_read()?;
+        release_reading()?;
         Ok(Some(Self(pool)))
     }
 
     /// Whom to [wake](Meanwhile::wake) when it has come true.
-    pub(crate) fn others(&self) -> Arc<dyn Meanwhile> {
+    pub(crate) fn others(&self) -> Arc<dyn NestedWork> {
         Arc::clone(&self.0)
     }
 

@@ -9,11 +9,11 @@ use spandrel_sync::{Arc, time::Instant};
 use super::prediction::Prediction;
 #[cfg(feature = "diagnostics")]
 use crate::diagnostics::ConnectionMetrics;
-use crate::{Orb, cancellation::Trip};
+use crate::{Orb, cancellation::CancellationSource};
 
 /// Which of an origin's requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Which {
+pub(crate) struct RequestKey {
     pub(crate) request_id: u32,
     /// Nobody waits for the answer of its servant.
     pub(crate) is_one_way: bool,
@@ -31,7 +31,7 @@ pub(crate) enum AnswerKind {
 }
 
 /// What an upcall knows of whoever asked.
-pub(crate) trait Origin: Send + Sync + fmt::Debug {
+pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// The ORB that is asked.
     fn orb(&self) -> &Orb;
 
@@ -62,16 +62,21 @@ pub(crate) trait Origin: Send + Sync + fmt::Debug {
     fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException>;
 
     /// Itself, for what outlives an upcall.
-    fn shared(&self) -> Arc<dyn Origin>;
+    fn shared(&self) -> Arc<dyn RequestOrigin>;
 
     /// What may cancel a request that runs.
-    fn trip(&self, which: Which, deadline: Option<Instant>) -> Arc<Trip>;
+    fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource>;
 
     /// One more request is answered later; the key by which it [ends](Self::leave_deferred).
     ///
     /// # Errors
     /// TRANSIENT if too many are.
-    fn enter_deferred(&self, which: Which, octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException>;
+    fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException>;
 
     /// A deferred call is being answered: from now on its answer counts, and the request no longer.
     fn uncharge_deferred(&self, _key: u64) {}

@@ -26,10 +26,10 @@ use spandrel_sync::{
 use super::{
     ServerConnection,
     concurrency::Concurrency,
-    connection::{Ready, RequestQueue, Seat, Service},
-    nesting::{self, Meanwhile},
-    staff::{Pause, Staff, Visit},
+    connection::{ReactorRegistration, RequestQueue, ServiceStrategy, VisitOutcome},
+    nesting::{self, NestedWork},
     threads::ServerThreads,
+    worker_counts::{WaitScope, WorkerCounts, WorkerVisit},
 };
 use crate::{
     Spawn,
@@ -44,7 +44,7 @@ const MAX_LISTENERS: usize = 1024;
 pub(super) struct Pool {
     reactor: OnceLock<Reactor>,
     max_handlers: usize,
-    staff: Arc<Staff>,
+    ensure_workers: Arc<WorkerCounts>,
     threads: Arc<ServerThreads>,
     log_limit: Arc<LogLimit>,
     /// Its threads serve others while they wait for replies.
@@ -55,18 +55,18 @@ pub(super) struct Pool {
 
 /// A reactor whose threads serve others while they wait.
 #[derive(Debug)]
-struct Crew {
+struct PoolReactor {
     reactor: Reactor,
-    staff: Arc<Staff>,
+    ensure_workers: Arc<WorkerCounts>,
 }
 
-impl Meanwhile for Crew {
+impl NestedWork for PoolReactor {
     fn wake(&self) {
         self.reactor.registry().wake();
     }
 
     fn serve_until(&self, timeout: Option<Duration>, is_true: &mut dyn FnMut() -> bool) {
-        let _pause = Pause::begin(&self.staff);
+        let _pause = WaitScope::begin(&self.ensure_workers);
         if let Err(error) = self.reactor.run_until(timeout, is_true) {
             tracing::error!(%error, "the reactor cannot be run any more");
         }
@@ -76,22 +76,22 @@ impl Meanwhile for Crew {
 /// Threads that run futures.
 pub(super) struct Workers<'p> {
     registry: &'p Registry,
-    staff: &'p Arc<Staff>,
+    ensure_workers: &'p Arc<WorkerCounts>,
     queue: Option<&'p Arc<RequestQueue>>,
 }
 
 /// A future that keeps a thread while it is polled.
-struct Visiting {
-    staff: Arc<Staff>,
+struct PollVisit {
+    ensure_workers: Arc<WorkerCounts>,
     task: Task,
 }
 
-impl Future for Visiting {
+impl Future for PollVisit {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
-        let staff = Arc::clone(&self.staff);
-        let _visit = Visit::begin(&staff);
+        let ensure_workers = Arc::clone(&self.ensure_workers);
+        let _visit = WorkerVisit::begin(&ensure_workers);
         self.task.as_mut().poll(cx)
     }
 }
@@ -105,7 +105,7 @@ impl Pool {
         threads: &Arc<ServerThreads>,
         log_limit: &Arc<LogLimit>,
     ) -> Self {
-        let staff = Arc::new(Staff::new(concurrency.reactor_threads()));
+        let ensure_workers = Arc::new(WorkerCounts::new(concurrency.reactor_threads()));
         let queue = match concurrency {
             Concurrency::ThreadPool { threads: count, queue } => {
                 Some(Arc::new(RequestQueue::new(queue, count, Arc::clone(threads), Arc::clone(log_limit))))
@@ -117,8 +117,8 @@ impl Pool {
             reactor: OnceLock::new(),
             max_handlers: max_connections.saturating_add(MAX_LISTENERS),
             // The thread in front of a queue runs nothing that could wait.
-            nests: (nests || staff.is_fixed()) && queue.is_none(),
-            staff,
+            nests: (nests || ensure_workers.is_fixed()) && queue.is_none(),
+            ensure_workers,
             threads,
             log_limit,
             queue,
@@ -126,8 +126,8 @@ impl Pool {
     }
 
     /// How it serves a connection.
-    pub(super) fn service(&self) -> Service {
-        self.queue.clone().map_or(Service::Reactor, Service::Queue)
+    pub(super) fn service(&self) -> ServiceStrategy {
+        self.queue.clone().map_or(ServiceStrategy::Reactor, ServiceStrategy::Queue)
     }
 
     /// The reactor's registry; one thread runs the reactor at least.
@@ -137,18 +137,18 @@ impl Pool {
             // If another was quicker, its reactor is the one, and this one was never run.
             let _ = self.reactor.set(reactor);
         }
-        self.staff(1)?;
+        self.ensure_workers(1)?;
         Ok(self.reactor.get().expect("it was set").registry())
     }
 
     /// Has the reactor's threads serve this connection.
     pub(super) fn serve(&self, connection: &Arc<ServerConnection>) -> io::Result<()> {
         let registry = self.registry()?;
-        self.staff_as_wanted();
+        self.ensure_wanted_workers();
         if let Some(queue) = &self.queue {
-            queue.staff()?;
+            queue.ensure_workers()?;
         }
-        let pooled = Pooled::new(Arc::clone(connection), Arc::clone(&self.staff));
+        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.ensure_workers));
         registry.register(pooled, Interest::INPUT).map(drop)
     }
 
@@ -163,66 +163,66 @@ impl Pool {
     /// Those of the system: there is no such thread, and none can be started.
     pub(super) fn workers(&self) -> io::Result<Workers<'_>> {
         let registry = self.registry()?;
-        self.staff_as_wanted();
+        self.ensure_wanted_workers();
         if let Some(queue) = &self.queue {
-            queue.staff()?;
+            queue.ensure_workers()?;
         }
-        Ok(Workers { registry, staff: &self.staff, queue: self.queue.as_ref() })
+        Ok(Workers { registry, ensure_workers: &self.ensure_workers, queue: self.queue.as_ref() })
     }
 
     /// How many threads there are, and how many requests wait for one.
     #[cfg(feature = "diagnostics")]
     pub(super) fn look(&self) -> (usize, usize) {
         let (workers, waiting) = self.queue.as_ref().map_or((0, 0), |queue| queue.look());
-        (self.staff.count() + workers, waiting)
+        (self.ensure_workers.count() + workers, waiting)
     }
 
     /// Whether there are to be no further threads, whatever keeps those that there are.
     pub(super) fn is_fixed(&self) -> bool {
-        self.staff.is_fixed()
+        self.ensure_workers.is_fixed()
     }
 
     /// An upcall keeps one of the threads: another has to do its work.
-    pub(super) fn hold_up(&self) {
-        self.staff.hold_up();
-        self.staff_as_wanted();
+    pub(super) fn note_blocked(&self) {
+        self.ensure_workers.note_blocked();
+        self.ensure_wanted_workers();
     }
 
     /// It keeps the thread no longer.
-    pub(super) fn let_go(&self) {
-        self.staff.let_go();
+    pub(super) fn note_unblocked(&self) {
+        self.ensure_workers.note_unblocked();
     }
 
     /// How many threads are kept.
     #[cfg(all(test, shuttle))]
-    pub(super) fn held_up(&self) -> usize {
-        self.staff.held_up()
+    pub(super) fn blocked(&self) -> usize {
+        self.ensure_workers.blocked()
     }
 
     /// Whether all threads are with a connection.
     pub(super) fn is_full(&self) -> bool {
-        self.staff.is_full()
+        self.ensure_workers.is_full()
     }
 
     /// Whether all threads are where they were when this was asked last. Asked by the monitor, at each look.
     pub(super) fn is_stuck(&self) -> bool {
-        self.staff.is_stuck()
+        self.ensure_workers.is_stuck()
     }
 
     /// Adds half as many threads as there are.
-    pub(super) fn strengthen(&self) {
-        let threads = self.staff.count();
-        if !self.staff.is_fixed() {
-            self.staff_with(threads + threads / 2 + 1);
+    pub(super) fn add_workers(&self) {
+        let threads = self.ensure_workers.count();
+        if !self.ensure_workers.is_fixed() {
+            self.ensure_workers_with(threads + threads / 2 + 1);
         }
     }
 
-    fn staff_as_wanted(&self) {
-        self.staff_with(self.staff.wanted());
+    fn ensure_wanted_workers(&self) {
+        self.ensure_workers_with(self.ensure_workers.wanted());
     }
 
-    fn staff_with(&self, wanted: usize) {
-        if let Err(error) = self.staff(wanted) {
+    fn ensure_workers_with(&self, wanted: usize) {
+        if let Err(error) = self.ensure_workers(wanted) {
             // Those that there are go on, and the next one that is held up tries again.
             if let Some(Unlogged(unlogged)) = self.log_limit.admit("no thread to serve connections") {
                 tracing::error!(%error, unlogged, "no further thread to serve connections");
@@ -231,22 +231,22 @@ impl Pool {
     }
 
     /// Sees to it that at least so many threads run the reactor.
-    fn staff(&self, wanted: usize) -> io::Result<()> {
+    fn ensure_workers(&self, wanted: usize) -> io::Result<()> {
         let Some(reactor) = self.reactor.get() else { return Ok(()) };
-        for _ in 0..self.staff.missing(wanted) {
-            if !self.staff.enters(wanted) {
+        for _ in 0..self.ensure_workers.missing(wanted) {
+            if !self.ensure_workers.try_enter(wanted) {
                 break;
             }
-            let (reactor, staff, nests) = (reactor.clone(), Arc::clone(&self.staff), self.nests);
+            let (reactor, ensure_workers, nests) = (reactor.clone(), Arc::clone(&self.ensure_workers), self.nests);
             let spawned = self.threads.spawn("spandrel-reactor", move || {
                 let _member = nests.then(|| {
-                    let (reactor, staff) = (reactor.clone(), Arc::clone(&staff));
-                    nesting::join(Arc::new(Crew { reactor, staff }))
+                    let (reactor, ensure_workers) = (reactor.clone(), Arc::clone(&ensure_workers));
+                    nesting::join(Arc::new(PoolReactor { reactor, ensure_workers }))
                 });
-                staff.run(&reactor);
+                ensure_workers.run(&reactor);
             });
             if let Err(error) = spawned {
-                self.staff.note_left();
+                self.ensure_workers.note_left();
                 return Err(error);
             }
         }
@@ -269,7 +269,7 @@ impl Spawn for Workers<'_> {
         match self.queue {
             Some(queue) => task::run_in(Arc::clone(queue), task),
             None => {
-                let task = Box::pin(Visiting { staff: Arc::clone(self.staff), task });
+                let task = Box::pin(PollVisit { ensure_workers: Arc::clone(self.ensure_workers), task });
                 task::run_in(self.registry.clone(), task);
             }
         }
@@ -277,47 +277,47 @@ impl Spawn for Workers<'_> {
 }
 
 /// A connection without a thread of its own.
-struct Pooled {
+struct PooledConnection {
     connection: Arc<ServerConnection>,
-    staff: Arc<Staff>,
+    ensure_workers: Arc<WorkerCounts>,
     /// Another has the connection's place; this one only ends its call.
     is_replaced: Arc<AtomicBool>,
 }
 
-impl Pooled {
-    fn new(connection: Arc<ServerConnection>, staff: Arc<Staff>) -> Self {
-        Self { connection, staff, is_replaced: Arc::default() }
+impl PooledConnection {
+    fn new(connection: Arc<ServerConnection>, ensure_workers: Arc<WorkerCounts>) -> Self {
+        Self { connection, ensure_workers, is_replaced: Arc::default() }
     }
 }
 
-impl EventHandler for Pooled {
+impl EventHandler for PooledConnection {
     fn pollable(&self) -> Option<&dyn Pollable> {
         self.connection.pollable()
     }
 
     fn handle_open(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let seat = Registered {
+        let registration = PooledHandler {
             registry: Registry::clone(context),
             id: context.id(),
-            wanted: Mutex::new(Wanted { input: true, output: false }),
-            staff: Arc::clone(&self.staff),
+            wanted: Mutex::new(WantedEvents { input: true, output: false }),
+            ensure_workers: Arc::clone(&self.ensure_workers),
             is_replaced: Arc::clone(&self.is_replaced),
         };
-        self.connection.take_seat(Arc::new(seat));
+        self.connection.register_with(Arc::new(registration));
         Ok(())
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let _visit = Visit::begin(&self.staff);
+        let _visit = WorkerVisit::begin(&self.ensure_workers);
         match self.connection.serve_ready() {
-            Ready::Idle => {}
-            Ready::Ended => context.close(),
+            VisitOutcome::Idle => {}
+            VisitOutcome::Ended => context.close(),
         }
         Ok(())
     }
 
     fn handle_output(&mut self, _context: &Context<'_>) -> io::Result<()> {
-        let _visit = Visit::begin(&self.staff);
+        let _visit = WorkerVisit::begin(&self.ensure_workers);
         self.connection.write_ready();
         Ok(())
     }
@@ -333,7 +333,7 @@ impl EventHandler for Pooled {
             tracing::debug!(?reason, "the reactor serves a connection no longer");
         }
         if !self.is_replaced.load(Ordering::SeqCst) {
-            self.connection.unseated();
+            self.connection.registration_closed();
         }
     }
 }
@@ -358,34 +358,34 @@ impl EventHandler for ReplyWriter {
 
 /// A connection's place in a reactor.
 #[derive(Debug)]
-struct Registered {
+struct PooledHandler {
     registry: Registry,
     id: HandlerId,
-    wanted: Mutex<Wanted>,
-    staff: Arc<Staff>,
+    wanted: Mutex<WantedEvents>,
+    ensure_workers: Arc<WorkerCounts>,
     is_replaced: Arc<AtomicBool>,
 }
 
 /// The events that a connection waits for: output alone, as long as that is wanted.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct WantedEvents {
     input: bool,
     output: bool,
 }
 
-impl Registered {
+impl PooledHandler {
     fn want_input(&self, input: bool) -> bool {
         let mut wanted = self.wanted.lock();
         wanted.input = input;
         match *wanted {
-            Wanted { output: true, .. } => self.registry.contains(self.id),
-            Wanted { input: true, .. } => self.registry.resume(self.id),
-            Wanted { input: false, .. } => self.registry.suspend(self.id),
+            WantedEvents { output: true, .. } => self.registry.contains(self.id),
+            WantedEvents { input: true, .. } => self.registry.resume(self.id),
+            WantedEvents { input: false, .. } => self.registry.suspend(self.id),
         }
     }
 }
 
-impl Seat for Registered {
+impl ReactorRegistration for PooledHandler {
     fn suspend(&self) {
         self.want_input(false);
     }
@@ -431,7 +431,7 @@ impl Seat for Registered {
         if !self.registry.detach(self.id) {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let pooled = Pooled::new(Arc::clone(connection), Arc::clone(&self.staff));
+        let pooled = PooledConnection::new(Arc::clone(connection), Arc::clone(&self.ensure_workers));
         let id = self.registry.register(pooled, Interest::INPUT)?;
         if is_ready {
             self.registry.mark_ready(id, Interest::INPUT);

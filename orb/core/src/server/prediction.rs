@@ -25,12 +25,12 @@ impl Prediction {
     /// The adapter's place of the last object.
     #[inline]
     pub(super) fn target(&self) -> Option<u64> {
-        Some(self.target.load(Ordering::Relaxed)).filter(|place| *place != NOWHERE)
+        Some(self.target.load(Ordering::Relaxed)).filter(|index| *index != NOWHERE)
     }
 
     #[inline]
-    pub(super) fn set_target(&self, place: u64) {
-        self.target.store(place, Ordering::Relaxed);
+    pub(super) fn set_target(&self, index: u64) {
+        self.target.store(index, Ordering::Relaxed);
     }
 
     /// The index of the last operation, of whatever interface.

@@ -12,10 +12,10 @@ use spandrel_reactor::{LogLimit, Unlogged};
 use spandrel_sync::{Arc, Condition, Mutex, MutexGuard, time::Instant};
 
 use super::{
-    nesting::{self, Meanwhile},
+    nesting::{self, NestedWork},
     threads::ServerThreads,
 };
-use crate::task::Execute;
+use crate::task::Executor;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -26,18 +26,18 @@ pub(super) trait Request: std::fmt::Debug + Send + 'static {
 }
 
 /// Whoever brings requests, and stops where there is no room for them.
-pub(super) trait Source: Send + Sync {
+pub(super) trait RequestSource: Send + Sync {
     /// There may be room again.
     fn read_on(&self);
 }
 
 /// What a worker does next.
-enum Work<R> {
+enum WorkerTask<R> {
     Request(R),
     Job(Job),
 }
 
-impl<R: Request> Work<R> {
+impl<R: Request> WorkerTask<R> {
     fn perform(self) {
         match self {
             Self::Request(request) => request.run(),
@@ -48,7 +48,7 @@ impl<R: Request> Work<R> {
 
 /// A bounded queue of requests, and how many threads it has.
 #[derive(Debug)]
-pub(super) struct Queue<R> {
+pub(super) struct RequestQueue<R> {
     state: Mutex<State<R>>,
     changed: Condition,
     capacity: usize,
@@ -59,11 +59,11 @@ pub(super) struct Queue<R> {
 }
 
 struct State<R> {
-    work: VecDeque<Work<R>>,
+    work: VecDeque<WorkerTask<R>>,
     /// Requests that wait: those above, and those that wait behind a one-way of their connection.
     waiting: usize,
     /// Who reads no further until there is room.
-    stopped: Vec<Arc<dyn Source>>,
+    stopped: Vec<Arc<dyn RequestSource>>,
     threads: usize,
     /// How often those that wait were told to look.
     wakes: u64,
@@ -83,7 +83,7 @@ impl<R> std::fmt::Debug for State<R> {
     }
 }
 
-impl<R: Request> Queue<R> {
+impl<R: Request> RequestQueue<R> {
     pub(super) fn new(capacity: usize, threads: usize, starter: Arc<ServerThreads>, log_limit: Arc<LogLimit>) -> Self {
         Self { state: Mutex::default(), changed: Condition::new(), capacity, threads, starter, log_limit }
     }
@@ -119,13 +119,13 @@ impl<R: Request> Queue<R> {
             drop(state);
             return drop(request);
         }
-        state.work.push_back(Work::Request(request));
+        state.work.push_back(WorkerTask::Request(request));
         drop(state);
         self.changed.notify_one();
     }
 
     /// Says so to this source when there is room again; false if there is.
-    pub(super) fn tell_of_room(&self, source: Arc<dyn Source>) -> bool {
+    pub(super) fn notify_when_room(&self, source: Arc<dyn RequestSource>) -> bool {
         let mut state = self.state.lock();
         let is_full = state.waiting >= self.capacity && !state.is_closed;
         if is_full {
@@ -138,7 +138,7 @@ impl<R: Request> Queue<R> {
     ///
     /// # Errors
     /// Those of the system: there is no thread at all.
-    pub(super) fn staff(self: &Arc<Self>) -> io::Result<()> {
+    pub(super) fn ensure_workers(self: &Arc<Self>) -> io::Result<()> {
         loop {
             let mut state = self.state.lock();
             if state.threads >= self.threads || state.is_closed {
@@ -173,8 +173,8 @@ impl<R: Request> Queue<R> {
         }
     }
 
-    fn perform<'q>(&'q self, mut state: MutexGuard<'q, State<R>>, work: Work<R>) -> MutexGuard<'q, State<R>> {
-        if matches!(work, Work::Request(_)) {
+    fn perform<'q>(&'q self, mut state: MutexGuard<'q, State<R>>, work: WorkerTask<R>) -> MutexGuard<'q, State<R>> {
+        if matches!(work, WorkerTask::Request(_)) {
             state.waiting -= 1;
         }
         let has_room = state.waiting <= self.capacity / 2 && !state.stopped.is_empty();
@@ -198,21 +198,21 @@ impl<R: Request> Queue<R> {
     }
 }
 
-impl<R: Request> Execute for Arc<Queue<R>> {
+impl<R: Request> Executor for Arc<RequestQueue<R>> {
     /// Not counted with the requests that wait: what serves asynchronously is bounded by its connection.
     fn execute(&self, job: Job) -> bool {
         let mut state = self.state.lock();
         if state.is_closed {
             return false;
         }
-        state.work.push_back(Work::Job(job));
+        state.work.push_back(WorkerTask::Job(job));
         drop(state);
         self.changed.notify_one();
         true
     }
 }
 
-impl<R: Request> Meanwhile for Queue<R> {
+impl<R: Request> NestedWork for RequestQueue<R> {
     fn wake(&self) {
         self.state.lock().wakes += 1;
         self.changed.notify_all();

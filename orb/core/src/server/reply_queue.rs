@@ -1,7 +1,7 @@
 //! Replies that the transport does not take at once.
 //!
 //! They are charged against the memory limits of their connection and of the server before they are kept. Who writes them is the
-//! matter of [`Link`](super::link::Link); for how long they may wait, that of the [rounds](super::rounds).
+//! matter of [`Link`](super::link::Link); for how long they may wait, that of the [rounds](super::idle_sweep).
 
 use std::{
     collections::VecDeque,
@@ -81,7 +81,7 @@ impl QueuedMessage {
     }
 
     /// The octets behind the first `written` ones of a message. `None` if there is no memory for a copy.
-    pub(super) fn rest_of(message: &Outgoing<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
+    pub(super) fn rest_of(message: &OutgoingMessage<'_, '_>, written: usize, charge: Charge) -> Option<Self> {
         let mut octets = Vec::new();
         octets.try_reserve_exact(message.len() - written).ok()?;
         message.with_slices(written, |slices| slices.iter().for_each(|slice| octets.extend_from_slice(slice)));
@@ -95,12 +95,12 @@ impl QueuedMessage {
 }
 
 /// A message as it is written: whole, or in fragments.
-pub(super) struct Outgoing<'m, 'e> {
+pub(super) struct OutgoingMessage<'m, 'e> {
     message: &'m Encoder<'e>,
     fragments: Option<Fragments>,
 }
 
-impl<'m, 'e> Outgoing<'m, 'e> {
+impl<'m, 'e> OutgoingMessage<'m, 'e> {
     /// In fragments of so many octets at most, where it is longer.
     #[inline]
     pub(super) fn new(message: &'m Encoder<'e>, fragment_size: usize) -> Self {

@@ -66,8 +66,8 @@ pub(crate) struct ServerSettings {
 
 impl ServerSettings {
     /// How long clients are waited for.
-    pub(super) fn patience(&self) -> Patience {
-        Patience { idle: self.idle_timeout, message: self.message_timeout, reply: self.send_timeout }
+    pub(super) fn client_timeouts(&self) -> ClientTimeouts {
+        ClientTimeouts { idle: self.idle_timeout, message: self.message_timeout, reply: self.send_timeout }
     }
 
     /// How many threads there are at most: those that the strategy names are never refused.
@@ -78,7 +78,7 @@ impl ServerSettings {
 
 /// How long clients are waited for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct ClientTimeouts {
     /// For a request.
     pub(super) idle: Option<Duration>,
     /// For the next MiB of a message that has begun, or its end.
@@ -87,7 +87,7 @@ pub(super) struct Patience {
     pub(super) reply: Option<Duration>,
 }
 
-impl Patience {
+impl ClientTimeouts {
     /// The time between two rounds; `None` if there is no need for any.
     pub(super) fn period(self) -> Option<Duration> {
         let shortest = [self.idle, self.message, self.reply].into_iter().flatten().min()?;

@@ -16,9 +16,9 @@ pub(super) struct ServerThreads {
 }
 
 /// Counts a thread as long as it runs.
-struct Counted(Arc<AtomicUsize>);
+struct ThreadCount(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for ThreadCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -49,7 +49,7 @@ impl ServerThreads {
             let text = format!("{} server threads run, the limit (-ORBMaxServerThreads)", self.limit);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
         }
-        let counted = Counted(Arc::clone(&self.count));
+        let counted = ThreadCount(Arc::clone(&self.count));
         let run = move || {
             let _counted = counted;
             run();

@@ -14,69 +14,71 @@ use spandrel_giop::{
 use spandrel_sync::time::Instant;
 
 #[cfg(feature = "policies")]
-use super::held;
+use super::held_requests;
 use super::{
-    answering::{answer_exception, panicked},
-    asked::{Asked, Noted},
-    call::{ServerCall, go_elsewhere},
-    origin::{AnswerKind, Origin},
-    points,
+    call::{ServerCall, apply_decision},
+    incoming_request::{IncomingRequest, RequestContext},
+    interception,
+    origin::{AnswerKind, RequestOrigin},
+    reply::{answer_exception, panicked},
 };
 #[cfg(feature = "diagnostics")]
 use crate::diagnostics::WatchedRequest;
-use crate::{Located, deadlines::Inherited, scratch, upcalls::UpcallScope};
+use crate::{Located, deadlines::InheritedDeadline, scratch, upcalls::UpcallScope};
 
 /// Runs the servant, and answers if it does not. No lock is held here.
-pub(super) fn run(asked: &Asked<'_>, arguments: &mut Decoder<'_>) {
-    let orb = asked.origin.orb();
+pub(super) fn run(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
+    let orb = request.origin.orb();
     #[cfg(feature = "diagnostics")]
-    if asked.watched.is_none() && orb.diagnostics().is_request_watched(asked.header) {
-        return run_watched(asked, arguments);
+    if request.watched.is_none() && orb.diagnostics().is_request_watched(request.header) {
+        return run_watched(request, arguments);
     }
     let _scope = UpcallScope::enter();
-    let _deadline = match asked.noted {
+    let _deadline = match request.request_context {
         None => None,
-        Some(noted) => match begin_in_time(noted) {
-            Ok(Begun::Now(inherited)) => inherited,
+        Some(request_context) => match begin_in_time(request_context) {
+            Ok(DeadlineCheck::Now(inherited)) => inherited,
             #[cfg(feature = "policies")]
-            Ok(Begun::Held(start)) => return held::hold(asked, &noted.said, arguments, start),
-            Err(late) => return refuse_late(asked, &late),
+            Ok(DeadlineCheck::Held(start)) => {
+                return held_requests::hold(request, &request_context.said, arguments, start);
+            }
+            Err(late) => return refuse_expired(request, &late),
         },
     };
     let (flow, seen, _slots);
-    let asked = if points::are_there(orb) {
-        let Some((begun, instead)) = points::begin(asked) else { return };
+    let request = if interception::are_there(orb) {
+        let Some((begun, instead)) = interception::begin(request) else { return };
         flow = begun;
-        seen = Asked { flow: Some(&flow), ..*asked };
+        seen = IncomingRequest { flow: Some(&flow), ..*request };
         if let Some(instead) = instead {
-            return go_elsewhere(&seen, instead).map_or_else(|exception| answer_exception(&seen, &exception), drop);
+            return apply_decision(&seen, instead).map_or_else(|exception| answer_exception(&seen, &exception), drop);
         }
-        _slots = points::lend_slots(Some(&flow));
+        _slots = interception::lend_slots(Some(&flow));
         &seen
     } else {
-        asked
+        request
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let Some(key) = asked.header.target.object_key() else {
-            return ServerCall::new(asked, arguments.hand_over()).ask_for_key();
+        let Some(key) = request.header.target.object_key() else {
+            return ServerCall::new(request, arguments.hand_over()).request_full_address();
         };
         if let Some(target) = orb.aliases().target(&key) {
-            return ServerCall::new(asked, arguments.hand_over()).forward_to(&target);
+            return ServerCall::new(request, arguments.hand_over()).forward_to(&target);
         }
         let adapter = orb.adapter().ok_or_else(no_adapter)?;
-        if let Some(Noted { said: Err(wrong), .. }) = asked.noted {
+        if let Some(RequestContext { said: Err(wrong), .. }) = request.request_context {
             return Err(wrong.clone());
         }
-        adapter.dispatch(&key, &asked.header.operation, ServerCall::new(asked, arguments.hand_over()))
+        adapter.dispatch(&key, &request.header.operation, ServerCall::new(request, arguments.hand_over()))
     }));
     match outcome {
         Ok(Ok(_replied)) => {}
-        Ok(Err(exception)) => answer_exception(asked, &exception),
+        Ok(Err(exception)) => answer_exception(request, &exception),
         Err(panic) => {
-            let exception = panicked(&asked.header.operation, &*panic);
+            let exception = panicked(&request.header.operation, &*panic);
             orb.statistics().servant_panicked();
-            log_limited!(error, orb, "servant panicked", peer = %asked.origin.name(), %exception, "a servant panicked");
-            answer_exception(asked, &exception);
+            log_limited!(error, orb, "servant panicked", peer = %request.origin.name(), %exception, "a servant panicked");
+            answer_exception(request, &exception);
         }
     }
 }
@@ -84,42 +86,46 @@ pub(super) fn run(asked: &Asked<'_>, arguments: &mut Decoder<'_>) {
 /// As `run`, seen by those who watch.
 #[cfg(feature = "diagnostics")]
 #[cold]
-fn run_watched(asked: &Asked<'_>, arguments: &mut Decoder<'_>) {
-    let (origin, octets) = (asked.origin, asked.message.header.total_len());
+fn run_watched(request: &IncomingRequest<'_>, arguments: &mut Decoder<'_>) {
+    let (origin, octets) = (request.origin, request.message.header.total_len());
     let diagnostics = origin.orb().diagnostics();
-    let watched = WatchedRequest::begin(diagnostics, origin.name(), origin.metrics(), asked.header, octets);
-    watched.in_scope(|| run(&Asked { watched: Some(&watched), ..*asked }, arguments));
+    let watched = WatchedRequest::begin(diagnostics, origin.name(), origin.metrics(), request.header, octets);
+    watched.in_scope(|| run(&IncomingRequest { watched: Some(&watched), ..*request }, arguments));
 }
 
 /// Whether a request with a deadline begins.
-enum Begun {
+enum DeadlineCheck {
     /// Calls that are made meanwhile have as much time as it.
-    Now(Option<Inherited>),
+    Now(Option<InheritedDeadline>),
     /// It must not be run before that.
     #[cfg(feature = "policies")]
     Held(Instant),
 }
 
 #[cold]
-fn begin_in_time(noted: &Noted) -> Result<Begun, SystemException> {
-    let Some(due) = noted.due else { return Ok(Begun::Now(None)) };
+fn begin_in_time(request_context: &RequestContext) -> Result<DeadlineCheck, SystemException> {
+    let Some(due) = request_context.due else { return Ok(DeadlineCheck::Now(None)) };
     due.check()?;
     #[cfg(feature = "policies")]
     if let Some(start) = due.start.filter(|start| *start > Instant::now()) {
-        return Ok(Begun::Held(start));
+        return Ok(DeadlineCheck::Held(start));
     }
-    Ok(Begun::Now(due.answer.map(Inherited::enter)))
+    Ok(DeadlineCheck::Now(due.answer.map(InheritedDeadline::enter)))
 }
 
 /// Its turn has come too late.
 #[cold]
-fn refuse_late(asked: &Asked<'_>, late: &SystemException) {
-    asked.origin.orb().statistics().refused_expired();
-    answer_exception(asked, late);
+fn refuse_expired(request: &IncomingRequest<'_>, late: &SystemException) {
+    request.origin.orb().statistics().refused_expired();
+    answer_exception(request, late);
 }
 
 /// Answers a LocateRequest.
-pub(super) fn say_where(origin: &dyn Origin, request: &LocateRequestHeader<'_>, version: GiopVersion) {
+pub(super) fn handle_locate_request(
+    origin: &dyn RequestOrigin,
+    request: &LocateRequestHeader<'_>,
+    version: GiopVersion,
+) {
     let (orb, key) = (origin.orb(), request.target.object_key());
     let located = key.as_deref().map(|key| {
         let alias = orb.aliases().target(key).map(|ior| Ok(Located::Forward(ior)));

@@ -7,8 +7,8 @@ use spandrel_cdr::Decoder;
 use spandrel_giop::{GiopError, TransmissionCodeSets};
 use spandrel_sync::Arc;
 
-use super::{asked::Asked, frame, upcall};
-use crate::{Orb, cancellation::Trip};
+use super::{frame, incoming_request::IncomingRequest, upcall};
+use crate::{Orb, cancellation::CancellationSource};
 
 /// Has a request run by this thread, which may stay with its servant. Once shutdown has begun nothing is acted on. `peer` is for messages.
 pub(super) fn run(
@@ -18,7 +18,7 @@ pub(super) fn run(
     unreadable: impl FnOnce(&GiopError),
 ) {
     let Ok(_running) = orb.locals().enter(orb) else { return };
-    let _kept = Kept::begin(orb);
+    let _kept = BlockedWorker::begin(orb);
     let ran = catch_unwind(AssertUnwindSafe(request));
     if orb.is_copied() {
         // The original's thread answers.
@@ -31,26 +31,31 @@ pub(super) fn run(
     }
 }
 
-/// Runs the servant. `trip` tells it that it is cancelled, `code_sets` are those of the arguments.
-pub(super) fn serve(asked: &Asked<'_>, trip: &Arc<Trip>, code_sets: TransmissionCodeSets, arguments: &mut Decoder<'_>) {
-    frame::note_orb(asked.origin.orb());
-    let _served = frame::ServedScope::enter(trip);
+/// Runs the servant. `cancellation` tells it that it is cancelled, `code_sets` are those of the arguments.
+pub(super) fn serve(
+    request: &IncomingRequest<'_>,
+    cancellation: &Arc<CancellationSource>,
+    code_sets: TransmissionCodeSets,
+    arguments: &mut Decoder<'_>,
+) {
+    frame::note_orb(request.origin.orb());
+    let _served = frame::ServedScope::enter(cancellation);
     arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
-    upcall::run(asked, arguments);
+    upcall::run(request, arguments);
 }
 
 /// A thread of the pool is with a servant, and may stay there.
-struct Kept<'o>(&'o Orb);
+struct BlockedWorker<'o>(&'o Orb);
 
-impl<'o> Kept<'o> {
+impl<'o> BlockedWorker<'o> {
     fn begin(orb: &'o Orb) -> Self {
-        orb.server().pool().hold_up();
+        orb.server().pool().note_blocked();
         Self(orb)
     }
 }
 
-impl Drop for Kept<'_> {
+impl Drop for BlockedWorker<'_> {
     fn drop(&mut self) {
-        self.0.server().pool().let_go();
+        self.0.server().pool().note_unblocked();
     }
 }

@@ -21,7 +21,7 @@ impl Request {
         self.check_not_pending()?;
         self.state = State::Idle;
         let answer =
-            self.described(|| self.target.ask_for_answer_async(self.operation.clone(), true, |out| self.write(out)));
+            self.described(|| self.target.invoke_raw_async(self.operation.clone(), true, |out| self.write(out)));
         self.state = State::Pending(Pending(answer));
         self.was_deferred = true;
         Ok(())

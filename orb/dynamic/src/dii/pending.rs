@@ -7,12 +7,12 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, SystemException};
-use spandrel_orb::{Answer, AsyncAnswer};
+use spandrel_orb::{Answer, AsyncRawReply};
 use spandrel_sync::{Arc, Condition, Mutex};
 
 /// A request whose answer was not taken yet.
 #[derive(Debug)]
-pub(super) struct Pending(pub(super) AsyncAnswer);
+pub(super) struct Pending(pub(super) AsyncRawReply);
 
 /// A thread that waits.
 #[derive(Debug, Default)]

@@ -313,7 +313,7 @@ impl Request {
     /// was sent before and is still to be answered.
     pub fn invoke(&mut self) -> Result<(), RequestError> {
         self.begin()?;
-        let answer = self.described(|| self.target.ask_for_answer(&self.operation, &|out| self.write(out)))?;
+        let answer = self.described(|| self.target.invoke_raw(&self.operation, &|out| self.write(out)))?;
         self.accept(answer)
     }
 

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn known_faults_are_skipped_by_their_full_names() {
         assert!(skip_options(&[]).is_empty());
-        let known = faults::of("spandrel-ipc", "connection");
+        let known = faults::of("spandrel-ipc", "ipc");
         let options = skip_options(&known);
         assert_eq!(options.len(), 1 + 2 * known.len());
         assert_eq!(options.iter().filter(|option| **option == "--exact").count(), 1);

@@ -2,7 +2,7 @@
 //!
 //! The first one after a pause is written at once, and those that follow join a buffer. It is what of the connection's messages comes
 //! next ([`Writer::rest`](super::Writer)), so that whoever writes writes it before: a two-way takes it along in its own write. Beside
-//! that it is written when it is full, when somebody flushes, and when its time has come, for which the [`Keeper`] looks.
+//! that it is written when it is full, when somebody flushes, and when its time has come, for which the [`MaintenanceThread`] looks.
 //!
 //! Nothing here waits for the peer, but a one-way that finds the buffer at its limit: the peer does not read.
 
@@ -13,9 +13,9 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{Arc, Weak, time::Instant};
 use spandrel_transport::{Deadline, is_timeout};
 
-use super::{CallFailure, ClientConnection, Writer, task::Kind, task::Unsent};
+use super::{CallFailure, ClientConnection, Writer, async_calls::UnsentKind, async_calls::UnsentMessage};
 use crate::{
-    client::keeper::{Keeper, Visited},
+    client::maintenance::{Maintained, MaintenanceThread},
     statistics::{Level, Statistics},
 };
 
@@ -78,9 +78,9 @@ impl From<io::Error> for Refusal {
     }
 }
 
-impl Unsent {
+impl UnsentMessage {
     pub(super) fn is_batch(&self) -> bool {
-        self.kind == Kind::Batch
+        self.kind == UnsentKind::Batch
     }
 
     fn pending(&self) -> usize {
@@ -104,14 +104,14 @@ impl Unsent {
 
 impl Batching {
     /// A buffer with this message, of which so much was written.
-    fn begin(&mut self, message: &Encoder<'_>, at: usize, statistics: &Statistics) -> Unsent {
+    fn begin(&mut self, message: &Encoder<'_>, at: usize, statistics: &Statistics) -> UnsentMessage {
         let mut octets = std::mem::take(&mut self.spare);
         octets.clear();
-        let mut batch = Unsent {
+        let mut batch = UnsentMessage {
             request_id: 0,
             octets,
             at: 0,
-            kind: Kind::Batch,
+            kind: UnsentKind::Batch,
             boundaries: Vec::new(),
             _charge: None,
             messages: 0,
@@ -122,13 +122,13 @@ impl Batching {
     }
 
     /// It was written.
-    fn end(&mut self, batch: &mut Option<Unsent>, keeps: bool, statistics: &Statistics) {
+    fn end(&mut self, batch: &mut Option<UnsentMessage>, keeps: bool, statistics: &Statistics) {
         let written = batch.take();
         if let Some(batch) = &written {
             statistics.batch_written();
             statistics.change(Level::OneWaysUnsent, -i64::from(batch.messages));
         }
-        if let Some(Unsent { octets, .. }) = written.filter(|batch| keeps && batch.octets.capacity() <= KEPT) {
+        if let Some(UnsentMessage { octets, .. }) = written.filter(|batch| keeps && batch.octets.capacity() <= KEPT) {
             self.spare = octets;
         }
     }
@@ -148,7 +148,7 @@ impl ClientConnection {
         request: &Encoder<'_>,
         buffering: &Buffering,
         limit: usize,
-        keeper: &Arc<Keeper>,
+        maintenance_thread: &Arc<MaintenanceThread>,
         deadline: Option<&Deadline>,
     ) -> Result<(), CallFailure> {
         if request.position() > self.fragment_size {
@@ -165,7 +165,7 @@ impl ClientConnection {
         let Writer { rest, batching, .. } = &mut *writer;
         let begins = rest.is_some() && !std::mem::replace(&mut batching.is_expected, rest.is_some());
         drop(writer);
-        if begins && !keeper.expect(Arc::downgrade(self) as Weak<dyn Visited>, buffering.timeout) {
+        if begins && !maintenance_thread.expect(Arc::downgrade(self) as Weak<dyn Maintained>, buffering.timeout) {
             // Nobody can look after it.
             self.flush(deadline)?;
         }
@@ -280,9 +280,9 @@ impl ClientConnection {
     }
 
     /// Writes what is buffered, and then this message: all at once if the transport takes it.
-    pub(super) fn send_behind_batch(
+    pub(super) fn send_after_batch(
         &self,
-        (rest, batching): (&mut Option<Unsent>, &mut Batching),
+        (rest, batching): (&mut Option<UnsentMessage>, &mut Batching),
         message: &Encoder<'_>,
         arm: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
@@ -345,7 +345,7 @@ impl ClientConnection {
             Err(error) => {
                 *is_cut = true;
                 drop(writer);
-                self.end_after_last_words(error);
+                self.end_with_peer_reason(error);
             }
         }
     }
@@ -359,12 +359,12 @@ impl ClientConnection {
         // What the transport takes of it is sent, whatever becomes of this end.
         let _ = self.write_batch(&mut writer, Some(&Deadline::after(AT_THE_END)));
         if let Some(batch) = &writer.rest {
-            self.note_lost(batch);
+            self.record_lost(batch);
         }
     }
 
     /// One-ways whose calls have returned, and that nobody will get.
-    pub(super) fn note_lost(&self, batch: &Unsent) {
+    pub(super) fn record_lost(&self, batch: &UnsentMessage) {
         if batch.is_batch() && !batch.is_whole() {
             let messages = batch.messages;
             (0..messages).for_each(|_| self.statistics.one_way_dropped());
@@ -394,8 +394,8 @@ impl ClientConnection {
 }
 
 /// What is buffered is written in time.
-impl Visited for ClientConnection {
-    fn look_after(&self, now: Instant) -> Option<Duration> {
+impl Maintained for ClientConnection {
+    fn maintain(&self, now: Instant) -> Option<Duration> {
         // Whoever writes takes it along.
         let Some(mut writer) = self.writer.try_lock() else { return Some(QUIET) };
         let Writer { rest, batching, is_cut, .. } = &mut *writer;
@@ -423,7 +423,7 @@ impl Visited for ClientConnection {
                 *is_cut = true;
                 batching.is_expected = false;
                 drop(writer);
-                self.end_after_last_words(error);
+                self.end_with_peer_reason(error);
                 None
             }
         }

@@ -5,7 +5,7 @@ use spandrel_giop::{
     GiopError, LocateReplyHeader, LocateStatus, Message, MessageType, ReplyHeader, ReplyStatus, SystemException,
 };
 
-use super::Loss;
+use super::RequestLoss;
 
 /// A Reply or LocateReply with its header read.
 #[derive(Debug)]
@@ -34,16 +34,16 @@ pub(crate) enum ReplyKind {
 pub(crate) struct CallFailure {
     pub(crate) exception: SystemException,
     /// What has become of the request.
-    pub(crate) loss: Loss,
+    pub(crate) loss: RequestLoss,
 }
 
 impl CallFailure {
     /// One that says itself whether the request was carried out.
     pub(crate) fn new(exception: SystemException) -> Self {
-        Self { exception, loss: Loss::Other }
+        Self { exception, loss: RequestLoss::Other }
     }
 
-    pub(crate) fn of(loss: Loss, exception: SystemException) -> Self {
+    pub(crate) fn of(loss: RequestLoss, exception: SystemException) -> Self {
         let exception = match loss.consequence().completed {
             Some(completed) => exception.with_completed(completed),
             None => exception,

@@ -9,7 +9,7 @@ use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_sli
 
 #[cfg(feature = "batching")]
 use super::batch;
-use super::{CallFailure, ClientConnection, HINT, Loss, Reply, Unsent};
+use super::{CallFailure, ClientConnection, HINT, Reply, RequestLoss, UnsentMessage};
 
 /// What there is to know for whoever writes.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Writer {
     /// A message was not written to its end: whatever followed would be read as the rest of it.
     pub(super) is_cut: bool,
     /// A message that an asynchronous call could not write to its end without waiting: comes before all others.
-    pub(super) rest: Option<Unsent>,
+    pub(super) rest: Option<UnsentMessage>,
     #[cfg(feature = "batching")]
     pub(super) batching: batch::Batching,
 }
@@ -66,7 +66,7 @@ impl ClientConnection {
         let before = match rest {
             #[cfg(feature = "batching")]
             Some(batch) if batch.is_batch() && message.position() <= self.fragment_size => {
-                let sent = self.send_behind_batch((rest, &mut writer.batching), message, &mut arm);
+                let sent = self.send_after_batch((rest, &mut writer.batching), message, &mut arm);
                 return sent.inspect_err(|_| *is_cut = true);
             }
             Some(rest) => self.finish_rest(rest, &mut arm),
@@ -76,11 +76,11 @@ impl ClientConnection {
         sent.inspect_err(|_| *is_cut = has_begun)
     }
 
-    /// Sets the time-out for sending to what `wait` says of the deadline. `told`: the time-out that was set last.
+    /// Sets the time-out for sending to what `wait` says of the deadline. `receiver`: the time-out that was set last.
     #[inline]
     pub(super) fn arm(
         &self,
-        told: &mut Option<Duration>,
+        receiver: &mut Option<Duration>,
         deadline: Option<&Deadline>,
         wait: impl Fn(&Deadline) -> Option<Duration>,
     ) -> io::Result<()> {
@@ -88,27 +88,27 @@ impl ClientConnection {
             None => None,
             Some(deadline) => Some(wait(deadline).ok_or(io::ErrorKind::TimedOut)?),
         };
-        if *told != wanted {
+        if *receiver != wanted {
             self.transport.set_send_timeout(wanted)?;
-            *told = wanted;
+            *receiver = wanted;
         }
         Ok(())
     }
 
     /// A failed write may have a reason that the peer gave: a CloseConnection that was still unread.
-    pub(super) fn last_words(&self, error: io::Error, said: Result<Reply, CallFailure>) -> CallFailure {
-        match said {
-            Err(said) if said.may_repeat() => said,
-            Err(said) if said.loss == Loss::Explained => {
+    pub(super) fn peer_reason(&self, error: io::Error, read: Result<Reply, CallFailure>) -> CallFailure {
+        match read {
+            Err(read) if read.may_repeat() => read,
+            Err(read) if read.loss == RequestLoss::Explained => {
                 self.retire();
-                CallFailure::of(Loss::Rejected, said.exception)
+                CallFailure::of(RequestLoss::Rejected, read.exception)
             }
             _ => self.write_failed(error),
         }
     }
 
     pub(super) fn write_failed(&self, error: io::Error) -> CallFailure {
-        let is_given_up = self.is_given_up();
+        let is_abandoned = self.is_abandoned();
         #[cfg(feature = "server")]
         self.retire_unwritten();
         #[cfg(not(feature = "server"))]
@@ -118,15 +118,15 @@ impl ClientConnection {
             self.statistics.timed_out_sending();
             let detail = || format!("the request could not be written to {} within the time-out", self.peer);
             return CallFailure::of(
-                Loss::LateToBeSent,
+                RequestLoss::LateToBeSent,
                 SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No)
                     .with_detail(detail)
                     .with_source(error),
             );
         }
-        let (loss, why) = match is_given_up {
-            true => (Loss::GivenUp, "ended: another call had given the connection up"),
-            false => (Loss::CutOff, "failed"),
+        let (loss, why) = match is_abandoned {
+            true => (RequestLoss::GivenUp, "ended: another call had given the connection up"),
+            false => (RequestLoss::CutOff, "failed"),
         };
         let detail = || format!("writing to {} {why}", self.peer);
         CallFailure::of(
@@ -137,8 +137,8 @@ impl ClientConnection {
 
     /// Whether a call of this side has ended its use, and not the peer.
     #[cold]
-    fn is_given_up(&self) -> bool {
-        self.is_retired() && self.mux.lock().closed.is_none()
+    fn is_abandoned(&self) -> bool {
+        self.is_retired() && self.pending.lock().closed.is_none()
     }
 
     /// Another writes, and this thread, whose time is up, may have been the last to read. A server that answers one request after the
@@ -148,9 +148,9 @@ impl ClientConnection {
         if self.writer.try_lock_for(HINT).is_some() {
             return;
         }
-        let mux = self.mux.lock();
-        let is_read = mux.reader.is_none() || mux.has_tasks() || mux.threads().next().is_some();
-        drop(mux);
+        let pending = self.pending.lock();
+        let is_read = pending.reader.is_none() || pending.has_tasks() || pending.threads().next().is_some();
+        drop(pending);
         if !is_read {
             tracing::debug!(peer = %self.peer, "a connection is written to no more after a time-out");
             self.transport.close_writer();
@@ -159,7 +159,7 @@ impl ClientConnection {
 }
 
 /// True if a write failed for a reason of ours, so that the peer need not be asked for its own.
-pub(super) fn has_no_last_words(error: &io::Error) -> bool {
+pub(super) fn is_local_failure(error: &io::Error) -> bool {
     is_timeout(error) || error.kind() == io::ErrorKind::NotConnected
 }
 

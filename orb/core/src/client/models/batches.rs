@@ -4,22 +4,23 @@ use spandrel_sync::Arc;
 
 use super::{Stage, verify};
 use crate::{
-    client::{Buffering, Keeper},
+    client::{Buffering, MaintenanceThread},
     models::{
-        check, one_in,
-        pretend::{Manners, Record},
-        talk::{self, Question},
+        check,
+        fake_transport::{FakeBehaviour, Record},
+        messages::{self, FakeRequest},
+        one_in,
     },
 };
 
 impl Stage {
     /// Buffered until there are three, or somebody takes them along.
-    fn buffered(&self, keeper: &Arc<Keeper>, token: u32) -> bool {
+    fn buffered(&self, maintenance_thread: &Arc<MaintenanceThread>, token: u32) -> bool {
         let id = self.connection.request_id();
-        let question = Question { id, token, is_two_way: false, is_limited: false };
-        let request = talk::request(question, self.octets);
+        let question = FakeRequest { id, token, is_two_way: false, is_limited: false };
+        let request = messages::request(question, self.octets);
         let buffering = Buffering { messages: 3, is_prompt: one_in(2), ..Buffering::default() };
-        let outcome = self.connection.one_way_soon(&request, &buffering, 256, keeper, None);
+        let outcome = self.connection.one_way_soon(&request, &buffering, 256, maintenance_thread, None);
         self.note(question, outcome)
     }
 }
@@ -33,25 +34,26 @@ fn assert_in_order(record: &Record, callers: u32) {
 }
 
 #[test]
-fn what_is_buffered_is_written_once_in_order_and_before_what_follows() {
+fn buffered_messages_are_written_once_in_order_and_first() {
     check(4000, || {
         let capacity = if one_in(2) { 4096 } else { 96 };
-        let (stage, server) = Stage::new(capacity, 4, Manners { octets: 4, ..Manners::default() });
-        let keeper = Arc::<Keeper>::default();
+        let (stage, server) = Stage::new(capacity, 4, FakeBehaviour { octets: 4, ..FakeBehaviour::default() });
+        let maintenance_thread = Arc::<MaintenanceThread>::default();
         let callers = (0..2u32).map(|caller| {
-            let (stage, keeper) = (Arc::clone(&stage), Arc::clone(&keeper));
+            let (stage, maintenance_thread) = (Arc::clone(&stage), Arc::clone(&maintenance_thread));
             spandrel_sync::thread::spawn(move || {
-                assert!(stage.buffered(&keeper, caller * 10));
-                assert!(stage.buffered(&keeper, caller * 10 + 1));
+                assert!(stage.buffered(&maintenance_thread, caller * 10));
+                assert!(stage.buffered(&maintenance_thread, caller * 10 + 1));
                 let last = caller * 10 + 2;
-                let sent = if one_in(2) { stage.two_way(last, None) } else { stage.buffered(&keeper, last) };
+                let sent =
+                    if one_in(2) { stage.two_way(last, None) } else { stage.buffered(&maintenance_thread, last) };
                 assert!(sent);
             })
         });
         let callers: Vec<_> = callers.collect();
         callers.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
         stage.connection.flush(None).unwrap_or_else(|failure| panic!("{}", failure.exception));
-        keeper.close();
+        maintenance_thread.close();
         let (outcomes, record) = stage.close(server);
         verify(&outcomes, &record);
         assert_in_order(&record, 2);
@@ -60,22 +62,22 @@ fn what_is_buffered_is_written_once_in_order_and_before_what_follows() {
 }
 
 #[test]
-fn a_connection_that_ends_keeps_nobody_waiting() {
+fn the_end_of_the_connection_ends_waits_for_a_flush() {
     check(3000, || {
-        let (stage, server) = Stage::new(96, 4, Manners { octets: 4, ends: true, ..Manners::default() });
-        let keeper = Arc::<Keeper>::default();
+        let (stage, server) = Stage::new(96, 4, FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() });
+        let maintenance_thread = Arc::<MaintenanceThread>::default();
         let callers = (0..2u32).map(|caller| {
-            let (stage, keeper) = (Arc::clone(&stage), Arc::clone(&keeper));
+            let (stage, maintenance_thread) = (Arc::clone(&stage), Arc::clone(&maintenance_thread));
             spandrel_sync::thread::spawn(move || {
-                let _ = stage.buffered(&keeper, caller * 10)
+                let _ = stage.buffered(&maintenance_thread, caller * 10)
                     && stage.two_way(caller * 10 + 1, None)
-                    && stage.buffered(&keeper, caller * 10 + 2)
+                    && stage.buffered(&maintenance_thread, caller * 10 + 2)
                     && stage.connection.flush(None).is_ok();
             })
         });
         let callers: Vec<_> = callers.collect();
         callers.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
-        keeper.close();
+        maintenance_thread.close();
         let (outcomes, record) = stage.close(server);
         verify(&outcomes, &record);
         assert_in_order(&record, 2);

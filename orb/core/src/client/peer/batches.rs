@@ -10,11 +10,11 @@ use spandrel_transport::Deadline;
 
 use super::{CallFailure, ClientConnection, Lease, Peer, Pool, is_free};
 use crate::client::ConnectionSharing;
-use crate::client::Keeper;
+use crate::client::MaintenanceThread;
 
 /// What a peer has for them.
 #[derive(Debug, Default)]
-pub(super) struct Batches {
+pub(super) struct BatchQueues {
     /// There were some.
     is_used: AtomicBool,
 }
@@ -32,8 +32,8 @@ impl Peer {
     }
 
     /// Who looks after what is buffered.
-    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
-        self.cache.keeper()
+    pub(crate) fn maintenance_thread(&self) -> &Arc<MaintenanceThread> {
+        self.cache.maintenance_thread()
     }
 
     /// Has everything written that is buffered for this peer.
@@ -41,7 +41,7 @@ impl Peer {
         if !self.batches.is_used.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let connections = self.pool.lock().besides(None);
+        let connections = self.pool.lock().other_connections(None);
         all(connections.iter().map(|connection| connection.flush(deadline)))
     }
 
@@ -55,7 +55,7 @@ impl Peer {
 
     #[cold]
     fn write_others(&self, connection: &Arc<ClientConnection>) {
-        let others = self.pool.lock().besides(Some(connection));
+        let others = self.pool.lock().other_connections(Some(connection));
         others.iter().for_each(|other| other.write_buffered());
     }
 }
@@ -69,7 +69,7 @@ impl Pool {
     }
 
     /// All connections but this one.
-    fn besides(&self, connection: Option<&Arc<ClientConnection>>) -> Vec<Arc<ClientConnection>> {
+    fn other_connections(&self, connection: Option<&Arc<ClientConnection>>) -> Vec<Arc<ClientConnection>> {
         let all = self.connections.iter().map(|pooled| &pooled.connection);
         all.filter(|other| connection.is_none_or(|connection| !Arc::ptr_eq(other, connection))).cloned().collect()
     }

@@ -26,7 +26,7 @@ impl<P: Deref<Target = Peer>> Lease<P> {
 /// What an asynchronous call gets that asks for a connection.
 #[cfg(feature = "asynchronous")]
 #[derive(Debug)]
-pub(crate) enum Leasing {
+pub(crate) enum LeaseResult {
     Leased(Lease<Arc<Peer>>),
     /// It is told when one may be there.
     Parked,

@@ -5,10 +5,10 @@ use std::{io, ops::Deref, time::Duration};
 use spandrel_sync::{Arc, Condition, Mutex, thread};
 use spandrel_transport::{Address, Iiop, SocketSettings, Transport};
 
-use super::{Awaiting, Cache, CallFailure, ClientConnection, ClientSettings, Lease, Leasing, Peer};
+use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, Lease, LeaseResult, Peer, ReplyReceiver};
 use crate::{
     client::{CacheSettings, FragmentSizes, Reply},
-    models::{check, one_in, pipe, talk},
+    models::{check, messages, one_in, pipe},
     statistics::Statistics,
 };
 
@@ -28,7 +28,7 @@ fn peer() -> Arc<Peer> {
         fragment_sizes: FragmentSizes::default(),
         sockets: SocketSettings::default(),
     };
-    let cache = Cache::new(settings.cache);
+    let cache = ConnectionCache::new(settings.cache);
     Arc::new(Peer::new(Address::new("pretend", ""), Arc::new(Iiop), Arc::new(settings), cache, Statistics::default()))
 }
 
@@ -38,7 +38,12 @@ fn connection(is_dead: bool) -> ClientConnection {
     if is_dead {
         far.close();
     }
-    ClientConnection::new(Arc::new(Address::new("pretend", "")), Arc::new(near), talk::reader(), Statistics::default())
+    ClientConnection::new(
+        Arc::new(Address::new("pretend", "")),
+        Arc::new(near),
+        messages::reader(),
+        Statistics::default(),
+    )
 }
 
 fn verify(peer: &Peer) {
@@ -65,17 +70,17 @@ fn open(peer: &Peer, may_fail: bool) -> Result<ClientConnection, CallFailure> {
 /// An asynchronous call that waits for a connection.
 #[derive(Debug, Default)]
 struct Parked {
-    told: Mutex<Option<Result<(), CallFailure>>>,
+    receiver: Mutex<Option<Result<(), CallFailure>>>,
     changed: Condition,
 }
 
-impl Awaiting for Parked {
+impl ReplyReceiver for Parked {
     fn done(self: Arc<Self>, _outcome: Result<Option<Reply>, CallFailure>) {
         unreachable!("nothing is sent for it");
     }
 
     fn opened(self: Arc<Self>, outcome: Result<(), CallFailure>) {
-        let before = self.told.lock().replace(outcome);
+        let before = self.receiver.lock().replace(outcome);
         assert!(before.is_none(), "it is told once each time");
         self.changed.notify_one();
     }
@@ -84,19 +89,19 @@ impl Awaiting for Parked {
 /// As [`lease`], as an asynchronous call does it; none if it was given up or none could be opened.
 fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
     let parked = Arc::<Parked>::default();
-    let awaiting = Arc::clone(&parked) as Arc<dyn Awaiting>;
+    let awaiting = Arc::clone(&parked) as Arc<dyn ReplyReceiver>;
     loop {
         match peer.lease_soon_or(is_limited, &awaiting, |peer| open(peer, true)) {
-            Ok(Leasing::Leased(lease)) => return Some(lease),
-            Ok(Leasing::Parked) if one_in(4) => {
+            Ok(LeaseResult::Leased(lease)) => return Some(lease),
+            Ok(LeaseResult::Parked) if one_in(4) => {
                 // It may be told all the same.
                 peer.unpark(&awaiting);
                 return None;
             }
-            Ok(Leasing::Parked) => {
-                let mut told = parked.told.lock();
-                parked.changed.wait_while(&mut told, |told| told.is_none());
-                told.take()?.ok()?;
+            Ok(LeaseResult::Parked) => {
+                let mut receiver = parked.receiver.lock();
+                parked.changed.wait_while(&mut receiver, |receiver| receiver.is_none());
+                receiver.take()?.ok()?;
             }
             Err(_) => return None,
         }
@@ -106,8 +111,8 @@ fn lease_soon(peer: &Arc<Peer>, is_limited: bool) -> Option<Lease<Arc<Peer>>> {
 /// A call that fails, and retires its connection, if the other end is gone.
 fn call<P: Deref<Target = Peer>>(lease: &Lease<P>) {
     let id = lease.request_id();
-    let question = talk::Question { id, token: id, is_two_way: false, is_limited: false };
-    if lease.one_way(&talk::request(question, 0), None).is_err() {
+    let question = messages::FakeRequest { id, token: id, is_two_way: false, is_limited: false };
+    if lease.one_way(&messages::request(question, 0), None).is_err() {
         assert!(lease.is_retired());
     }
 }
@@ -122,7 +127,7 @@ fn callers(peer: &Arc<Peer>, count: usize, call: fn(&Arc<Peer>)) {
 }
 
 #[test]
-fn never_more_connections_than_the_limit_and_none_is_lost() {
+fn connections_stay_within_the_limit_and_none_is_lost() {
     check(8000, || {
         let peer = peer();
         callers(&peer, 4, |peer| {
@@ -141,7 +146,7 @@ fn never_more_connections_than_the_limit_and_none_is_lost() {
 }
 
 #[test]
-fn a_connection_is_used_by_one_caller_while_another_may_be_opened() {
+fn a_call_opens_a_connection_before_it_shares_one() {
     check(4000, || {
         let peer = peer();
         callers(&peer, LIMIT, |peer| {
@@ -155,7 +160,7 @@ fn a_connection_is_used_by_one_caller_while_another_may_be_opened() {
 }
 
 #[test]
-fn whoever_is_parked_is_told_and_none_is_left_behind() {
+fn every_parked_call_is_resumed() {
     check(8000, || {
         let peer = peer();
         callers(&peer, 4, |peer| {
@@ -188,10 +193,10 @@ mod caching {
     fn peers(limit: usize, purging: Purging) -> [Arc<Peer>; 2] {
         let first = peer();
         let settings = CacheSettings { limit, purging, ..CacheSettings::default() };
-        let cache = Cache::new(settings);
+        let cache = ConnectionCache::new(settings);
         ["first", "second"].map(|name| {
-            let (settings, place) = (Arc::clone(&first.settings), Address::new("pretend", name));
-            let peer = Peer::new(place, Arc::new(Iiop), settings, Arc::clone(&cache), Statistics::default());
+            let (settings, address) = (Arc::clone(&first.settings), Address::new("pretend", name));
+            let peer = Peer::new(address, Arc::new(Iiop), settings, Arc::clone(&cache), Statistics::default());
             let peer = Arc::new(peer);
             cache.join(&peer);
             peer
@@ -208,7 +213,7 @@ mod caching {
     }
 
     #[test]
-    fn whoever_wants_a_connection_gets_one_and_never_one_that_is_being_closed() {
+    fn a_lease_is_never_a_connection_that_is_being_closed() {
         check(3000, || {
             let purging = if one_in(2) { Purging::LeastRecentlyUsed } else { Purging::LeastFrequentlyUsed };
             let peers = peers(if one_in(2) { 1 } else { 2 }, purging);
@@ -221,7 +226,7 @@ mod caching {
             };
             let threads: Vec<_> = (0..3).map(start).collect();
             threads.into_iter().for_each(|caller| caller.join().expect("it did not panic"));
-            peers[0].cache.keeper().close();
+            peers[0].cache.maintenance_thread().close();
         });
     }
 }

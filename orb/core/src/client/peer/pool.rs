@@ -4,7 +4,7 @@ use spandrel_sync::Arc;
 #[cfg(feature = "caching")]
 use spandrel_sync::time::Instant;
 
-use crate::client::{CallFailure, ClientConnection, Told, cache::Marks};
+use crate::client::{CallFailure, ClientConnection, ReplyReceiverHandle, connection_cache::PurgingMarks};
 
 /// Guarded by its peer's lock.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Pool {
     /// How often none could be opened, and why the last time.
     pub(super) refused: Option<(u64, CallFailure)>,
     /// Asynchronous calls that wait for one that is being opened.
-    pub(super) parked: Vec<Told>,
+    pub(super) parked: Vec<ReplyReceiverHandle>,
     /// There was a connection before.
     pub(super) was_open: bool,
     /// A peer that refused is left alone until then, and how long that was.
@@ -27,7 +27,7 @@ pub(super) struct Pool {
 pub(super) struct Pooled {
     pub(super) connection: Arc<ClientConnection>,
     pub(super) users: usize,
-    pub(super) marks: Marks,
+    pub(super) marks: PurgingMarks,
 }
 
 /// Whether a thread may wait for a reply there: not if it reads there itself, for it would wait for itself.
@@ -90,7 +90,7 @@ impl Pool {
 #[cfg(feature = "caching")]
 impl Pooled {
     /// Whether it could be closed, and no call would notice.
-    pub(super) fn is_spare(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.users == 0 && self.connection.may_be_closed()
     }
 }

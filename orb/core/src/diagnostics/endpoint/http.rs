@@ -2,7 +2,7 @@
 
 /// What somebody wants.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Question<'r> {
+pub(super) enum EndpointRequest<'r> {
     /// To read what is at this path.
     Read(&'r str),
     /// Anything else than to read.
@@ -12,16 +12,16 @@ pub(super) enum Question<'r> {
 }
 
 /// What a request asks, and whether the answer's body is wanted; nothing while more of it has to come.
-pub(super) fn read(octets: &[u8], longest: usize) -> Option<(Question<'_>, bool)> {
+pub(super) fn read(octets: &[u8], longest: usize) -> Option<(EndpointRequest<'_>, bool)> {
     // What is no text at its beginning will not become a request by getting longer.
     if octets.first().is_some_and(|first| !first.is_ascii_uppercase()) {
-        return Some((Question::Malformed, true));
+        return Some((EndpointRequest::Malformed, true));
     }
     let Some(end) = octets.windows(4).position(|four| four == b"\r\n\r\n") else {
-        return (octets.len() > longest).then_some((Question::TooLong, true));
+        return (octets.len() > longest).then_some((EndpointRequest::TooLong, true));
     };
     if end > longest {
-        return Some((Question::TooLong, true));
+        return Some((EndpointRequest::TooLong, true));
     }
     let line = octets[..end].split(|octet| *octet == b'\r').next().unwrap_or_default();
     let line = std::str::from_utf8(line).unwrap_or_default();
@@ -30,25 +30,25 @@ pub(super) fn read(octets: &[u8], longest: usize) -> Option<(Question<'_>, bool)
         (Some(method), Some(target), Some("HTTP/1.0" | "HTTP/1.1"), None) if target.starts_with('/') => {
             let path = target.split(['?', '#']).next().unwrap_or_default();
             return Some(match method {
-                "GET" => (Question::Read(path), true),
-                "HEAD" => (Question::Read(path), false),
-                _ => (Question::Write, true),
+                "GET" => (EndpointRequest::Read(path), true),
+                "HEAD" => (EndpointRequest::Read(path), false),
+                _ => (EndpointRequest::Write, true),
             });
         }
-        _ => Question::Malformed,
+        _ => EndpointRequest::Malformed,
     };
     Some((question, true))
 }
 
 /// What somebody is told.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct EndpointResponse {
     status: &'static str,
     media_type: &'static str,
     body: String,
 }
 
-impl Answer {
+impl EndpointResponse {
     pub(super) fn new(status: &'static str, media_type: &'static str, body: String) -> Self {
         Self { status, media_type, body }
     }
@@ -74,23 +74,23 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn asks(request: &str) -> Option<(Question<'_>, bool)> {
+    fn asks(request: &str) -> Option<(EndpointRequest<'_>, bool)> {
         read(request.as_bytes(), 100)
     }
 
     #[test]
-    fn questions_are_read_when_they_are_whole() {
+    fn a_request_is_parsed_when_it_is_complete() {
         let whole = "GET /metrics?x=1 HTTP/1.1\r\nHost: h\r\n\r\n";
-        assert_eq!(asks(whole), Some((Question::Read("/metrics"), true)));
+        assert_eq!(asks(whole), Some((EndpointRequest::Read("/metrics"), true)));
         for cut in 0..whole.len() {
             assert_eq!(asks(&whole[..cut]), None, "{cut}");
         }
-        assert_eq!(asks("HEAD / HTTP/1.0\r\n\r\n"), Some((Question::Read("/"), false)));
-        assert_eq!(asks("POST /metrics HTTP/1.1\r\n\r\nbody"), Some((Question::Write, true)));
+        assert_eq!(asks("HEAD / HTTP/1.0\r\n\r\n"), Some((EndpointRequest::Read("/"), false)));
+        assert_eq!(asks("POST /metrics HTTP/1.1\r\n\r\nbody"), Some((EndpointRequest::Write, true)));
     }
 
     #[test]
-    fn what_is_no_question_is_answered_all_the_same() {
+    fn an_invalid_request_gets_an_error_response() {
         for text in [
             "GIOP\u{1}",
             "\u{16}\u{3}\u{1}",
@@ -101,18 +101,18 @@ mod tests {
             "G\r\n\r\n",
         ] {
             let asked = asks(text);
-            assert!(matches!(asked, None | Some((Question::Malformed, _))), "{text:?}: {asked:?}");
+            assert!(matches!(asked, None | Some((EndpointRequest::Malformed, _))), "{text:?}: {asked:?}");
         }
-        assert_eq!(asks("\u{16}"), Some((Question::Malformed, true)));
-        assert_eq!(asks(&format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(100))), Some((Question::TooLong, true)));
+        assert_eq!(asks("\u{16}"), Some((EndpointRequest::Malformed, true)));
+        assert_eq!(asks(&format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(100))), Some((EndpointRequest::TooLong, true)));
     }
 
     #[test]
-    fn an_answer_says_how_long_it_is() {
-        let text = String::from_utf8(Answer::plain("200 OK", "äh\n").to_octets(true)).unwrap();
+    fn a_response_has_its_content_length() {
+        let text = String::from_utf8(EndpointResponse::plain("200 OK", "äh\n").to_octets(true)).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\näh\n"));
         assert!(text.contains("\r\nContent-Length: 4\r\n"));
-        let head = Answer::plain("200 OK", "äh\n").to_octets(false);
+        let head = EndpointResponse::plain("200 OK", "äh\n").to_octets(false);
         assert!(head.ends_with(b"\r\n\r\n"));
     }
 }

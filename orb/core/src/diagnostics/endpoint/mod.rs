@@ -19,7 +19,7 @@ use spandrel_sync::{
 };
 
 use crate::statistics::CONTENT_TYPE;
-use http::{Answer, Question};
+use http::{EndpointRequest, EndpointResponse};
 
 /// Connections at a time; further ones are closed at once.
 const MOST: usize = 16;
@@ -29,11 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 4096;
 
 /// Makes the text of all metrics.
-pub(crate) type Render = Box<dyn Fn() -> String + Send + Sync>;
+pub(crate) type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
 
 /// What is told.
-struct Told {
-    render: Render,
+struct EndpointState {
+    render: RenderMetrics,
     /// The ORB is shutting down.
     is_closing: AtomicBool,
 }
@@ -42,7 +42,7 @@ struct Told {
 pub(super) struct Endpoint {
     reactor: Reactor,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
-    told: Arc<Told>,
+    receiver: Arc<EndpointState>,
     addr: SocketAddr,
 }
 
@@ -51,11 +51,11 @@ impl Endpoint {
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn open(addr: SocketAddr, render: Render) -> io::Result<Self> {
-        let told = Arc::new(Told { render, is_closing: AtomicBool::new(false) });
+    pub(super) fn open(addr: SocketAddr, render: RenderMetrics) -> io::Result<Self> {
+        let receiver = Arc::new(EndpointState { render, is_closing: AtomicBool::new(false) });
         let reactor = Reactor::with(&Options::new().max_handlers(MOST + 2))?;
-        let answers = Arc::clone(&told);
-        let made = Acceptor::new(Inet::default(), move || Asking { told: Arc::clone(&answers), read: Vec::new() });
+        let answers = Arc::clone(&receiver);
+        let made = Acceptor::new(Inet::default(), move || Asking { receiver: Arc::clone(&answers), read: Vec::new() });
         let server =
             made.acceptance(AtMost(MOST)).concurrency(Reactive).open(reactor.registry(), &inet::Addr::from(addr))?;
         let addr = SocketAddr::from(*server.addr());
@@ -67,7 +67,7 @@ impl Endpoint {
         };
         let thread = thread::Builder::new().name("spandrel-metrics".into()).spawn(run)?;
         tracing::info!(%addr, "telling metrics");
-        Ok(Self { reactor, thread: Mutex::new(Some(thread)), told, addr })
+        Ok(Self { reactor, thread: Mutex::new(Some(thread)), receiver, addr })
     }
 
     pub(super) fn addr(&self) -> SocketAddr {
@@ -76,7 +76,7 @@ impl Endpoint {
 
     /// The ORB begins to shut down.
     pub(super) fn begin_close(&self) {
-        self.told.is_closing.store(true, Ordering::Relaxed);
+        self.receiver.is_closing.store(true, Ordering::Relaxed);
     }
 
     /// Answers nobody any more.
@@ -105,23 +105,29 @@ impl fmt::Debug for Endpoint {
 
 /// One connection.
 struct Asking {
-    told: Arc<Told>,
+    receiver: Arc<EndpointState>,
     /// What has come of the request; nothing once it was answered.
     read: Vec<u8>,
 }
 
 impl Asking {
-    fn answer(&self, question: &Question<'_>) -> Answer {
+    fn answer(&self, question: &EndpointRequest<'_>) -> EndpointResponse {
         match question {
-            Question::Read("/metrics") => Answer::new("200 OK", CONTENT_TYPE, (self.told.render)()),
-            Question::Read("/healthz") if self.told.is_closing.load(Ordering::Relaxed) => {
-                Answer::plain("503 Service Unavailable", "shutting down\n")
+            EndpointRequest::Read("/metrics") => {
+                EndpointResponse::new("200 OK", CONTENT_TYPE, (self.receiver.render)())
             }
-            Question::Read("/healthz") => Answer::plain("200 OK", "ok\n"),
-            Question::Read(_) => Answer::plain("404 Not Found", "there are /metrics and /healthz\n"),
-            Question::Write => Answer::plain("405 Method Not Allowed", "there is nothing to change here\n"),
-            Question::Malformed => Answer::plain("400 Bad Request", "this is no HTTP request\n"),
-            Question::TooLong => Answer::plain("431 Request Header Fields Too Large", "the request is too long\n"),
+            EndpointRequest::Read("/healthz") if self.receiver.is_closing.load(Ordering::Relaxed) => {
+                EndpointResponse::plain("503 Service Unavailable", "shutting down\n")
+            }
+            EndpointRequest::Read("/healthz") => EndpointResponse::plain("200 OK", "ok\n"),
+            EndpointRequest::Read(_) => EndpointResponse::plain("404 Not Found", "there are /metrics and /healthz\n"),
+            EndpointRequest::Write => {
+                EndpointResponse::plain("405 Method Not Allowed", "there is nothing to change here\n")
+            }
+            EndpointRequest::Malformed => EndpointResponse::plain("400 Bad Request", "this is no HTTP request\n"),
+            EndpointRequest::TooLong => {
+                EndpointResponse::plain("431 Request Header Fields Too Large", "the request is too long\n")
+            }
         }
     }
 }

@@ -30,10 +30,10 @@ impl Side {
 
 /// The numbers of one connection; it has none until a request is counted.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionMetrics(OnceLock<Option<Arc<Numbers>>>);
+pub(crate) struct ConnectionMetrics(OnceLock<Option<Arc<ConnectionCounters>>>);
 
 #[derive(Debug)]
-struct Numbers {
+struct ConnectionCounters {
     side: Side,
     peer: String,
     requests: AtomicU64,
@@ -42,7 +42,7 @@ struct Numbers {
 
 /// All connections that have numbers.
 #[derive(Debug, Default)]
-pub(super) struct Connections(Mutex<Vec<Weak<Numbers>>>);
+pub(super) struct Connections(Mutex<Vec<Weak<ConnectionCounters>>>);
 
 impl Connections {
     /// One more request of so many octets.
@@ -52,20 +52,21 @@ impl Connections {
         numbers.octets.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    fn enter(&self, side: Side, peer: String) -> Option<Arc<Numbers>> {
+    fn enter(&self, side: Side, peer: String) -> Option<Arc<ConnectionCounters>> {
         let mut known = self.0.lock();
         known.retain(|numbers| numbers.strong_count() > 0);
         if known.len() >= MOST {
             return None;
         }
-        let numbers = Arc::new(Numbers { side, peer, requests: AtomicU64::new(0), octets: AtomicU64::new(0) });
+        let numbers =
+            Arc::new(ConnectionCounters { side, peer, requests: AtomicU64::new(0), octets: AtomicU64::new(0) });
         known.push(Arc::downgrade(&numbers));
         Some(numbers)
     }
 
     /// Side, peer, requests and octets of each that is open.
     pub(super) fn seen(&self) -> Vec<(Side, String, u64, u64)> {
-        let seen = |numbers: Arc<Numbers>| {
+        let seen = |numbers: Arc<ConnectionCounters>| {
             let (requests, octets) = (numbers.requests.load(Ordering::Relaxed), numbers.octets.load(Ordering::Relaxed));
             (numbers.side, numbers.peer.clone(), requests, octets)
         };

@@ -35,7 +35,7 @@ impl Histogram {
     }
 
     /// What it looks like now: for each doubling how many durations were no longer, then how many there are, and their sum in seconds.
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> HistogramSnapshot {
         let mut count = 0;
         let mut counts: Vec<u64> = Vec::with_capacity((LAST - FIRST) as usize + 1);
         for (at, bucket) in self.buckets.iter().enumerate() {
@@ -45,12 +45,12 @@ impl Histogram {
             }
         }
         let nanoseconds = self.sum.load(Ordering::Relaxed);
-        Seen { counts, count, seconds: Duration::from_nanos(nanoseconds).as_secs_f64() }
+        HistogramSnapshot { counts, count, seconds: Duration::from_nanos(nanoseconds).as_secs_f64() }
     }
 }
 
 /// A histogram at one moment.
-pub(super) struct Seen {
+pub(super) struct HistogramSnapshot {
     /// For each of [`bounds`].
     pub(super) counts: Vec<u64>,
     pub(super) count: u64,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other_and_end_where_they_say() {
+    fn buckets_are_contiguous() {
         assert_eq!((bucket(0), bucket(1), bucket(1024)), (0, 0, 0));
         assert_eq!((bucket(1025), bucket(1280), bucket(1281)), (1, 1, 2));
         assert_eq!((bucket(2048), bucket(2049)), (4, 5));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_cumulative() {
+    fn exported_buckets_are_cumulative() {
         let histogram = Histogram::default();
         for micros in [1, 1, 3, 100, 70_000_000] {
             histogram.add(Duration::from_micros(micros));

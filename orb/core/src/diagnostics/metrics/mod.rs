@@ -18,7 +18,7 @@ pub(crate) use connections::{ConnectionMetrics, Side};
 use histogram::Histogram;
 use series::SeriesTable;
 
-use super::Outcome;
+use super::CallOutcome;
 
 /// Histograms of one side at most, unless somebody says otherwise.
 pub(crate) const MAX_SERIES: usize = 1024;
@@ -26,7 +26,7 @@ pub(crate) const MAX_SERIES: usize = 1024;
 /// The numbers of one ORB.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    sides: [OneSide; 2],
+    sides: [SideMetrics; 2],
     connections: Connections,
     /// How long requests waited for a thread.
     #[cfg(feature = "server")]
@@ -34,7 +34,7 @@ pub(crate) struct Metrics {
 }
 
 #[derive(Debug)]
-struct OneSide {
+struct SideMetrics {
     series: SeriesTable,
     running: AtomicI64,
 }
@@ -42,7 +42,7 @@ struct OneSide {
 impl Metrics {
     /// At most so many series on each side.
     pub(super) fn new(limit: usize) -> Self {
-        let side = || OneSide { series: SeriesTable::new(limit), running: AtomicI64::new(0) };
+        let side = || SideMetrics { series: SeriesTable::new(limit), running: AtomicI64::new(0) };
         Self {
             sides: [side(), side()],
             connections: Connections::default(),
@@ -57,7 +57,7 @@ impl Metrics {
     }
 
     /// It has ended.
-    pub(super) fn ended(&self, side: Side, (interface, operation): (&str, &str), outcome: Outcome, time: Duration) {
+    pub(super) fn ended(&self, side: Side, (interface, operation): (&str, &str), outcome: CallOutcome, time: Duration) {
         self.side(side).running.fetch_sub(1, Ordering::Relaxed);
         self.side(side).series.add(interface, operation, outcome, time);
     }
@@ -79,7 +79,7 @@ impl Metrics {
         self.connections.count(connection, side, peer, octets);
     }
 
-    fn side(&self, side: Side) -> &OneSide {
+    fn side(&self, side: Side) -> &SideMetrics {
         &self.sides[usize::from(side != Side::Client)]
     }
 }

@@ -8,7 +8,7 @@ use spandrel_sync::{
 };
 
 use super::histogram::Histogram;
-use crate::diagnostics::Outcome;
+use crate::diagnostics::CallOutcome;
 
 /// What operations count as that there is no more room for, and requests that no operation was found for.
 pub(super) const OTHER: &str = "other";
@@ -32,7 +32,7 @@ pub(super) struct SeriesTable {
 #[derive(Debug, Default)]
 struct Series {
     ok: Histogram,
-    others: Mutex<Vec<(Outcome, Arc<Histogram>)>>,
+    others: Mutex<Vec<(CallOutcome, Arc<Histogram>)>>,
 }
 
 impl SeriesTable {
@@ -41,15 +41,15 @@ impl SeriesTable {
         Self { interfaces: RwLock::default(), other: Arc::default(), histograms: AtomicUsize::new(0), limit }
     }
 
-    pub(super) fn add(&self, interface: &str, operation: &str, outcome: Outcome, time: Duration) {
+    pub(super) fn add(&self, interface: &str, operation: &str, outcome: CallOutcome, time: Duration) {
         match self.series(interface, operation) {
             Some(series) => self.count(&series, outcome, time),
             None => self.count(&Arc::clone(&self.other), outcome, time),
         }
     }
 
-    fn count(&self, series: &Series, outcome: Outcome, time: Duration) {
-        if outcome == Outcome::Ok {
+    fn count(&self, series: &Series, outcome: CallOutcome, time: Duration) {
+        if outcome == CallOutcome::Ok {
             return series.ok.add(time);
         }
         let mut others = series.others.lock();
@@ -93,7 +93,7 @@ impl SeriesTable {
     }
 
     /// Each histogram with its interface, operation and outcome, in the order of these names.
-    pub(super) fn visit(&self, mut visit: impl FnMut(&str, &str, Outcome, &Histogram)) {
+    pub(super) fn visit(&self, mut visit: impl FnMut(&str, &str, CallOutcome, &Histogram)) {
         let mut all: Vec<(String, String, Arc<Series>)> = Vec::new();
         for (interface, operations) in &*self.interfaces.read() {
             let series =
@@ -103,7 +103,7 @@ impl SeriesTable {
         all.sort_unstable_by(|(a, b, _), (c, d, _)| (a, b).cmp(&(c, d)));
         all.push((OTHER.to_owned(), OTHER.to_owned(), Arc::clone(&self.other)));
         for (interface, operation, series) in &all {
-            visit(interface, operation, Outcome::Ok, &series.ok);
+            visit(interface, operation, CallOutcome::Ok, &series.ok);
             let others = series.others.lock().clone();
             for (outcome, histogram) in others {
                 visit(interface, operation, outcome, &histogram);
@@ -116,7 +116,7 @@ impl SeriesTable {
 mod tests {
     use super::*;
 
-    fn names(table: &SeriesTable) -> Vec<(String, Outcome, u64)> {
+    fn names(table: &SeriesTable) -> Vec<(String, CallOutcome, u64)> {
         let mut names = Vec::new();
         table.visit(|_, operation, outcome, histogram| {
             names.push((operation.to_owned(), outcome, histogram.seen().count));
@@ -125,23 +125,23 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_counted_together() {
+    fn series_beyond_the_limit_share_one() {
         let table = SeriesTable::new(3);
         let time = Duration::from_millis(1);
         for operation in ["a", "b", "a", "c", "d", "e", ""] {
-            table.add("I", operation, Outcome::Ok, time);
+            table.add("I", operation, CallOutcome::Ok, time);
         }
-        table.add("I", "a", Outcome::UserException, time);
-        table.add("I", &"x".repeat(LONGEST + 1), Outcome::UserException, time);
+        table.add("I", "a", CallOutcome::UserException, time);
+        table.add("I", &"x".repeat(LONGEST + 1), CallOutcome::UserException, time);
         let named = |name: &str, outcome, count| (name.to_owned(), outcome, count);
         assert_eq!(
             names(&table),
             [
-                named("a", Outcome::Ok, 2),
-                named("b", Outcome::Ok, 1),
-                named("c", Outcome::Ok, 1),
-                named(OTHER, Outcome::Ok, 3),
-                named(OTHER, Outcome::UserException, 2),
+                named("a", CallOutcome::Ok, 2),
+                named("b", CallOutcome::Ok, 1),
+                named("c", CallOutcome::Ok, 1),
+                named(OTHER, CallOutcome::Ok, 3),
+                named(OTHER, CallOutcome::UserException, 2),
             ]
         );
     }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused() {
+    fn malformed_headers_are_refused() {
         let flip = |at: usize, to: &str| format!("{}{to}{}", &PARENT[..at], &PARENT[at + to.len()..]);
         for (why, text) in [
             ("empty", String::new()),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_kept_or_left_out() {
+    fn tracestate_is_kept_or_dropped() {
         let state = |text: &str| TraceContext::parse(PARENT, text).unwrap().state().to_owned();
         for good in ["", "rojo=00f067aa0ba902b7", "congo=t61rcWkgMzE, rojo=00", "a=1,,b=2", "0t@sys=x", "a=b c"] {
             assert_eq!(state(good), good);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_of_the_same_trace_and_another_span() {
+    fn a_child_has_the_same_trace_and_another_span() {
         let root = TraceContext::root(true).with_state("a=b");
         let child = root.child();
         assert_eq!((child.trace_id(), child.state(), child.is_sampled()), (root.trace_id(), "a=b", true));

@@ -62,9 +62,9 @@ pub trait TraceSource: Send + Sync {
 
 /// A source among settings.
 #[derive(Clone)]
-pub(crate) struct Source(pub(crate) Arc<dyn TraceSource>);
+pub(crate) struct TraceSourceSetting(pub(crate) Arc<dyn TraceSource>);
 
-impl fmt::Debug for Source {
+impl fmt::Debug for TraceSourceSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TraceSource")
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_contexts_are_nothing() {
+    fn malformed_contexts_are_ignored() {
         let data = TraceContext::root(true).to_context().data;
         for cut in 0..data.len() {
             assert_eq!(TraceContext::of_context(&data[..cut]), None, "cut at {cut}");

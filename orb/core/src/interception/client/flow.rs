@@ -9,28 +9,28 @@ use crate::{
     ObjectRef,
     client::Reply,
     interception::{
-        DynamicRequest, Ending, Interruption, RaisedException, Slots,
-        dynamic::{self, Returned},
-        exception::Source,
-        flow::{self, Stack},
+        DynamicRequest, Interruption, RaisedException, RequestOutcome, SlotTable,
+        dynamic::{self, UndecodedResult},
+        exception::ExceptionOctets,
+        flow::{self, FlowStack},
     },
-    object::Effective,
+    object::EffectiveReference,
 };
 
 /// What the client waits for, and whether its request is a one-way.
-pub(crate) type Wanted = (ResponseFlags, bool);
+pub(crate) type ResponseRequest = (ResponseFlags, bool);
 
 /// What a request has with it besides its arguments.
 #[derive(Clone, Debug)]
-pub(crate) struct Departure {
+pub(crate) struct OutgoingContexts {
     pub(super) request_id: u32,
     pub(super) contexts: Vec<ServiceContext>,
-    pub(super) slots: Slots,
+    pub(super) slots: SlotTable,
     /// What it knows of itself if it was put together at run time.
     pub(super) described: Option<Arc<DynamicRequest>>,
 }
 
-impl Departure {
+impl OutgoingContexts {
     /// Of a request that the calling thread makes, with a copy of its slots (16.4.4.1).
     pub(crate) fn of_thread(object: &ObjectRef) -> Self {
         let interception = object.orb().interception();
@@ -64,11 +64,11 @@ impl<'r> ClientFlow<'r> {
     pub(crate) fn new(
         target: &'r ObjectRef,
         operation: &'r str,
-        wanted: Wanted,
-        departure: Departure,
-        (effective, profile): (Effective, usize),
+        wanted: ResponseRequest,
+        outgoing: OutgoingContexts,
+        (effective, profile): (EffectiveReference, usize),
     ) -> Self {
-        let (ending, reply_contexts) = (Ending::Reply, Vec::new());
+        let (ending, reply_contexts) = (RequestOutcome::Reply, Vec::new());
         let point = Point::SendRequest;
         let info = ClientRequestInfo {
             point,
@@ -77,7 +77,7 @@ impl<'r> ClientFlow<'r> {
             target,
             effective,
             profile,
-            departure,
+            outgoing,
             reply_contexts,
             returned: None,
             ending,
@@ -89,7 +89,7 @@ impl<'r> ClientFlow<'r> {
     ///
     /// # Errors
     /// What it has come to instead. Who was called knows that already.
-    pub(crate) fn send_request(&mut self) -> Result<(), Ending> {
+    pub(crate) fn send_request(&mut self) -> Result<(), RequestOutcome> {
         self.start(Point::SendRequest, |interceptor, info| interceptor.send_request(info))
     }
 
@@ -98,7 +98,7 @@ impl<'r> ClientFlow<'r> {
     /// # Errors
     /// As [`send_request`](Self::send_request).
     #[cfg(feature = "asynchronous")]
-    pub(crate) fn send_poll(&mut self) -> Result<(), Ending> {
+    pub(crate) fn send_poll(&mut self) -> Result<(), RequestOutcome> {
         self.start(Point::SendPoll, |interceptor, info| Ok(interceptor.send_poll(info)?))
     }
 
@@ -106,7 +106,7 @@ impl<'r> ClientFlow<'r> {
         &mut self,
         point: Point,
         call: impl Fn(&dyn ClientRequestInterceptor, &mut ClientRequestInfo<'_>) -> Result<(), Interruption>,
-    ) -> Result<(), Ending> {
+    ) -> Result<(), RequestOutcome> {
         self.info.point = point;
         for interceptor in self.info.target.orb().interception().client() {
             if let Err(interruption) = flow::contained(|| call(&**interceptor, &mut self.info)) {
@@ -120,30 +120,30 @@ impl<'r> ClientFlow<'r> {
     }
 
     /// What interceptors add to the request.
-    pub(crate) fn departure(&self) -> &Departure {
-        &self.info.departure
+    pub(crate) fn outgoing(&self) -> &OutgoingContexts {
+        &self.info.outgoing
     }
 
     /// Calls the ending points of whoever was told of the start.
     ///
     /// # Errors
     /// What the request has come to instead, if an interceptor has raised something.
-    pub(crate) fn end(mut self, ending: Ending, reply: Option<&Reply>) -> Result<(), Ending> {
+    pub(crate) fn end(mut self, ending: RequestOutcome, reply: Option<&Reply>) -> Result<(), RequestOutcome> {
         if let Some(reply) = reply {
             self.info.reply_contexts = contexts_of(reply);
-            self.info.returned = self.info.departure.described.is_some().then(|| Returned::of(reply));
+            self.info.returned = self.info.outgoing.described.is_some().then(|| UndecodedResult::of(reply));
         }
         self.info.ending = ending;
         if flow::unwind(&mut self) { Err(self.info.ending) } else { Ok(()) }
     }
 }
 
-impl Stack for ClientFlow<'_> {
+impl FlowStack for ClientFlow<'_> {
     fn height(&mut self) -> &mut usize {
         &mut self.height
     }
 
-    fn ending(&mut self) -> &mut Ending {
+    fn ending(&mut self) -> &mut RequestOutcome {
         &mut self.info.ending
     }
 
@@ -151,15 +151,15 @@ impl Stack for ClientFlow<'_> {
         let info = &mut self.info;
         let interceptor = &info.target.orb().interception().client()[index];
         match &info.ending {
-            Ending::Reply => {
+            RequestOutcome::Reply => {
                 info.point = Point::ReceiveReply;
                 Ok(interceptor.receive_reply(info)?)
             }
-            Ending::Exception(_) => {
+            RequestOutcome::Exception(_) => {
                 info.point = Point::ReceiveException;
                 interceptor.receive_exception(info)
             }
-            Ending::Other(..) => {
+            RequestOutcome::Other(..) => {
                 info.point = Point::ReceiveOther;
                 interceptor.receive_other(info)
             }
@@ -174,10 +174,10 @@ fn contexts_of(reply: &Reply) -> Vec<ServiceContext> {
     contexts.map(|context| ServiceContext { id: context.id, data: context.data.to_vec() }).collect()
 }
 
-impl Ending {
+impl RequestOutcome {
     /// The exception of the operation's that a reply has.
     pub(crate) fn user(reply: &Reply, object: &ObjectRef) -> Self {
-        let source = Source::Received(reply.message.clone());
+        let source = ExceptionOctets::Received(reply.message.clone());
         Self::Exception(RaisedException::user_exception(source, reply.body, reply.wire, object.orb()))
     }
 }

@@ -3,17 +3,17 @@
 use spandrel_giop::{CompletionStatus, RequestHeader, ServiceContext};
 use spandrel_sync::{Arc, Mutex};
 
-use super::{Found, Kept, Point, ServerRequestInfo};
+use super::{ObjectInfo, Point, RequestRecord, ServerRequestInfo};
 use crate::{
     Orb, Servant, Target,
     interception::{
-        Ending, Interruption, Slots,
-        flow::{self, Stack},
+        Interruption, RequestOutcome, SlotTable,
+        flow::{self, FlowStack},
     },
 };
 
 /// A request as interceptors are told of it now.
-pub(crate) struct Seen<'r> {
+pub(crate) struct RequestView<'r> {
     pub(crate) header: &'r RequestHeader<'r>,
     pub(crate) target: Option<&'r dyn Target>,
 }
@@ -23,21 +23,24 @@ pub(crate) struct Seen<'r> {
 pub(crate) struct ServerFlow {
     orb: Orb,
     /// Taken out while interceptors run.
-    kept: Mutex<Kept>,
+    kept: Mutex<RequestRecord>,
 }
 
 impl ServerFlow {
     pub(crate) fn new(orb: &Orb) -> Arc<Self> {
         let interception = orb.interception();
         let (request_id, slots) = (interception.request_id(), interception.no_slots());
-        Arc::new(Self { orb: orb.clone(), kept: Mutex::new(Kept { request_id, slots, ..Kept::default() }) })
+        Arc::new(Self {
+            orb: orb.clone(),
+            kept: Mutex::new(RequestRecord { request_id, slots, ..RequestRecord::default() }),
+        })
     }
 
     /// Calls the starting points.
     ///
     /// # Errors
     /// What an interceptor has raised. Those before it are on the flow stack, and to be told of the answer.
-    pub(crate) fn receive_request_service_contexts(&self, seen: &Seen<'_>) -> Result<(), Interruption> {
+    pub(crate) fn receive_request_service_contexts(&self, seen: &RequestView<'_>) -> Result<(), Interruption> {
         let mut info = self.info(Point::ReceiveServiceContexts, seen, None);
         let mut outcome = Ok(());
         for interceptor in self.orb.interception().server() {
@@ -55,9 +58,9 @@ impl ServerFlow {
     ///
     /// # Errors
     /// What an interceptor has raised.
-    pub(crate) fn receive_request(&self, seen: &Seen<'_>, servant: &dyn Servant) -> Result<(), Interruption> {
+    pub(crate) fn receive_request(&self, seen: &RequestView<'_>, servant: &dyn Servant) -> Result<(), Interruption> {
         let mut info = self.info(Point::ReceiveRequest, seen, Some(servant));
-        info.kept.found = seen.target.map(|target| Found {
+        info.kept.found = seen.target.map(|target| ObjectInfo {
             object_id: target.object_id().to_vec(),
             adapter_id: target.adapter_id().to_vec(),
             adapter_name: target.adapter_name(),
@@ -74,7 +77,11 @@ impl ServerFlow {
     ///
     /// # Errors
     /// What the request has come to instead, if an interceptor has raised something.
-    pub(crate) fn end(&self, seen: &Seen<'_>, ending: Ending) -> (Result<(), Ending>, Vec<ServiceContext>) {
+    pub(crate) fn end(
+        &self,
+        seen: &RequestView<'_>,
+        ending: RequestOutcome,
+    ) -> (Result<(), RequestOutcome>, Vec<ServiceContext>) {
         let mut info = self.info(Point::SendReply, seen, None);
         if info.kept.is_lent {
             // What the servant has made of them (16.4.4.2).
@@ -97,10 +104,15 @@ impl ServerFlow {
         LentSlots { before: self.orb.interception().exchange_thread_slots(slots), flow: self }
     }
 
-    fn info<'r>(&'r self, point: Point, seen: &Seen<'r>, servant: Option<&'r dyn Servant>) -> ServerRequestInfo<'r> {
+    fn info<'r>(
+        &'r self,
+        point: Point,
+        seen: &RequestView<'r>,
+        servant: Option<&'r dyn Servant>,
+    ) -> ServerRequestInfo<'r> {
         let kept = std::mem::take(&mut *self.kept.lock());
-        let Seen { header, target } = *seen;
-        ServerRequestInfo { point, orb: &self.orb, header, target, servant, kept, ending: Ending::Reply }
+        let RequestView { header, target } = *seen;
+        ServerRequestInfo { point, orb: &self.orb, header, target, servant, kept, ending: RequestOutcome::Reply }
     }
 
     fn keep(&self, info: ServerRequestInfo<'_>) {
@@ -110,7 +122,7 @@ impl ServerFlow {
 
 /// The time in which a thread has a request's slots.
 pub(crate) struct LentSlots<'f> {
-    before: Slots,
+    before: SlotTable,
     flow: &'f ServerFlow,
 }
 
@@ -136,27 +148,27 @@ impl Interruption {
     }
 }
 
-impl Stack for ServerRequestInfo<'_> {
+impl FlowStack for ServerRequestInfo<'_> {
     fn height(&mut self) -> &mut usize {
         &mut self.kept.height
     }
 
-    fn ending(&mut self) -> &mut Ending {
+    fn ending(&mut self) -> &mut RequestOutcome {
         &mut self.ending
     }
 
     fn call(&mut self, index: usize) -> Result<(), Interruption> {
         let interceptor = &self.orb.interception().server()[index];
         match &self.ending {
-            Ending::Reply => {
+            RequestOutcome::Reply => {
                 self.point = Point::SendReply;
                 Ok(interceptor.send_reply(self)?)
             }
-            Ending::Exception(_) => {
+            RequestOutcome::Exception(_) => {
                 self.point = Point::SendException;
                 interceptor.send_exception(self)
             }
-            Ending::Other(..) => {
+            RequestOutcome::Other(..) => {
                 self.point = Point::SendOther;
                 interceptor.send_other(self)
             }

@@ -18,18 +18,18 @@ use spandrel_giop::{
 use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicBool, thread};
 use spandrel_transport::ReceiveBudget;
 
-use origin::Caller;
-use queue::{Next, Queue};
+use origin::CallbackOrigin;
+use queue::{CallbackQueue, PrivilegeAction};
 
 use super::{
-    ServerSettings, answering,
-    asked::{Asked, Noted},
-    link, upcall, worker,
+    ServerSettings,
+    incoming_request::{IncomingRequest, RequestContext},
+    link, reply, upcall, worker,
 };
 use crate::{
     CancelReason, Orb, Spawn,
-    cancellation::Trip,
-    client::{Called, ClientConnection},
+    cancellation::CancellationSource,
+    client::{CallbackDispatcher, ClientConnection},
     orb::WeakOrb,
 };
 
@@ -49,21 +49,21 @@ pub(crate) struct Callbacks {
     intake: Arc<ReceiveBudget>,
     /// What the other side has said of text.
     code_sets: OnceLock<TransmissionCodeSets>,
-    queue: Mutex<Queue>,
+    queue: Mutex<CallbackQueue>,
     /// Notified when who had the privilege has it no longer.
     passed_on: Condition,
 }
 
 impl Callbacks {
     /// Those of this connection.
-    pub(crate) fn of(orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn Called> {
+    pub(crate) fn of(orb: &Orb, connection: &Arc<ClientConnection>) -> Arc<dyn CallbackDispatcher> {
         let settings = orb.server().settings();
         let callbacks = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             orb: WeakOrb::of(orb),
             connection: Arc::downgrade(connection),
             name: connection.peer().to_string(),
-            queue: Mutex::new(Queue::new(settings.max_in_flight)),
+            queue: Mutex::new(CallbackQueue::new(settings.max_in_flight)),
             intake: ReceiveBudget::new(settings.max_connection_memory, Arc::clone(orb.server().budget())),
             settings: Arc::clone(settings),
             code_sets: OnceLock::new(),
@@ -119,7 +119,7 @@ impl Callbacks {
     }
 
     /// Has somebody take what has come, and be ready to do so in place of a one-way that lasts.
-    fn see_to_it(&self) {
+    fn ensure_dispatch(&self) {
         let mut queue = self.queue.lock();
         if let Some(privilege) = queue.begin() {
             drop(queue);
@@ -150,8 +150,8 @@ impl Callbacks {
         loop {
             let next = self.queue.lock().take(privilege, thread::current().id());
             let (message, is_one_way) = match next {
-                Next::Run(message, is_one_way) => (message, is_one_way),
-                Next::Nothing => return self.passed_on.notify_all(),
+                PrivilegeAction::Run(message, is_one_way) => (message, is_one_way),
+                PrivilegeAction::Nothing => return self.passed_on.notify_all(),
             };
             if !is_one_way {
                 // What comes after it passes.
@@ -169,7 +169,7 @@ impl Callbacks {
     /// Another may take what there is.
     fn pass_on(&self) {
         self.passed_on.notify_all();
-        self.see_to_it();
+        self.ensure_dispatch();
     }
 
     /// Waits until a one-way has ended, or has lasted long enough.
@@ -180,12 +180,12 @@ impl Callbacks {
                 break None;
             }
             let before = queue.progress();
-            let is_own = queue.is_held_by(thread::current().id());
+            let is_own = queue.is_privileged(thread::current().id());
             if !is_own && !queue.is_free() {
                 self.passed_on.wait_for(&mut queue, PATIENCE);
             }
             if queue.is_free() || is_own || queue.progress() == before {
-                break queue.seize();
+                break queue.take_privilege();
             }
         };
         queue.has_standby = false;
@@ -202,42 +202,54 @@ impl Callbacks {
             MessageType::LocateRequest => self.locate(&orb, &connection, message),
             _ => self.request(&orb, &connection, message),
         };
-        worker::run(&orb, &self.name, request, |error| self.end_for_nonsense(&connection, error));
+        worker::run(&orb, &self.name, request, |error| self.end_for_protocol_error(&connection, error));
     }
 
     fn request(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
         let mut arguments = self.bare_decoder(orb, message);
-        let request = RequestHeader::decode(&mut arguments)?;
-        let contexts = &request.service_contexts;
+        let header = RequestHeader::decode(&mut arguments)?;
+        let contexts = &header.service_contexts;
         let remember = || link::note_code_sets(&self.code_sets, contexts);
-        let noted = Noted::said_by(contexts, self.settings.context_limits, remember);
-        let trip = Trip::over(connection.transport(), WeakOrb::of(orb), noted.due.and_then(|due| due.answer));
-        let caller = self.caller(orb, connection, &trip);
+        let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
+        let cancellation = CancellationSource::linked_to(
+            connection.transport(),
+            WeakOrb::of(orb),
+            request_context.due.and_then(|due| due.answer),
+        );
+        let caller = self.caller(orb, connection, &cancellation);
         let is_answered = AtomicBool::new(false);
-        let asked = Asked { noted: Some(&noted), ..Asked::new(&caller, message, &request, &is_answered) };
-        if request.target.object_key().is_some_and(|key| !orb.takes_callbacks(&key)) {
-            answering::answer_exception(&asked, &not_both_ways());
+        let request = IncomingRequest {
+            request_context: Some(&request_context),
+            ..IncomingRequest::new(&caller, message, &header, &is_answered)
+        };
+        if header.target.object_key().is_some_and(|key| !orb.takes_callbacks(&key)) {
+            reply::answer_exception(&request, &not_both_ways());
             return Ok(());
         }
-        let which = asked.which(!request.response.is_expected());
-        let _begun = Begun { callbacks: self, key: self.queue.lock().enter(which, &trip) };
+        let request_key = request.request_key(!header.response.is_expected());
+        let _begun = CallbackScope { callbacks: self, key: self.queue.lock().enter(request_key, &cancellation) };
         if connection.is_closed() {
-            trip.trip(CancelReason::ConnectionLost);
+            cancellation.cancel(CancelReason::ConnectionLost);
         }
-        worker::serve(&asked, &trip, self.code_sets(), &mut arguments);
+        worker::serve(&request, &cancellation, self.code_sets(), &mut arguments);
         Ok(())
     }
 
     fn locate(&self, orb: &Orb, connection: &Arc<ClientConnection>, message: &Message) -> Result<(), GiopError> {
         let request = LocateRequestHeader::decode(&mut self.bare_decoder(orb, message))?;
-        let caller = self.caller(orb, connection, &Trip::never());
-        upcall::say_where(&caller, &request, message.header.version);
+        let caller = self.caller(orb, connection, &CancellationSource::never());
+        upcall::handle_locate_request(&caller, &request, message.header.version);
         Ok(())
     }
 
-    fn caller(&self, orb: &Orb, connection: &Arc<ClientConnection>, trip: &Arc<Trip>) -> Caller {
-        let (orb, connection, trip) = (orb.clone(), Arc::clone(connection), Arc::clone(trip));
-        Caller { orb, connection, callbacks: self.shared(), trip }
+    fn caller(
+        &self,
+        orb: &Orb,
+        connection: &Arc<ClientConnection>,
+        cancellation: &Arc<CancellationSource>,
+    ) -> CallbackOrigin {
+        let (orb, connection, cancellation) = (orb.clone(), Arc::clone(connection), Arc::clone(cancellation));
+        CallbackOrigin { orb, connection, callbacks: self.shared(), cancellation }
     }
 
     fn bare_decoder<'m>(&'m self, orb: &'m Orb, message: &'m Message) -> Decoder<'m> {
@@ -253,12 +265,12 @@ impl Callbacks {
         self.code_sets().on(wire)
     }
 
-    fn end_for_nonsense(&self, connection: &ClientConnection, error: &GiopError) {
+    fn end_for_protocol_error(&self, connection: &ClientConnection, error: &GiopError) {
         if let Some(orb) = self.orb.upgrade() {
             log_limited!(warn, orb, "message refused", peer = %self.name, %error, "refused a message");
         }
-        connection.say_bare(MessageType::MessageError);
-        connection.deserted(&error.to_string());
+        connection.send_control(MessageType::MessageError);
+        connection.reactor_ended(&error.to_string());
     }
 
     /// Answers without waiting; the caller may be reading for others.
@@ -268,7 +280,7 @@ impl Callbacks {
         let (MessageType::Request, Ok(request)) = (message.header.message_type, RequestHeader::decode(&mut input))
         else {
             // There is no other way to say so.
-            connection.deserted("more was asked than can be answered");
+            connection.reactor_ended("more was asked than can be answered");
             return;
         };
         if !request.response.is_expected() {
@@ -277,8 +289,8 @@ impl Callbacks {
         let mut out = spandrel_cdr::Encoder::new(self.wire(message.header.version));
         let body = begin_reply(&mut out, request.request_id, spandrel_giop::ReplyStatus::SystemException, &[]);
         let written = exception.encode(&mut out).and_then(|()| body.end(&mut out));
-        if written.is_err() || !connection.remark(&out) {
-            connection.deserted("it does not read its answers");
+        if written.is_err() || !connection.send_control_later(&out) {
+            connection.reactor_ended("it does not read its answers");
         }
     }
 
@@ -286,18 +298,18 @@ impl Callbacks {
         let Ok(cancelled) = CancelRequest::decode(&mut message.decoder(self.settings.limits)) else { return };
         let (forgotten, begun) = self.queue.lock().cancel(cancelled.request_id, self.settings.limits);
         drop(forgotten);
-        begun.iter().for_each(|trip| trip.trip(CancelReason::ClientCancelled));
+        begun.iter().for_each(|cancellation| cancellation.cancel(CancelReason::ClientCancelled));
     }
 }
 
-impl Called for Callbacks {
+impl CallbackDispatcher for Callbacks {
     fn take(&self, message: Message) {
         if message.header.message_type == MessageType::CancelRequest {
             return self.cancel(&message);
         }
         let put = self.queue.lock().put(message);
         match put {
-            Ok(()) => self.see_to_it(),
+            Ok(()) => self.ensure_dispatch(),
             Err(message) => {
                 let exception =
                     SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(queue::FULL);
@@ -312,7 +324,7 @@ impl Called for Callbacks {
         let begun = queue.awaited();
         drop(queue);
         drop(left);
-        begun.iter().for_each(|trip| trip.trip(CancelReason::ConnectionLost));
+        begun.iter().for_each(|cancellation| cancellation.cancel(CancelReason::ConnectionLost));
     }
 
     fn is_idle(&self) -> bool {
@@ -321,12 +333,12 @@ impl Called for Callbacks {
 }
 
 /// The time in which a request runs.
-struct Begun<'c> {
+struct CallbackScope<'c> {
     callbacks: &'c Callbacks,
     key: u64,
 }
 
-impl Drop for Begun<'_> {
+impl Drop for CallbackScope<'_> {
     fn drop(&mut self) {
         let left = self.callbacks.queue.lock().leave(self.key);
         drop(left);

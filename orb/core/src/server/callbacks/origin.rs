@@ -8,25 +8,25 @@ use spandrel_transport::Charge;
 use super::Callbacks;
 use crate::{
     CancelReason, Orb,
-    cancellation::Trip,
+    cancellation::CancellationSource,
     client::ClientConnection,
     server::{
         connection::no_room_for_reply,
-        origin::{AnswerKind, Origin, Which},
+        origin::{AnswerKind, RequestKey, RequestOrigin},
     },
 };
 
 /// Whoever sends requests over a connection of this side. It keeps the connection open until it is answered.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
+pub(super) struct CallbackOrigin {
     pub(super) orb: Orb,
     pub(super) connection: Arc<ClientConnection>,
     pub(super) callbacks: Arc<Callbacks>,
     /// What may cancel the request.
-    pub(super) trip: Arc<Trip>,
+    pub(super) cancellation: Arc<CancellationSource>,
 }
 
-impl Origin for Caller {
+impl RequestOrigin for CallbackOrigin {
     fn orb(&self) -> &Orb {
         &self.orb
     }
@@ -65,20 +65,25 @@ impl Origin for Caller {
         Ok(())
     }
 
-    fn shared(&self) -> Arc<dyn Origin> {
+    fn shared(&self) -> Arc<dyn RequestOrigin> {
         Arc::new(self.clone())
     }
 
     /// There is one for each request.
-    fn trip(&self, _which: Which, _deadline: Option<Instant>) -> Arc<Trip> {
-        Arc::clone(&self.trip)
+    fn cancellation_source(&self, _request_key: RequestKey, _deadline: Option<Instant>) -> Arc<CancellationSource> {
+        Arc::clone(&self.cancellation)
     }
 
-    fn enter_deferred(&self, which: Which, _octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException> {
-        let key = self.callbacks.queue.lock().defer(which, trip).map_err(super::too_many_deferred)?;
+    fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        _octets: usize,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException> {
+        let key = self.callbacks.queue.lock().defer(request_key, cancellation).map_err(super::too_many_deferred)?;
         // Looked at afterwards: who ends the connection trips what it finds there after that.
-        if !which.is_one_way && self.connection.is_closed() {
-            trip.trip(CancelReason::ConnectionLost);
+        if !request_key.is_one_way && self.connection.is_closed() {
+            cancellation.cancel(CancelReason::ConnectionLost);
         }
         Ok(key)
     }

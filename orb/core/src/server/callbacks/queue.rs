@@ -6,7 +6,7 @@ use spandrel_cdr::Limits;
 use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader};
 use spandrel_sync::{Arc, thread::ThreadId};
 
-use crate::{cancellation::Trip, server::origin::Which};
+use crate::{cancellation::CancellationSource, server::origin::RequestKey};
 
 /// Requests of one connection that wait for a thread, and those that wait for their answers.
 const MAX_WAITING: usize = 1024;
@@ -18,7 +18,7 @@ pub(super) const FULL: &str = "1024 requests of one connection, or 64 MiB of the
 
 /// The requests of one connection.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct CallbackQueue {
     waiting: VecDeque<Message>,
     octets: usize,
     /// Those that run, and how many may.
@@ -32,26 +32,26 @@ pub(super) struct Queue {
     /// Somebody waits for the privilege, or soon will.
     pub(super) has_standby: bool,
     /// Those that run, and those that are answered later.
-    begun: HashMap<u64, Begun>,
+    begun: HashMap<u64, CallbackScope>,
     deferred: usize,
 }
 
 #[derive(Debug)]
-struct Begun {
-    which: Which,
+struct CallbackScope {
+    request_key: RequestKey,
     is_deferred: bool,
-    trip: Arc<Trip>,
+    cancellation: Arc<CancellationSource>,
 }
 
 /// What to do with the privilege.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum PrivilegeAction {
     /// A one-way, if it is so.
     Run(Message, bool),
     Nothing,
 }
 
-impl Queue {
+impl CallbackQueue {
     pub(super) fn new(max_running: u32) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -98,17 +98,17 @@ impl Queue {
     }
 
     /// This thread runs something with the privilege, and cannot wait for itself.
-    pub(super) fn is_held_by(&self, thread: ThreadId) -> bool {
+    pub(super) fn is_privileged(&self, thread: ThreadId) -> bool {
         matches!(self.privilege, Some((_, Some(holder))) if holder == thread)
     }
 
     /// The privilege, if nobody has it and it is of use.
     pub(super) fn begin(&mut self) -> Option<u64> {
-        if self.privilege.is_none() { self.seize() } else { None }
+        if self.privilege.is_none() { self.take_privilege() } else { None }
     }
 
     /// The same, whoever has it.
-    pub(super) fn seize(&mut self) -> Option<u64> {
+    pub(super) fn take_privilege(&mut self) -> Option<u64> {
         if self.is_empty() || self.running >= self.max_running {
             return None;
         }
@@ -124,14 +124,14 @@ impl Queue {
     }
 
     /// What is to be run with this privilege, which a two-way gives up.
-    pub(super) fn take(&mut self, privilege: u64, thread: ThreadId) -> Next {
+    pub(super) fn take(&mut self, privilege: u64, thread: ThreadId) -> PrivilegeAction {
         if self.running >= self.max_running {
             self.end(privilege);
-            return Next::Nothing;
+            return PrivilegeAction::Nothing;
         }
         let Some(message) = self.waiting.pop_front() else {
             self.end(privilege);
-            return Next::Nothing;
+            return PrivilegeAction::Nothing;
         };
         self.octets -= message.header.total_len();
         self.running += 1;
@@ -142,7 +142,7 @@ impl Queue {
         } else {
             self.end(privilege);
         }
-        Next::Run(message, is_one_way)
+        PrivilegeAction::Run(message, is_one_way)
     }
 
     /// What was run has ended: the privilege to go on, if there is something to go on with.
@@ -170,55 +170,69 @@ impl Queue {
     }
 
     /// A request that nobody waits for any more: what is to be dropped, and who is to be told.
-    pub(super) fn cancel(&mut self, request_id: u32, limits: Limits) -> (Option<Message>, Vec<Arc<Trip>>) {
+    pub(super) fn cancel(
+        &mut self,
+        request_id: u32,
+        limits: Limits,
+    ) -> (Option<Message>, Vec<Arc<CancellationSource>>) {
         let at = self.waiting.iter().position(|message| id(message, limits) == Some(request_id));
         let message = at.and_then(|at| self.waiting.remove(at));
         self.octets -= message.as_ref().map_or(0, |message| message.header.total_len());
-        (message, self.trips(|which| which.request_id == request_id))
+        (message, self.cancellation_sources(|request_key| request_key.request_id == request_id))
     }
 
     /// Whoever is to answer something that is waited for.
-    pub(super) fn awaited(&self) -> Vec<Arc<Trip>> {
-        self.trips(|_| true)
+    pub(super) fn awaited(&self) -> Vec<Arc<CancellationSource>> {
+        self.cancellation_sources(|_| true)
     }
 
     /// Nobody ever waits for the answer to a one-way.
-    fn trips(&self, is_meant: impl Fn(Which) -> bool) -> Vec<Arc<Trip>> {
-        let meant = self.begun.values().filter(|begun| !begun.which.is_one_way && is_meant(begun.which));
-        meant.map(|begun| Arc::clone(&begun.trip)).collect()
+    fn cancellation_sources(&self, is_meant: impl Fn(RequestKey) -> bool) -> Vec<Arc<CancellationSource>> {
+        let meant = self.begun.values().filter(|begun| !begun.request_key.is_one_way && is_meant(begun.request_key));
+        meant.map(|begun| Arc::clone(&begun.cancellation)).collect()
     }
 
     /// One more runs; the key by which it [ends](Self::leave).
-    pub(super) fn enter(&mut self, which: Which, trip: &Arc<Trip>) -> u64 {
-        self.note_begun(which, trip, false)
+    pub(super) fn enter(&mut self, request_key: RequestKey, cancellation: &Arc<CancellationSource>) -> u64 {
+        self.note_begun(request_key, cancellation, false)
     }
 
     /// One more is answered later.
     ///
     /// # Errors
     /// How many are, if that is too many.
-    pub(super) fn defer(&mut self, which: Which, trip: &Arc<Trip>) -> Result<u64, usize> {
+    pub(super) fn defer(
+        &mut self,
+        request_key: RequestKey,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, usize> {
         if self.deferred >= MAX_WAITING {
             return Err(self.deferred);
         }
         self.deferred += 1;
-        Ok(self.note_begun(which, trip, true))
+        Ok(self.note_begun(request_key, cancellation, true))
     }
 
-    fn note_begun(&mut self, which: Which, trip: &Arc<Trip>, is_deferred: bool) -> u64 {
+    fn note_begun(
+        &mut self,
+        request_key: RequestKey,
+        cancellation: &Arc<CancellationSource>,
+        is_deferred: bool,
+    ) -> u64 {
         self.next += 1;
-        self.begun.insert(self.next, Begun { which, is_deferred, trip: Arc::clone(trip) });
+        self.begun
+            .insert(self.next, CallbackScope { request_key, is_deferred, cancellation: Arc::clone(cancellation) });
         self.next
     }
 
     /// It has ended. What nobody can cancel any more is given back, to be dropped outside of the lock.
-    pub(super) fn leave(&mut self, key: u64) -> Option<Arc<Trip>> {
+    pub(super) fn leave(&mut self, key: u64) -> Option<Arc<CancellationSource>> {
         let left = self.begun.remove(&key)?;
         self.deferred -= usize::from(left.is_deferred);
-        if !self.begun.values().any(|begun| Arc::ptr_eq(&begun.trip, &left.trip)) {
-            left.trip.settle();
+        if !self.begun.values().any(|begun| Arc::ptr_eq(&begun.cancellation, &left.cancellation)) {
+            left.cancellation.mark_answered();
         }
-        Some(left.trip)
+        Some(left.cancellation)
     }
 }
 
@@ -244,7 +258,7 @@ mod tests {
     use spandrel_sync::thread;
 
     use super::*;
-    use crate::server::local::deliver;
+    use crate::server::collocated::deliver;
 
     fn request(request_id: u32, response: ResponseFlags, octets: usize) -> Message {
         let wire = Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2);
@@ -263,16 +277,16 @@ mod tests {
         request(request_id, ResponseFlags::TWO_WAY, 0)
     }
 
-    fn taken(queue: &mut Queue, privilege: u64) -> Option<(u32, bool)> {
+    fn taken(queue: &mut CallbackQueue, privilege: u64) -> Option<(u32, bool)> {
         match queue.take(privilege, thread::current().id()) {
-            Next::Run(message, is_one_way) => Some((id(&message, Limits::default()).unwrap(), is_one_way)),
-            Next::Nothing => None,
+            PrivilegeAction::Run(message, is_one_way) => Some((id(&message, Limits::default()).unwrap(), is_one_way)),
+            PrivilegeAction::Nothing => None,
         }
     }
 
     #[test]
-    fn a_one_way_keeps_what_comes_after_it_and_a_two_way_does_not() {
-        let mut queue = Queue::new(8);
+    fn a_one_way_holds_back_later_requests_and_a_two_way_does_not() {
+        let mut queue = CallbackQueue::new(8);
         [one_way(1), two_way(3), two_way(5)].into_iter().for_each(|message| queue.put(message).unwrap());
         let first = queue.begin().unwrap();
         assert_eq!(queue.begin(), None, "one has the privilege");
@@ -289,11 +303,11 @@ mod tests {
 
     #[test]
     fn a_one_way_that_has_lost_its_privilege_takes_nothing() {
-        let mut queue = Queue::new(8);
+        let mut queue = CallbackQueue::new(8);
         [one_way(1), one_way(3), one_way(5)].into_iter().for_each(|message| queue.put(message).unwrap());
         let slow = queue.begin().unwrap();
         assert_eq!(taken(&mut queue, slow), Some((1, true)));
-        let quick = queue.seize().unwrap();
+        let quick = queue.take_privilege().unwrap();
         assert_eq!(taken(&mut queue, quick), Some((3, true)));
         assert_eq!(queue.after(slow, true), None, "another has it");
         assert_eq!(queue.after(quick, true), Some(quick));
@@ -301,8 +315,8 @@ mod tests {
     }
 
     #[test]
-    fn as_many_run_and_wait_as_may_and_who_ends_goes_on() {
-        let mut queue = Queue::new(2);
+    fn running_and_waiting_requests_are_bounded() {
+        let mut queue = CallbackQueue::new(2);
         let count = u32::try_from(MAX_WAITING).unwrap();
         (0..count).for_each(|number| queue.put(two_way(number)).unwrap());
         assert!(queue.put(two_way(count)).is_err());
@@ -318,8 +332,8 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_in_octets_but_for_the_first() {
-        let mut queue = Queue::new(2);
+    fn waiting_octets_are_bounded_except_for_the_first_request() {
+        let mut queue = CallbackQueue::new(2);
         queue.put(request(1, ResponseFlags::TWO_WAY, MAX_OCTETS)).unwrap();
         assert!(queue.put(two_way(3)).is_err());
         let (forgotten, begun) = queue.cancel(1, Limits::default());
@@ -330,17 +344,17 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_cancelled_by_its_id_while_it_runs_and_while_it_is_answered_later() {
-        let mut queue = Queue::new(2);
-        let trip = Trip::never();
-        let which = |request_id, is_one_way| Which { request_id, is_one_way, turn: 0 };
-        let running = queue.enter(which(1, false), &trip);
-        let deferred = queue.defer(which(1, false), &trip).unwrap();
-        let told = queue.enter(which(3, true), &trip);
+    fn a_running_or_deferred_request_is_cancelled_by_its_id() {
+        let mut queue = CallbackQueue::new(2);
+        let cancellation = CancellationSource::never();
+        let request_key = |request_id, is_one_way| RequestKey { request_id, is_one_way, turn: 0 };
+        let running = queue.enter(request_key(1, false), &cancellation);
+        let deferred = queue.defer(request_key(1, false), &cancellation).unwrap();
+        let receiver = queue.enter(request_key(3, true), &cancellation);
         assert_eq!(queue.cancel(1, Limits::default()).1.len(), 2);
         assert_eq!(queue.cancel(3, Limits::default()).1.len(), 0, "nobody waits for a one-way");
         assert_eq!(queue.awaited().len(), 2);
-        [running, deferred, told].into_iter().for_each(|key| assert!(queue.leave(key).is_some()));
+        [running, deferred, receiver].into_iter().for_each(|key| assert!(queue.leave(key).is_some()));
         assert!(queue.is_idle() && queue.leave(running).is_none());
     }
 }

@@ -3,8 +3,8 @@
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
 
-use super::{ServerConnection, cancelling::Entry, refusing::no_memory};
-use crate::{cancellation::Trip, server::origin::Which};
+use super::{ServerConnection, cancellation::RunningRequest, rejection::no_memory};
+use crate::{cancellation::CancellationSource, server::origin::RequestKey};
 
 impl ServerConnection {
     /// How many requests will be answered later.
@@ -15,9 +15,9 @@ impl ServerConnection {
 
     pub(in crate::server) fn enter_deferred(
         &self,
-        which: Which,
+        request_key: RequestKey,
         octets: usize,
-        trip: &Arc<Trip>,
+        cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
         let mut requests = self.requests.lock();
         let count = requests.deferred.len();
@@ -39,13 +39,13 @@ impl ServerConnection {
         }
         let key = requests.next;
         requests.next += 1;
-        requests.deferred.insert(key, Entry { which, octets, trip: Arc::clone(trip) });
+        requests.deferred.insert(key, RunningRequest { request_key, octets, cancellation: Arc::clone(cancellation) });
         // It is one of these from now on, also when its upcall ends.
-        self.forget_running(&mut requests, which.turn);
+        self.forget_running(&mut requests, request_key.turn);
         drop(requests);
         // Looked at afterwards: who reads to the end cancels what it finds there after that.
-        if !which.is_one_way && self.is_read_out() {
-            trip.trip(self.why_ended());
+        if !request_key.is_one_way && self.is_reading_finished() {
+            cancellation.cancel(self.end_reason());
         }
         Ok(key)
     }

@@ -9,14 +9,14 @@ use super::ServerConnection;
 use crate::diagnostics::ConnectionMetrics;
 use crate::{
     Orb,
-    cancellation::Trip,
+    cancellation::CancellationSource,
     server::{
-        origin::{AnswerKind, Origin, Which},
+        origin::{AnswerKind, RequestKey, RequestOrigin},
         prediction::Prediction,
     },
 };
 
-impl Origin for ServerConnection {
+impl RequestOrigin for ServerConnection {
     fn orb(&self) -> &Orb {
         Self::orb(self)
     }
@@ -45,20 +45,25 @@ impl Origin for ServerConnection {
     }
 
     fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
-        self.stay_original();
+        self.exit_forked_copy();
         Self::send(self, answer, kind)
     }
 
-    fn shared(&self) -> Arc<dyn Origin> {
+    fn shared(&self) -> Arc<dyn RequestOrigin> {
         Self::shared(self)
     }
 
-    fn trip(&self, which: Which, deadline: Option<Instant>) -> Arc<Trip> {
-        Self::trip(self, which, deadline)
+    fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
+        Self::cancellation_source(self, request_key, deadline)
     }
 
-    fn enter_deferred(&self, which: Which, octets: usize, trip: &Arc<Trip>) -> Result<u64, SystemException> {
-        Self::enter_deferred(self, which, octets, trip)
+    fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException> {
+        Self::enter_deferred(self, request_key, octets, cancellation)
     }
 
     fn uncharge_deferred(&self, key: u64) {

@@ -12,7 +12,7 @@ use spandrel_transport::{Charge, MemoryLimitExceeded};
 use super::ServerConnection;
 use crate::server::{
     frame::Frame,
-    link::{NoMemory, Sent},
+    link::{NoMemory, SendProgress},
     origin::AnswerKind,
 };
 
@@ -24,17 +24,17 @@ impl ServerConnection {
     #[inline]
     pub(super) fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
         match self.link.send(answer, kind, || self.is_own_thread() || self.pollable().is_none()) {
-            Ok(Sent::Whole) => Ok(()),
-            Ok(Sent::InPart) => {
+            Ok(SendProgress::Whole) => Ok(()),
+            Ok(SendProgress::InPart) => {
                 self.write_later();
                 Ok(())
             }
-            Err(no_memory) => self.refuse_to_keep(kind, &no_memory),
+            Err(no_memory) => self.refuse_over_budget(kind, &no_memory),
         }
     }
 
     #[cold]
-    fn refuse_to_keep(&self, kind: AnswerKind, no_memory: &NoMemory) -> Result<(), SystemException> {
+    fn refuse_over_budget(&self, kind: AnswerKind, no_memory: &NoMemory) -> Result<(), SystemException> {
         self.orb.statistics().refused_memory();
         match (kind, no_memory) {
             (AnswerKind::Reply { .. }, NoMemory::Limit(no_room)) => Err(no_room_for_reply(no_room)),
@@ -85,14 +85,14 @@ impl ServerConnection {
     #[cold]
     fn write_later(&self) {
         if let Some(adopted) = self.link.adopted() {
-            if let Err(exception) = adopted.write_in(self.orb.station()) {
+            if let Err(exception) = adopted.write_in(self.orb.client_reactor()) {
                 tracing::debug!(peer = %self.link.peer(), %exception, "no reactor to write a reply");
                 self.cut();
             }
         } else if self.pollable().is_none() {
             // Left behind one that is being written, it is written by that thread; otherwise by the one that reads, before it reads on.
         } else if !self.has_own_thread {
-            self.tell_seat();
+            self.update_registration();
         } else if self.link.waits_for_reactor()
             && !self.has_writer.swap(true, Ordering::SeqCst)
             && let Err(error) = self.orb.server().pool().write_for(&self.shared())
@@ -104,11 +104,11 @@ impl ServerConnection {
     }
 
     /// Tells the seat whether replies wait to be written.
-    pub(super) fn tell_seat(&self) {
+    pub(super) fn update_registration(&self) {
         // Whoever comes last tells what is true then.
         let _order = self.output.lock();
-        if let Some(seat) = self.seat() {
-            seat.want_output(self.link.is_blocked());
+        if let Some(registration) = self.registration() {
+            registration.want_output(self.link.is_blocked());
         }
     }
 
@@ -116,7 +116,7 @@ impl ServerConnection {
     pub(in crate::server) fn write_ready(&self) -> bool {
         let is_done = self.link.write_ready();
         if is_done && !self.has_own_thread {
-            self.tell_seat();
+            self.update_registration();
             self.after_deferred();
         }
         is_done

@@ -6,7 +6,7 @@ use spandrel_transport::Transport;
 use super::{Stage, join, lasting, requests, two_way};
 use crate::{
     CancelReason, Orb,
-    models::{check, one_in, talk},
+    models::{check, messages, one_in},
 };
 
 /// Waits until it is cancelled.
@@ -41,13 +41,13 @@ impl Stage {
 }
 
 #[test]
-fn a_thread_that_takes_the_reading_over_cancels() {
+fn the_thread_that_takes_over_reading_handles_cancel_request() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let is_lost = one_in(3);
         let mut messages = requests(&[two_way(CANCELLABLE)]);
         if !is_lost {
-            messages.push(talk::cancel(CANCELLABLE));
+            messages.push(messages::cancel(CANCELLABLE));
         }
         let threads = [stage.serve(), stage.ask(messages)];
         let turn = stage.await_upcall();
@@ -67,11 +67,11 @@ fn a_thread_that_takes_the_reading_over_cancels() {
 }
 
 #[test]
-fn a_thread_that_only_listens_leaves_all_else_to_whoever_reads_next() {
+fn a_thread_that_only_watches_for_cancellation_leaves_requests_to_the_next_reader() {
     check(4000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let mut messages = requests(&[two_way(CANCELLABLE)]);
-        messages.push(talk::cancel(CANCELLABLE));
+        messages.push(messages::cancel(CANCELLABLE));
         messages.extend(requests(&[two_way(20), two_way(21)]));
         let threads = [stage.serve(), stage.listen(), stage.ask(messages)];
         assert_eq!(stage.receive(3).replies, [CANCELLABLE, 20, 21], "in their order");

@@ -6,8 +6,8 @@ use spandrel_transport::{Deadline, Transport, send_octets};
 use super::{Stage, join, one_way, requests, two_way};
 use crate::{
     Orb,
-    models::{check, one_in, talk},
-    server::{DeferredCall, connection::Farewell},
+    models::{check, messages, one_in},
+    server::{DeferredCall, connection::ClosePhase},
 };
 
 /// Requests from this token on are deferred.
@@ -52,18 +52,18 @@ fn answer(token: u32, call: DeferredCall) {
 }
 
 #[test]
-fn the_goodbye_comes_after_the_last_deferred_answer() {
+fn close_connection_follows_the_last_deferred_reply() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let questions = [two_way(10), two_way(DEFERRED), one_way(DEFERRED + 1), two_way(DEFERRED + 2), two_way(11)];
         let answering = stage.answer_deferred();
-        let threads = [stage.serve(), stage.relieve(6), stage.shut_down(), stage.ask(requests(&questions))];
+        let threads = [stage.serve(), stage.hand_over_reading(6), stage.shut_down(), stage.ask(requests(&questions))];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         join(threads);
         stage.stop_answering();
         join([answering]);
-        assert_eq!(received.goodbyes, 1);
+        assert_eq!(received.closes, 1);
         let one_way = DEFERRED + 1;
         let begun = stage.begun().into_iter().filter(|token| *token != one_way).count();
         assert_eq!(received.replies.len() + received.exceptions, begun, "each is answered once");
@@ -71,20 +71,20 @@ fn the_goodbye_comes_after_the_last_deferred_answer() {
 }
 
 #[test]
-fn a_client_that_cancels_or_leaves_is_answered_no_more_and_waited_for_by_nobody() {
+fn a_cancelled_deferred_call_is_not_answered_and_not_waited_for() {
     check(6000, || {
         let stage = Stage::new(&Orb::builder().build().unwrap());
         let answering = stage.answer_deferred();
         let questions = [two_way(DEFERRED), two_way(DEFERRED + 1)];
         let mut messages = requests(&questions);
-        messages.push(talk::cancel(DEFERRED));
-        let threads = [stage.serve(), stage.relieve(3), stage.ask(messages)];
+        messages.push(messages::cancel(DEFERRED));
+        let threads = [stage.serve(), stage.hand_over_reading(3), stage.ask(messages)];
         if one_in(3) {
             let _ = send_octets(&stage.client, b"garbage, not GIOP");
         }
         stage.client.close();
         join(threads);
-        stage.connection.await_farewell(Farewell::Ended, &Deadline::after(super::NEVER));
+        stage.connection.await_close_phase(ClosePhase::Ended, &Deadline::after(super::NEVER));
         stage.stop_answering();
         join([answering]);
     });

@@ -4,7 +4,7 @@ use super::{pooled::Reactor, *};
 use crate::models::below;
 
 #[test]
-fn a_pool_of_one_thread_runs_what_its_servant_waits_for() {
+fn a_pool_of_one_thread_serves_nested_requests() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1);
@@ -21,7 +21,7 @@ fn a_pool_of_one_thread_runs_what_its_servant_waits_for() {
 }
 
 #[test]
-fn servants_that_wait_in_each_other_are_all_answered() {
+fn nested_servants_are_all_answered() {
     check(6000, || {
         // One more than run at once: a thread that tries to take over is counted before it has.
         let stage = Stage::with(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT + 1, true);
@@ -42,7 +42,7 @@ fn servants_that_wait_in_each_other_are_all_answered() {
 }
 
 #[test]
-fn too_many_servants_that_wait_are_refused_and_block_nobody() {
+fn nesting_beyond_the_limit_is_refused_and_blocks_no_thread() {
     check(4000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1);
@@ -55,31 +55,31 @@ fn too_many_servants_that_wait_are_refused_and_block_nobody() {
 }
 
 #[test]
-fn a_goodbye_comes_after_the_answers_of_those_that_wait() {
+fn close_connection_follows_the_replies_of_nested_servants() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let questions = [two_way(NEST), two_way(10), one_way(11)];
         let diary = Arc::clone(&stage.diary);
         let releasing = thread::spawn(move || diary.release());
-        let others = [stage.relieve(6), stage.shut_down(), stage.ask(requests(&questions)), releasing];
+        let others = [stage.hand_over_reading(6), stage.shut_down(), stage.ask(requests(&questions)), releasing];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         stage.end(&reactor, threads.into_iter().chain(others));
-        assert_eq!(received.goodbyes, 1);
+        assert_eq!(received.closes, 1);
         assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
     });
 }
 
 #[test]
-fn a_client_that_leaves_those_that_wait_leaves_nothing() {
+fn a_client_that_leaves_during_nested_waits_leaves_nothing() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start_with(&stage, 1 + below(2));
         let diary = Arc::clone(&stage.diary);
         let releasing = thread::spawn(move || diary.release());
         let asking = stage.ask(requests(&[two_way(NEST), two_way(10), two_way(NEST)]));
-        let mut others = vec![stage.relieve(6), asking, releasing];
+        let mut others = vec![stage.hand_over_reading(6), asking, releasing];
         if one_in(2) {
             others.push(stage.shut_down());
         }

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::{
-    models::{below, pipe::Bell},
-    server::connection::{Ready, Seat},
+    models::{below, pipe::PipeCondition},
+    server::connection::{ReactorRegistration, VisitOutcome},
 };
 
 /// Threads of the reactor.
@@ -15,15 +15,15 @@ const THREADS: usize = 2;
 #[derive(Debug)]
 pub(super) struct Reactor {
     connection: Arc<ServerConnection>,
-    near: End,
+    near: PipeEnd,
     readers: Arc<Mutex<Readers>>,
-    place: Mutex<Place>,
-    bell: Arc<Bell>,
+    place: Mutex<DeferredSlot>,
+    bell: Arc<PipeCondition>,
 }
 
 /// The handler's state.
 #[derive(Debug, Default)]
-struct Place {
+struct DeferredSlot {
     /// A thread is in the handler.
     is_busy: bool,
     is_suspended: bool,
@@ -92,7 +92,7 @@ impl Readers {
     }
 }
 
-impl Seat for Chair {
+impl ReactorRegistration for Chair {
     fn suspend(&self) {
         self.0.place.lock().is_suspended = true;
     }
@@ -126,7 +126,7 @@ impl Seat for Chair {
             self.0.close();
             return Err(io::ErrorKind::NotConnected.into());
         }
-        *place = Place { is_marked: is_ready, generation: place.generation + 1, ..Place::default() };
+        *place = DeferredSlot { is_marked: is_ready, generation: place.generation + 1, ..DeferredSlot::default() };
         drop(place);
         self.0.bell.ring();
         Ok(())
@@ -157,7 +157,7 @@ impl Reactor {
         });
         reactor.near.set_bell(&reactor.bell);
         *stage.diary.reactor.lock() = Arc::downgrade(&reactor);
-        stage.connection.take_seat(Arc::new(Chair(Arc::clone(&reactor))));
+        stage.connection.register_with(Arc::new(Chair(Arc::clone(&reactor))));
         let threads = (0..threads).map(|_| {
             let reactor = Arc::clone(&reactor);
             thread::spawn(move || {
@@ -226,7 +226,7 @@ impl Reactor {
         let visited = catch_unwind(AssertUnwindSafe(|| self.connection.serve_ready()));
         let progress = self.readers.lock().leave() - reads;
         assert!(progress > 0 || !lingers, "what still comes is not read, and shows up again and again");
-        self.release(handler, !matches!(visited, Ok(Ready::Idle)));
+        self.release(handler, !matches!(visited, Ok(VisitOutcome::Idle)));
         // One who finds that another reads, or is about to, comes again and again.
         thread::yield_now();
     }
@@ -250,12 +250,12 @@ impl Reactor {
     }
 
     fn close(&self) {
-        self.connection.unseated();
+        self.connection.registration_closed();
         self.place.lock().closes += 1;
         self.bell.ring();
     }
 
-    fn go_on(&self, change: impl FnOnce(&mut Place)) -> bool {
+    fn go_on(&self, change: impl FnOnce(&mut DeferredSlot)) -> bool {
         let mut place = self.place.lock();
         if place.is_removed {
             return false;
@@ -290,7 +290,7 @@ impl Stage {
     /// Waits for the end, and checks that nothing is left over.
     pub(super) fn end(&self, reactor: &Reactor, threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
         join(threads);
-        self.connection.await_farewell(Farewell::Ended, &Deadline::after(NEVER));
+        self.connection.await_close_phase(ClosePhase::Ended, &Deadline::after(NEVER));
         assert_eq!(reactor.place.lock().closes, 1);
         self.check_in_flight();
         // The last thread may still be on its way out.
@@ -299,35 +299,35 @@ impl Stage {
         drop(entries);
         // The monitor may be about to find that the upcall which it counted has ended. Were threads that nobody keeps
         // replaced for ever, this would take more steps than an execution may have.
-        while self.orb.server().pool().held_up() != 0 {
+        while self.orb.server().pool().blocked() != 0 {
             thread::yield_now();
         }
     }
 
     /// Those of these questions that were run and want an answer.
-    pub(super) fn answers(&self, questions: &[Question]) -> Vec<u32> {
-        let is_answered = |token: &u32| questions.iter().any(|asked| asked.token == *token && asked.is_two_way);
+    pub(super) fn answers(&self, questions: &[FakeRequest]) -> Vec<u32> {
+        let is_answered = |token: &u32| questions.iter().any(|request| request.token == *token && request.is_two_way);
         self.begun().into_iter().filter(is_answered).collect()
     }
 }
 
-fn some_questions() -> Vec<Question> {
+fn some_questions() -> Vec<FakeRequest> {
     (10..14).map(|token| if one_in(4) { one_way(token) } else { two_way(token) }).collect()
 }
 
 #[test]
-fn every_accepted_request_is_answered_once_and_the_goodbye_comes_last() {
+fn every_accepted_request_is_answered_once_before_close_connection() {
     check(6000, || {
         let stage = Stage::pooled();
         let questions = some_questions();
         let mut messages = requests(&questions);
-        messages.insert(1, talk::locate(99));
+        messages.insert(1, messages::locate(99));
         let (reactor, threads) = Reactor::start(&stage);
-        let others = [stage.relieve(6), stage.relieve(6), stage.shut_down(), stage.ask(messages)];
+        let others = [stage.hand_over_reading(6), stage.hand_over_reading(6), stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
         stage.client.close();
         stage.end(&reactor, threads.into_iter().chain(others));
-        assert_eq!(received.goodbyes, 1);
+        assert_eq!(received.closes, 1);
         assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
     });
 }
@@ -338,9 +338,10 @@ fn no_request_is_lost_or_run_twice() {
         let stage = Stage::pooled();
         let questions = some_questions();
         let (reactor, threads) = Reactor::start(&stage);
-        let others = [stage.relieve(8), stage.relieve(8)];
+        let others = [stage.hand_over_reading(8), stage.hand_over_reading(8)];
         let asking = stage.ask(requests(&questions));
-        let expected: Vec<u32> = questions.iter().filter(|asked| asked.is_two_way).map(|asked| asked.token).collect();
+        let expected: Vec<u32> =
+            questions.iter().filter(|request| request.is_two_way).map(|request| request.token).collect();
         assert_eq!(stage.receive(expected.len()).replies, expected);
         join([asking]);
         if one_in(2) {
@@ -349,12 +350,12 @@ fn no_request_is_lost_or_run_twice() {
             stage.client.close();
         }
         stage.end(&reactor, threads.into_iter().chain(others));
-        assert_eq!(stage.begun(), questions.iter().map(|asked| asked.token).collect::<Vec<_>>());
+        assert_eq!(stage.begun(), questions.iter().map(|request| request.token).collect::<Vec<_>>());
     });
 }
 
 #[test]
-fn the_reactor_serves_again_after_an_upcall_that_lasted() {
+fn the_reactor_serves_again_after_a_long_upcall() {
     check(3000, || {
         let stage = Stage::pooled();
         stage.orb.upcall_monitor().watch(&stage.connection);
@@ -378,12 +379,12 @@ fn the_reactor_serves_again_after_an_upcall_that_lasted() {
 }
 
 #[test]
-fn a_client_that_leaves_at_any_time_leaves_nobody_and_nothing() {
+fn a_client_that_leaves_at_any_time_leaves_no_thread_and_no_registration() {
     check(6000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start(&stage);
         let asking = stage.ask(requests(&[two_way(10), one_way(11), two_way(12)]));
-        let mut others = vec![stage.relieve(6), stage.relieve(6), asking];
+        let mut others = vec![stage.hand_over_reading(6), stage.hand_over_reading(6), asking];
         if one_in(2) {
             others.push(stage.shut_down());
         }
@@ -401,11 +402,11 @@ fn a_client_that_leaves_at_any_time_leaves_nobody_and_nothing() {
 }
 
 #[test]
-fn a_client_that_stays_after_sending_nonsense_is_not_waited_for() {
+fn a_client_that_stays_after_a_protocol_error_is_not_waited_for() {
     check(3000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start(&stage);
-        let watching = stage.relieve(6);
+        let watching = stage.hand_over_reading(6);
         let questions = [two_way(10), two_way(11)];
         let mut messages = requests(&questions);
         messages.extend([b"garbage, not GIOP".to_vec(), b"and more of it".to_vec()]);
@@ -428,8 +429,8 @@ fn a_panic_in_the_reactor_ends_the_connection_and_nothing_else() {
         stage.diary.entries.lock().nervous.extend(its_threads);
         let questions = [two_way(10), one_way(11)];
         let mut messages = requests(&questions);
-        messages.insert(below(3), talk::locate(99));
-        let others = [stage.relieve(8), stage.relieve(8)];
+        messages.insert(below(3), messages::locate(99));
+        let others = [stage.hand_over_reading(8), stage.hand_over_reading(8)];
         join([stage.ask(messages)]);
         stage.client.close_writer();
         let received = stage.receive(usize::MAX);
@@ -439,16 +440,16 @@ fn a_panic_in_the_reactor_ends_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn a_reactor_that_stops_at_any_time_lets_go_of_the_connection() {
+fn a_reactor_that_stops_at_any_time_releases_the_connection() {
     check(4000, || {
         let stage = Stage::pooled();
         let (reactor, threads) = Reactor::start(&stage);
         let is_taken_over = one_in(2);
         let asking = stage.ask(requests(&[two_way(if is_taken_over { HOLD } else { 10 }), two_way(11)]));
         if is_taken_over {
-            stage.relieve_and_release();
+            stage.hand_over_and_release();
         }
-        let others = [stage.relieve(6), reactor.stop(), asking];
+        let others = [stage.hand_over_reading(6), reactor.stop(), asking];
         // A thread that has taken over reads to the end.
         stage.client.close();
         stage.end(&reactor, threads.into_iter().chain(others));
@@ -456,18 +457,18 @@ fn a_reactor_that_stops_at_any_time_lets_go_of_the_connection() {
 }
 
 #[test]
-fn a_seat_that_is_given_late_is_left() {
+fn a_late_registration_is_ended() {
     check(2000, || {
         let stage = Stage::pooled();
         let connection = Arc::clone(&stage.connection);
-        let ending = thread::spawn(move || connection.unseated());
+        let ending = thread::spawn(move || connection.registration_closed());
         let (reactor, threads) = Reactor::start(&stage);
         stage.end(&reactor, threads.into_iter().chain([ending]));
     });
 }
 
 #[test]
-fn an_upcall_that_keeps_its_thread_and_the_reading_has_a_stand_in() {
+fn a_long_upcall_gets_a_replacement_thread_and_reader() {
     check(2000, || {
         let stage = Stage::with(&Orb::builder().build().unwrap(), 1, true);
         let (reactor, threads) = Reactor::start(&stage);
@@ -475,9 +476,9 @@ fn an_upcall_that_keeps_its_thread_and_the_reading_has_a_stand_in() {
         let mut entries = stage.diary.entries.lock();
         stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        join([stage.relieve(1), stage.relieve(1)]);
-        assert_eq!(stage.orb.server().pool().held_up(), 1);
-        let watching = stage.relieve(4);
+        join([stage.hand_over_reading(1), stage.hand_over_reading(1)]);
+        assert_eq!(stage.orb.server().pool().blocked(), 1);
+        let watching = stage.hand_over_reading(4);
         stage.diary.release();
         assert_eq!(stage.receive(2).replies, [HOLD, 10]);
         stage.client.close();

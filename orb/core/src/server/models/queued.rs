@@ -2,7 +2,7 @@
 
 use super::{pooled::Reactor, *};
 use crate::server::{
-    connection::{RequestQueue, Service},
+    connection::{RequestQueue, ServiceStrategy},
     threads::ServerThreads,
 };
 
@@ -17,8 +17,9 @@ struct Queued {
 impl Queued {
     fn start(capacity: usize, workers: usize) -> Self {
         let queue = Arc::new(RequestQueue::new(capacity, workers, Arc::new(ServerThreads::new(1024)), Arc::default()));
-        let stage = Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, Service::Queue(Arc::clone(&queue)));
-        queue.staff().expect("threads can be started");
+        let stage =
+            Stage::served(&Orb::builder().build().unwrap(), MAX_IN_FLIGHT, ServiceStrategy::Queue(Arc::clone(&queue)));
+        queue.ensure_workers().expect("threads can be started");
         let (reactor, threads) = Reactor::start_with(&stage, 1);
         Self { stage, queue, reactor, threads }
     }
@@ -30,7 +31,7 @@ impl Queued {
 }
 
 /// Nothing that was sent after a one-way has begun before it.
-fn check_order(stage: &Stage, questions: &[Question]) {
+fn check_order(stage: &Stage, questions: &[FakeRequest]) {
     let begun = stage.diary.entries.lock().begun.clone();
     let place = |token: u32| begun.iter().position(|begun| *begun == token);
     for (at, question) in questions.iter().enumerate().filter(|(_, question)| !question.is_two_way) {
@@ -42,22 +43,22 @@ fn check_order(stage: &Stage, questions: &[Question]) {
     }
 }
 
-fn some_questions() -> Vec<Question> {
+fn some_questions() -> Vec<FakeRequest> {
     (10..14).map(|token| if one_in(3) { one_way(token) } else { two_way(token) }).collect()
 }
 
 #[test]
-fn every_accepted_request_is_answered_once_in_order_and_the_goodbye_comes_last() {
+fn every_queued_request_is_answered_once_in_order_before_close_connection() {
     check(4000, || {
         let queued = Queued::start(if one_in(2) { 1 } else { 3 }, 2);
         let stage = &queued.stage;
         let questions = some_questions();
         let mut messages = requests(&questions);
-        messages.insert(1, talk::locate(99));
+        messages.insert(1, messages::locate(99));
         let others = [stage.shut_down(), stage.ask(messages)];
         let received = stage.receive(usize::MAX);
         stage.client.close();
-        assert_eq!(received.goodbyes, 1);
+        assert_eq!(received.closes, 1);
         assert_eq!(received.replies, stage.answers(&questions), "of {:?}", stage.begun());
         check_order(stage, &questions);
         queued.end(others);
@@ -65,22 +66,22 @@ fn every_accepted_request_is_answered_once_in_order_and_the_goodbye_comes_last()
 }
 
 #[test]
-fn no_request_is_lost_where_there_is_hardly_room_and_one_ways_are_overtaken() {
+fn no_request_is_lost_in_a_small_queue_with_overtaken_one_ways() {
     check(4000, || {
         let queued = Queued::start(1, 2);
         let stage = &queued.stage;
         let questions = some_questions();
-        let asked = questions.iter().filter(|question| question.is_two_way).count();
-        let others = [stage.relieve(6), stage.ask(requests(&questions))];
-        let received = stage.receive(asked);
-        assert_eq!(received.replies.len(), asked);
+        let request = questions.iter().filter(|question| question.is_two_way).count();
+        let others = [stage.hand_over_reading(6), stage.ask(requests(&questions))];
+        let received = stage.receive(request);
+        assert_eq!(received.replies.len(), request);
         stage.client.close_writer();
         queued.end(others);
     });
 }
 
 #[test]
-fn a_one_way_that_lasts_does_not_keep_others_waiting_for_ever() {
+fn a_long_one_way_does_not_block_later_requests_for_ever() {
     check(2000, || {
         let queued = Queued::start(3, 2);
         let stage = &queued.stage;

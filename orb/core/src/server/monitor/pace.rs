@@ -22,7 +22,7 @@ const MOST: Duration = Duration::from_millis(5 * 32);
 
 /// What a look has found.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Finding {
+pub(super) enum LookFinding {
     /// All connections move on, or wait for input.
     #[default]
     Nothing,
@@ -54,8 +54,8 @@ impl Pace {
         self.due
     }
 
-    /// Whether [`hurry`](Self::hurry) would bring the next look forward.
-    pub(super) fn can_hurry(&self) -> bool {
+    /// Whether [`look_soon`](Self::hurry) would bring the next look forward.
+    pub(super) fn can_look_sooner(&self) -> bool {
         self.interval > SHORTEST && self.credit >= 2 * COST
     }
 
@@ -67,15 +67,15 @@ impl Pace {
     }
 
     /// After a look: plans the next one.
-    pub(super) fn plan(&mut self, now: Instant, found: Finding) {
+    pub(super) fn plan(&mut self, now: Instant, found: LookFinding) {
         self.earn(now);
         let wait = match found {
-            Finding::Waiting => {
+            LookFinding::Waiting => {
                 self.interval = SHORTEST;
                 SHORTEST
             }
-            Finding::Doubt => self.affordable(SHORTEST),
-            Finding::Nothing => {
+            LookFinding::Doubt => self.affordable(SHORTEST),
+            LookFinding::Nothing => {
                 self.interval = self.affordable(LONGEST.min(self.interval * 2));
                 self.interval
             }
@@ -84,7 +84,7 @@ impl Pace {
     }
 
     /// Brings the next look forward.
-    pub(super) fn hurry(&mut self, now: Instant) {
+    pub(super) fn look_soon(&mut self, now: Instant) {
         self.earn(now);
         self.due = now + self.affordable(Duration::ZERO).min(self.due.saturating_duration_since(now));
     }
@@ -95,7 +95,7 @@ impl Pace {
     }
 
     /// Plans a look in the shortest time.
-    pub(super) fn soon(&mut self, now: Instant) {
+    pub(super) fn async_writes(&mut self, now: Instant) {
         self.due = self.due.min(now + SHORTEST);
     }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     /// Looks for so long, of which each finds this; says how many looks there were.
-    fn looks(pace: &mut Pace, from: Instant, span: Duration, mut found: impl FnMut(u32) -> Finding) -> u32 {
+    fn looks(pace: &mut Pace, from: Instant, span: Duration, mut found: impl FnMut(u32) -> LookFinding) -> u32 {
         let mut count = 0;
         while pace.due() < from + span {
             count += 1;
@@ -138,37 +138,38 @@ mod tests {
     #[test]
     fn a_second_of_calls_takes_at_most_35_looks() {
         let start = Instant::now();
-        let count = looks(&mut Pace::new(start), start, Duration::from_secs(1), |_| Finding::Nothing);
+        let count = looks(&mut Pace::new(start), start, Duration::from_secs(1), |_| LookFinding::Nothing);
         assert!((30..=35).contains(&count), "{count} looks");
     }
 
     #[test]
-    fn doubts_bring_no_more_than_35_looks_a_second_in_the_long_run() {
+    fn early_looks_stay_below_35_a_second_on_average() {
         for every in [1, 2, 3, 5] {
             let start = Instant::now();
-            let found = |count: u32| if count.is_multiple_of(every) { Finding::Doubt } else { Finding::Nothing };
+            let found =
+                |count: u32| if count.is_multiple_of(every) { LookFinding::Doubt } else { LookFinding::Nothing };
             let count = looks(&mut Pace::new(start), start, Duration::from_secs(100), found);
             assert!(count <= 3_500 + 5, "{count} looks in 100 s, every {every}th a doubt");
         }
     }
 
     #[test]
-    fn a_doubt_is_cleared_up_by_the_next_millisecond() {
+    fn a_possible_long_upcall_is_looked_at_within_a_millisecond() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
-        looks(&mut pace, start, Duration::from_secs(2), |_| Finding::Nothing);
+        looks(&mut pace, start, Duration::from_secs(2), |_| LookFinding::Nothing);
         let now = pace.due();
-        pace.plan(now, Finding::Doubt);
+        pace.plan(now, LookFinding::Doubt);
         assert_eq!(pace.due() - now, SHORTEST);
         let now = pace.due();
-        pace.plan(now, Finding::Nothing);
+        pace.plan(now, LookFinding::Nothing);
         assert_eq!(pace.due() - now, LONGEST, "what was found out does not begin anew");
     }
 
     #[test]
     fn a_peer_that_pipelines_is_looked_at_every_millisecond() {
         let start = Instant::now();
-        let count = looks(&mut Pace::new(start), start, Duration::from_secs(1), |_| Finding::Waiting);
+        let count = looks(&mut Pace::new(start), start, Duration::from_secs(1), |_| LookFinding::Waiting);
         assert_eq!(count, 999);
     }
 
@@ -176,20 +177,20 @@ mod tests {
     fn a_servant_that_asks_for_its_token_is_looked_at_at_once() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
-        looks(&mut pace, start, Duration::from_secs(2), |_| Finding::Nothing);
-        assert!(pace.can_hurry());
+        looks(&mut pace, start, Duration::from_secs(2), |_| LookFinding::Nothing);
+        assert!(pace.can_look_sooner());
         let now = pace.due() - LONGEST / 2;
-        pace.hurry(now);
+        pace.look_soon(now);
         assert_eq!(pace.due(), now);
         let mut hurried = 0;
-        while pace.can_hurry() {
+        while pace.can_look_sooner() {
             hurried += 1;
-            pace.plan(now, Finding::Doubt);
+            pace.plan(now, LookFinding::Doubt);
         }
         assert!(hurried <= 5, "there is no credit for more");
         let before = pace.due();
-        pace.plan(before, Finding::Doubt);
-        pace.plan(before, Finding::Doubt);
+        pace.plan(before, LookFinding::Doubt);
+        pace.plan(before, LookFinding::Doubt);
         assert_eq!(pace.due() - before, LONGEST);
     }
 
@@ -197,11 +198,11 @@ mod tests {
     fn after_a_pause_looks_are_early_again() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
-        looks(&mut pace, start, Duration::from_millis(40), |_| Finding::Nothing);
+        looks(&mut pace, start, Duration::from_millis(40), |_| LookFinding::Nothing);
         let later = start + Duration::from_secs(10);
         pace.restart(later);
         assert_eq!(pace.due() - later, SHORTEST);
-        let early = looks(&mut pace, later, LONGEST, |_| Finding::Nothing);
+        let early = looks(&mut pace, later, LONGEST, |_| LookFinding::Nothing);
         assert_eq!(early, 5, "at 1, 3, 7, 15 and 31 ms");
     }
 }

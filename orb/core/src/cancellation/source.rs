@@ -1,0 +1,360 @@
+//! What a request and whoever may cancel it have in common.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task::Waker,
+    time::Duration,
+};
+
+use spandrel_sync::{
+    Arc, Condition, Mutex, Weak,
+    atomic::{AtomicU8, AtomicU64, Ordering},
+    held,
+    time::Instant,
+};
+use spandrel_transport::{Deadline, ReactorTransport};
+
+use super::CancelReason;
+use crate::{
+    client::{ExpiryReason, TimedCall, TimedCallId},
+    orb::WeakOrb,
+    statistics::Event,
+};
+
+/// Nobody has cancelled it.
+const OPEN: u8 = 0;
+/// It is answered, and can be cancelled no more.
+const OVER: u8 = u8::MAX;
+/// The key of the future that serves the request.
+pub(crate) const SERVING: u64 = 0;
+
+/// Whether somebody still waits for the answer, and who wants to know when nobody does.
+pub(crate) struct CancellationSource {
+    /// [`OPEN`], [`OVER`], or a [`CancelReason`].
+    state: AtomicU8,
+    /// When it trips by itself.
+    deadline: Option<Instant>,
+    /// Who counts, and knows the time. None for what never trips.
+    orb: Option<WeakOrb>,
+    /// What the request came over, if that is known; it is not kept open.
+    transport: Option<Weak<dyn ReactorTransport>>,
+    waiting: Mutex<CancellationWaiter>,
+    tripped: Condition,
+    keys: AtomicU64,
+}
+
+#[derive(Default)]
+struct CancellationWaiter {
+    wakers: Vec<(u64, Waker)>,
+    timer: CancellationTimer,
+}
+
+/// Who wakes them at the deadline.
+#[derive(Default)]
+enum CancellationTimer {
+    #[default]
+    None,
+    /// Some thread is arranging it.
+    RequestDeadline,
+    Set(TimedCallId),
+}
+
+impl CancellationSource {
+    /// For a request that nobody waits for any more after `deadline`.
+    pub(crate) fn new(orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
+        Self::with(Some(orb), deadline, None)
+    }
+
+    /// The same for one that came over this.
+    pub(crate) fn linked_to(
+        transport: &Arc<dyn ReactorTransport>,
+        orb: WeakOrb,
+        deadline: Option<Instant>,
+    ) -> Arc<Self> {
+        Self::with(Some(orb), deadline, Some(Arc::downgrade(transport)))
+    }
+
+    /// For what is no request.
+    pub(crate) fn never() -> Arc<Self> {
+        Self::with(None, None, None)
+    }
+
+    fn with(
+        orb: Option<WeakOrb>,
+        deadline: Option<Instant>,
+        transport: Option<Weak<dyn ReactorTransport>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            state: AtomicU8::new(OPEN),
+            deadline,
+            orb,
+            transport,
+            waiting: Mutex::default(),
+            tripped: Condition::new(),
+            keys: AtomicU64::new(SERVING + 1),
+        })
+    }
+
+    /// What the request came over, if that is known and still there.
+    pub(crate) fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
+        self.transport.as_ref()?.upgrade()
+    }
+
+    /// Nobody waits any more. The first reason counts.
+    pub(crate) fn cancel(&self, reason: CancelReason) {
+        if self.state.compare_exchange(OPEN, reason as u8, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return;
+        }
+        tracing::debug!(%reason, "a request is served in vain");
+        if let Some(orb) = self.orb.as_ref().and_then(WeakOrb::upgrade) {
+            orb.statistics().note(match reason {
+                CancelReason::ClientCancelled => Event::CancelledByClient,
+                CancelReason::DeadlineElapsed => Event::CancelledByDeadline,
+                CancelReason::ConnectionLost => Event::CancelledByLoss,
+                CancelReason::ShuttingDown => Event::CancelledByShutdown,
+            });
+        }
+        // Whoever waits has looked before this lock was taken, or looks after it was given back.
+        let mut waiting = self.waiting.lock();
+        let (wakers, timer) = (std::mem::take(&mut waiting.wakers), std::mem::take(&mut waiting.timer));
+        drop(waiting);
+        self.tripped.notify_all();
+        self.stop(timer);
+        for (_, waker) in wakers {
+            held::assert_none("a waker");
+            // It is an executor's code, and this thread reads for others.
+            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+                tracing::error!("a waker panicked");
+            }
+        }
+    }
+
+    /// The request has been answered: nothing cancels it from now on.
+    pub(crate) fn mark_answered(&self) {
+        let _ = self.state.compare_exchange(OPEN, OVER, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Why nobody waits, if that is so.
+    pub(crate) fn reason(&self) -> Option<CancelReason> {
+        if let (OPEN, Some(deadline)) = (self.state.load(Ordering::SeqCst), self.deadline)
+            && Instant::now() >= deadline
+        {
+            self.cancel(CancelReason::DeadlineElapsed);
+        }
+        match self.state.load(Ordering::SeqCst) {
+            1 => Some(CancelReason::ClientCancelled),
+            2 => Some(CancelReason::DeadlineElapsed),
+            3 => Some(CancelReason::ConnectionLost),
+            4 => Some(CancelReason::ShuttingDown),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.reason().is_some()
+    }
+
+    /// By which one of those who wait is known.
+    pub(crate) fn key(&self) -> u64 {
+        self.keys.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Why nobody waits; the task is woken when that is so.
+    pub(crate) fn poll(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<CancelReason> {
+        let known =
+            |waiting: &CancellationWaiter| waiting.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
+        let is_known = known(&self.waiting.lock());
+        if !is_known {
+            // Made, and the old one dropped, outside of the lock, since both are anybody's code.
+            let waker = waker.clone();
+            let mut waiting = self.waiting.lock();
+            let place = waiting.wakers.iter().position(|(of, _)| *of == key);
+            let old = place.map(|place| waiting.wakers.swap_remove(place));
+            waiting.wakers.push((key, waker));
+            drop(waiting);
+            drop(old);
+            self.set_timer();
+        }
+        // Looked at afterwards: who cancels takes the wakers after that.
+        let reason = self.reason();
+        if reason.is_some() {
+            self.forget(key);
+        }
+        reason
+    }
+
+    /// This one waits no longer.
+    pub(crate) fn forget(&self, key: u64) {
+        let mut waiting = self.waiting.lock();
+        let place = waiting.wakers.iter().position(|(of, _)| *of == key);
+        let waker = place.map(|place| waiting.wakers.swap_remove(place));
+        drop(waiting);
+        drop(waker);
+    }
+
+    /// Waits so long; true once nobody waits for the answer.
+    pub(super) fn wait(&self, timeout: Duration) -> bool {
+        let end = Deadline::after(timeout).end();
+        loop {
+            if self.is_cancelled() {
+                return true;
+            }
+            let until = self.deadline.map_or(end, |deadline| deadline.min(end));
+            let mut waiting = self.waiting.lock();
+            if self.state.load(Ordering::SeqCst) == OPEN || self.state.load(Ordering::SeqCst) == OVER {
+                self.tripped.wait_for(&mut waiting, until.saturating_duration_since(Instant::now()));
+            }
+            drop(waiting);
+            if end <= Instant::now() {
+                return self.is_cancelled();
+            }
+        }
+    }
+
+    /// Has those that wait as tasks woken at the deadline; once.
+    fn set_timer(self: &Arc<Self>) {
+        let Some(deadline) = self.deadline else { return };
+        let mut waiting = self.waiting.lock();
+        if !matches!(waiting.timer, CancellationTimer::None) || self.state.load(Ordering::SeqCst) != OPEN {
+            return;
+        }
+        waiting.timer = CancellationTimer::RequestDeadline;
+        drop(waiting);
+        let Some(orb) = self.orb.as_ref().and_then(WeakOrb::upgrade) else { return };
+        let this: Arc<dyn TimedCall> = Arc::clone(self) as _;
+        let left = deadline.saturating_duration_since(Instant::now());
+        match orb.client_reactor().watch(Arc::downgrade(&this), &Deadline::after(left)) {
+            Ok(call_id) => {
+                let mut waiting = self.waiting.lock();
+                // Taken away meanwhile if it has tripped.
+                let late = match waiting.timer {
+                    CancellationTimer::RequestDeadline => {
+                        waiting.timer = CancellationTimer::Set(call_id);
+                        None
+                    }
+                    _ => Some(call_id),
+                };
+                drop(waiting);
+                late.into_iter().for_each(|call_id| self.stop(CancellationTimer::Set(call_id)));
+            }
+            // It is seen by whoever looks.
+            Err(error) => tracing::debug!(%error, "nobody is woken at a request's deadline"),
+        }
+    }
+
+    fn stop(&self, timer: CancellationTimer) {
+        if let (CancellationTimer::Set(call_id), Some(orb)) = (timer, self.orb.as_ref().and_then(WeakOrb::upgrade)) {
+            orb.client_reactor().leave(call_id);
+        }
+    }
+}
+
+impl TimedCall for CancellationSource {
+    fn end(self: Arc<Self>, why: ExpiryReason) {
+        self.cancel(match why {
+            ExpiryReason::TimeUp => CancelReason::DeadlineElapsed,
+            ExpiryReason::Shutdown => CancelReason::ShuttingDown,
+            ExpiryReason::Cancelled => CancelReason::ClientCancelled,
+        });
+    }
+}
+
+impl Drop for CancellationSource {
+    fn drop(&mut self) {
+        let timer = std::mem::take(&mut self.waiting.lock().timer);
+        self.stop(timer);
+    }
+}
+
+impl fmt::Debug for CancellationSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trip").field("state", &self.state).field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering as StdOrdering},
+        task::{Poll, Wake},
+    };
+
+    use super::*;
+    use crate::{CancellationToken, Orb};
+
+    struct Counting(AtomicUsize);
+
+    impl Wake for Counting {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, StdOrdering::SeqCst);
+        }
+    }
+
+    fn token(orb: &Orb, deadline: Option<Instant>) -> (Arc<CancellationSource>, CancellationToken) {
+        let cancellation = CancellationSource::new(WeakOrb::of(orb), deadline);
+        (Arc::clone(&cancellation), CancellationToken::new(cancellation))
+    }
+
+    #[test]
+    fn the_first_reason_wins_and_each_waiter_wakes_once() {
+        let orb = Orb::builder().build().unwrap();
+        let (cancellation, token) = token(&orb, None);
+        let counting = std::sync::Arc::new(Counting(AtomicUsize::new(0)));
+        let waker = Waker::from(std::sync::Arc::clone(&counting));
+        let mut cx = std::task::Context::from_waker(&waker);
+        let mut futures = [token.cancelled(), token.cancelled(), token.cancelled()];
+        for future in &mut futures {
+            assert_eq!(std::pin::Pin::new(&mut *future).poll(&mut cx), Poll::Pending);
+            assert_eq!(std::pin::Pin::new(&mut *future).poll(&mut cx), Poll::Pending);
+        }
+        let [one, mut two, three] = futures;
+        drop(three);
+        assert!(!token.wait_timeout(Duration::ZERO) && token.reason().is_none());
+        cancellation.cancel(CancelReason::ConnectionLost);
+        cancellation.cancel(CancelReason::ClientCancelled);
+        assert_eq!(counting.0.load(StdOrdering::SeqCst), 2, "one has left");
+        assert_eq!(std::pin::Pin::new(&mut two).poll(&mut cx), Poll::Ready(CancelReason::ConnectionLost));
+        assert!(token.wait_timeout(Duration::MAX));
+        drop(one);
+        assert_eq!(format!("{token:?}"), "CancellationToken { reason: Some(ConnectionLost) }");
+    }
+
+    #[test]
+    fn an_answered_request_is_not_cancelled() {
+        let orb = Orb::builder().build().unwrap();
+        let (cancellation, token) = token(&orb, Some(Instant::now()));
+        cancellation.mark_answered();
+        cancellation.cancel(CancelReason::ClientCancelled);
+        assert!(!token.is_cancelled(), "nor by its deadline");
+        let nobody = CancellationToken::current();
+        assert!(!nobody.is_cancelled() && !nobody.wait_timeout(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_deadline_wakes_threads_and_tasks() {
+        let orb = Orb::builder().build().unwrap();
+        let (_trip, waiting) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
+        assert!(waiting.wait_timeout(Duration::MAX));
+        assert_eq!(waiting.reason(), Some(CancelReason::DeadlineElapsed));
+        let (_trip, polled) = token(&orb, Some(Instant::now() + Duration::from_millis(20)));
+        let (receiver, heard) = std::sync::mpsc::channel();
+        let cancelled = polled.cancelled();
+        orb.spawn(async move { receiver.send(cancelled.await).unwrap() }).unwrap();
+        assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(CancelReason::DeadlineElapsed));
+        orb.shutdown(true).unwrap();
+        let (_trip, late) = token(&orb, Some(Instant::now()));
+        assert!(late.is_cancelled(), "also where nobody knows the time any more");
+    }
+
+    #[test]
+    fn orb_shutdown_ends_waits_for_a_deadline() {
+        let orb = Orb::builder().build().unwrap();
+        let (_trip, token) = token(&orb, Some(Instant::now() + Duration::from_secs(1000)));
+        let mut cancelled = token.cancelled();
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert_eq!(std::pin::Pin::new(&mut cancelled).poll(&mut cx), Poll::Pending);
+        orb.shutdown(true).unwrap();
+        assert_eq!(token.reason(), Some(CancelReason::ShuttingDown));
+    }
+}

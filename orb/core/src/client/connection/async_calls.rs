@@ -1,0 +1,448 @@
+//! Calls that no thread waits for: they are told what becomes of them.
+//!
+//! Their replies are read by whoever leads, and where no thread does, by the reactor's: it calls [`ClientConnection::serve_ready`]
+//! when there is something to read and [`ClientConnection::write_ready`] when there is room to write. Nothing here waits. What the
+//! transport does not take at once stays in the connection, and comes before all that others write.
+//!
+//! Nobody is told while a lock is held: who is told may call again at once.
+
+mod registration;
+mod write_queue;
+
+use std::io;
+
+use spandrel_cdr::{Encoder, GiopVersion, Wire};
+use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, SystemException, minor};
+#[cfg(feature = "server")]
+use spandrel_sync::atomic::{AtomicU64, Ordering};
+use spandrel_sync::{Arc, Mutex, atomic::AtomicU8};
+use spandrel_transport::MessageReader;
+
+use super::{
+    CallFailure, ClientConnection, CloseOnPanic, RequestLoss,
+    pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter, Waiter},
+};
+#[cfg(feature = "server")]
+use registration::OUTPUT;
+pub(crate) use registration::ReactorRegistration;
+use registration::{PATIENCE, RegistrationState};
+pub(crate) use write_queue::UnsentKind;
+pub(super) use write_queue::UnsentMessage;
+use write_queue::{Charge, WriteQueue};
+
+/// With more hints than this that wait to be written there are no further ones.
+#[cfg(feature = "server")]
+const MAX_HINTS: usize = 1024;
+
+/// With more requests than this that nobody waits for any more, a connection is given to nobody else.
+const MAX_ABANDONED: usize = 256;
+
+/// What a connection has for calls that no thread waits for.
+#[derive(Debug, Default)]
+pub(super) struct AsyncWrites {
+    /// What they have still to send.
+    write_queue: Mutex<WriteQueue>,
+    /// What the reactor is wanted to wait for.
+    wanted: AtomicU8,
+    /// Grows with each piece that the reactor writes.
+    #[cfg(feature = "server")]
+    written: AtomicU64,
+    /// The place in the reactor, once one of them has needed it.
+    state: Mutex<RegistrationState>,
+}
+
+#[cfg(feature = "server")]
+impl AsyncWrites {
+    /// Whether something waits to be written.
+    pub(super) fn wants_output(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) & OUTPUT != 0
+    }
+
+    /// How many pieces the reactor has written.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+}
+
+/// How much may wait on one connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteLimits {
+    /// Requests that wait for their replies.
+    pub(crate) requests: usize,
+    /// Octets of what has still to be written, beyond one message.
+    pub(crate) octets: usize,
+}
+
+impl ClientConnection {
+    /// Sends a request without waiting. `receiver` learns what becomes of it, unless this fails.
+    ///
+    /// # Errors
+    /// If it cannot be sent on this connection: the peer has not acted on it. TRANSIENT at one of the bounds.
+    pub(crate) fn send_soon(
+        &self,
+        request_id: u32,
+        request: &Encoder<'_>,
+        kind: UnsentKind,
+        receiver: Arc<dyn ReplyReceiver>,
+        bounds: WriteLimits,
+    ) -> Result<(), CallFailure> {
+        {
+            let mut pending = self.pending.lock();
+            if let Some(failure) = &pending.closed {
+                return Err(unsent(failure));
+            }
+            if pending.waiters.len() >= bounds.requests {
+                return Err(self.too_many(bounds.requests));
+            }
+            pending.waiters.push(Waiter {
+                request_id,
+                reply: None,
+                waiter: ReplyWaiter::Task { receiver, is_sent: true },
+            });
+            if pending.reader.is_some() {
+                self.want_input();
+            }
+        }
+        self.update_interest(true);
+        self.write_soon(request_id, request, kind, bounds.octets, None)
+    }
+
+    /// Writes as much as can be written without waiting, and leaves the rest to the reactor, if no more than `limit` octets wait for
+    /// that then. `charge`: what it is counted against meanwhile.
+    pub(super) fn write_soon(
+        &self,
+        request_id: u32,
+        message: &Encoder<'_>,
+        kind: UnsentKind,
+        limit: usize,
+        mut charge: Option<Charge>,
+    ) -> Result<(), CallFailure> {
+        let fragments = self.fragments(message);
+        let mut unsent = |at| UnsentMessage {
+            _charge: charge.take(),
+            ..UnsentMessage::new(request_id, message, fragments.as_ref(), at, kind)
+        };
+        let mut queue = || {
+            self.queue(unsent(0), limit).or_else(|octets| self.refuse(request_id, |this| this.exceeds(octets, limit)))
+        };
+        let Some(mut writer) = self.writer.try_lock() else { return queue() };
+        if kind == UnsentKind::Hint && writer.is_cut {
+            return Ok(());
+        }
+        if writer.is_cut || self.is_retired() && kind != UnsentKind::Hint {
+            drop(writer);
+            return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
+        }
+        if writer.rest.is_some() || !self.async_writes.write_queue.lock().messages.is_empty() {
+            drop(writer);
+            return queue();
+        }
+        let (sent, len) = match &fragments {
+            None => (self.transport.try_send_v(&message.parts()), message.position()),
+            Some(fragments) => (self.transport.try_send_v(&fragments.slices(message)), fragments.total_len()),
+        };
+        match sent {
+            Ok(sent) if sent == len => {
+                drop(writer);
+                if kind == UnsentKind::OneWay {
+                    self.acknowledge(request_id);
+                }
+                Ok(())
+            }
+            Ok(sent) => {
+                self.has_left(request_id, false);
+                writer.rest = Some(unsent(sent));
+                drop(writer);
+                self.want_output();
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                drop(writer);
+                queue()
+            }
+            Err(error) => {
+                writer.is_cut = true;
+                drop(writer);
+                self.has_left(request_id, false);
+                self.end_with_peer_reason(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// What a message is cut into, if it is.
+    fn fragments(&self, message: &Encoder<'_>) -> Option<Fragments> {
+        if cfg!(feature = "fragments") && message.position() > self.fragment_size {
+            return Fragments::of(message, self.fragment_size);
+        }
+        None
+    }
+
+    /// Writes what may as well get lost, now or when there is room. False if too much waits for that already.
+    #[cfg(feature = "server")]
+    pub(super) fn hint(&self, request_id: u32, message: &Encoder<'_>) -> bool {
+        self.async_writes.write_queue.lock().messages.len() < MAX_HINTS
+            && self.write_soon(request_id, message, UnsentKind::Hint, usize::MAX, None).is_ok()
+    }
+
+    /// The request cannot be written here; the peer need not be asked why.
+    fn refuse(&self, request_id: u32, why: impl FnOnce(&Self) -> CallFailure) -> Result<(), CallFailure> {
+        let mut pending = self.pending.lock();
+        let removed = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
+        drop(pending);
+        // If it was closed meanwhile, the call has been told.
+        if removed.is_some() { Err(why(self)) } else { Ok(()) }
+    }
+
+    /// Another writes, or there is no room.
+    ///
+    /// # Errors
+    /// How many octets wait already, if they are too many.
+    pub(super) fn queue(&self, message: UnsentMessage, limit: usize) -> Result<(), usize> {
+        // Said before it can be written, lest it is said after.
+        self.note_sent(&message, false);
+        let mut write_queue = self.async_writes.write_queue.lock();
+        if write_queue.octets > 0
+            && write_queue.octets + message.octets.len() > limit
+            && message.kind != UnsentKind::Hint
+        {
+            return Err(write_queue.octets);
+        }
+        write_queue.push(message);
+        drop(write_queue);
+        self.want_output();
+        Ok(())
+    }
+
+    fn note_sent(&self, message: &UnsentMessage, sent: bool) {
+        if message.is_told() {
+            self.has_left(message.request_id, sent);
+        }
+    }
+
+    /// Whether the transport has taken the request's last octet, or may have.
+    fn has_left(&self, request_id: u32, sent: bool) {
+        let mut pending = self.pending.lock();
+        if let Some(at) = pending.find(request_id)
+            && let ReplyWaiter::Task { is_sent, .. } = &mut pending.waiters[at].waiter
+        {
+            *is_sent = sent;
+        }
+    }
+
+    /// The transport has taken a one-way.
+    fn acknowledge(&self, request_id: u32) {
+        let mut pending = self.pending.lock();
+        let waiter = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
+        drop(pending);
+        if let Some(Waiter { waiter: ReplyWaiter::Task { receiver, .. }, .. }) = waiter {
+            receiver.done(Ok(None));
+        }
+    }
+
+    /// True once the transport has taken it all.
+    pub(super) fn write_rest(&self, message: &mut UnsentMessage) -> io::Result<bool> {
+        while !message.is_whole() {
+            // Said before: whoever sees the connection end from now on does not know whether the peer has the whole of it.
+            self.note_sent(message, true);
+            match self.transport.try_send_v(&[io::IoSlice::new(&message.octets[message.at..])]) {
+                Ok(sent) => {
+                    message.at += sent;
+                    #[cfg(feature = "server")]
+                    self.async_writes.written.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    self.note_sent(message, false);
+                    return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
+                }
+            }
+            if !message.is_whole() {
+                self.note_sent(message, false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same by a thread that has a message of its own to write and waits for room. The reactor tells the call.
+    pub(super) fn finish_rest(
+        &self,
+        message: &mut UnsentMessage,
+        arm: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        while !message.is_whole() {
+            arm()?;
+            self.note_sent(message, true);
+            let sent = self.transport.send(&message.octets[message.at..]);
+            message.at += sent.as_ref().map_or(0, |sent| *sent);
+            if !message.is_whole() {
+                self.note_sent(message, false);
+            }
+            sent?;
+        }
+        Ok(())
+    }
+
+    /// Nothing can be written any more, for this reason, unless the peer said another before. All calls are told.
+    pub(super) fn end_with_peer_reason(&self, error: io::Error) {
+        self.retire();
+        let reader = self.pending.lock().reader.take();
+        let Some(mut reader) = reader else {
+            // Whoever reads sees the end by itself.
+            return self.fail_unsent();
+        };
+        let guard = CloseOnPanic(self);
+        let sent = self.read_ready(&mut reader);
+        drop(guard);
+        let failure = sent.err().unwrap_or_else(|| {
+            let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
+            CallFailure::of(
+                RequestLoss::InDoubt,
+                exception.with_detail(|| format!("writing to {} failed", self.peer)).with_source(error),
+            )
+        });
+        self.close(failure);
+        self.return_reader(reader, None, true);
+        self.fail_unsent();
+    }
+
+    /// Tells those whose requests stay unwritten for good, if that is so.
+    pub(super) fn fail_unsent(&self) {
+        // Where it is locked, nothing is cut off yet, or who cuts it off does this.
+        let Some(mut writer) = self.writer.try_lock() else { return };
+        if !writer.is_cut {
+            return;
+        }
+        let queued = std::mem::take(&mut *self.async_writes.write_queue.lock());
+        let unwritten: Vec<UnsentMessage> = writer.rest.take().into_iter().chain(queued.messages).collect();
+        drop(writer);
+        #[cfg(feature = "batching")]
+        unwritten.iter().for_each(|message| self.record_lost(message));
+        let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == UnsentKind::OneWay);
+        taken.for_each(|message| self.acknowledge(message.request_id));
+        if unwritten.is_empty() {
+            return;
+        }
+        let is_unwritten =
+            |id| unwritten.iter().any(|message| message.is_told() && message.request_id == id && !message.is_whole());
+        let mut pending = self.pending.lock();
+        let unsent =
+            |waiter: &mut Waiter| is_unwritten(waiter.request_id) && !matches!(waiter.waiter, ReplyWaiter::Thread(_));
+        let tasks: Vec<_> = pending.waiters.extract_if(.., unsent).collect();
+        let loss = if pending.closed.is_none() { RequestLoss::GivenUp } else { RequestLoss::NotWritten };
+        drop(pending);
+        let exception = SystemException::comm_failure(0, CompletionStatus::No);
+        let failure = exception.with_detail(|| format!("writing to {} was cut off", self.peer));
+        self.fail_all(tasks, &CallFailure::of(loss, failure));
+    }
+
+    pub(super) fn fail_all(&self, tasks: Vec<Waiter>, failure: &CallFailure) {
+        for task in tasks {
+            if let ReplyWaiter::Task { receiver, is_sent } = task.waiter {
+                receiver.done(Err(if is_sent { failure.clone() } else { unsent(failure) }));
+            }
+        }
+    }
+
+    /// Nobody waits for this reply any more. True if the peer may have the request.
+    ///
+    /// `wire`: as the request was written, if the peer is to be told. `retires`: the connection is given to nobody any more, as it is after time-outs.
+    pub(crate) fn abandon(&self, request_id: u32, wire: Option<Wire>, retires: bool) -> bool {
+        if retires {
+            self.retire_unread();
+        }
+        let wire = wire.filter(|wire| wire.version >= GiopVersion::V1_2);
+        if let Some(wire) = wire
+            && self.abort(request_id, wire)
+        {
+            // There will be no reply.
+            let mut pending = self.pending.lock();
+            let removed = pending.find(request_id).map(|at| pending.waiters.swap_remove(at));
+            drop(pending);
+            drop(removed);
+            return false;
+        }
+        let mut write_queue = self.async_writes.write_queue.lock();
+        let unwritten =
+            write_queue.messages.iter().position(|message| message.is_told() && message.request_id == request_id);
+        let unwritten = unwritten.and_then(|at| write_queue.take(at));
+        drop(write_queue);
+        let mut pending = self.pending.lock();
+        let Some(at) = pending.find(request_id) else { return true };
+        if unwritten.is_some() {
+            let removed = pending.waiters.swap_remove(at);
+            drop(pending);
+            drop(removed);
+            return false;
+        }
+        let was = std::mem::replace(&mut pending.waiters[at].waiter, ReplyWaiter::Nobody);
+        if pending.waiters.iter().filter(|waiter| matches!(waiter.waiter, ReplyWaiter::Nobody)).count() > MAX_ABANDONED
+        {
+            self.retire();
+        }
+        drop(pending);
+        // What he may do when he is let go is anybody's code.
+        drop(was);
+        // Also where the transport has taken only a part of it yet: the rest will follow, before what others have to send.
+        let Some(wire) = wire else { return true };
+        let mut out = Encoder::new(wire);
+        if (CancelRequest { request_id }).encode(&mut out).is_ok() {
+            // A hint: if it cannot be sent, the server merely works in vain.
+            let _ = self.write_soon(request_id, &out, UnsentKind::Hint, usize::MAX, None);
+        }
+        true
+    }
+
+    /// Ends a request between two of its fragments, if it is being written in fragments; the server is told (9.4.9).
+    fn abort(&self, request_id: u32, wire: Wire) -> bool {
+        let mut out = Encoder::new(wire);
+        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return false };
+        let rest = writer.rest.as_mut().filter(|rest| rest.request_id == request_id);
+        rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
+    }
+
+    /// The reactor ends, or can wait for this connection no longer.
+    pub(crate) fn reactor_ended(&self, why: &str) {
+        let exception = SystemException::comm_failure(0, CompletionStatus::Maybe);
+        let detail = || format!("the replies of {} can no longer be waited for: {why}", self.peer);
+        self.close(CallFailure::of(RequestLoss::InDoubt, exception.with_detail(detail)));
+    }
+
+    fn too_many(&self, limit: usize) -> CallFailure {
+        self.statistics.refused_pending();
+        let detail = || format!("{limit} requests to {} wait for their replies (`-ORBPendingRequests`)", self.peer);
+        CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
+    }
+
+    fn exceeds(&self, octets: usize, limit: usize) -> CallFailure {
+        self.statistics.refused_memory();
+        let detail = || {
+            format!(
+                "{} does not read: {octets} octets wait to be written, and the limit is {limit} (`-ORBBufferLimit`)",
+                self.peer
+            )
+        };
+        CallFailure::new(SystemException::transient(minor::NO_USABLE_PROFILE, CompletionStatus::No).with_detail(detail))
+    }
+}
+
+/// True if nothing was read beyond the messages that were taken.
+pub(super) fn is_drained(reader: &MessageReader) -> bool {
+    reader.is_drained()
+}
+
+impl PendingCalls {
+    /// All but threads.
+    pub(super) fn take_tasks(&mut self) -> Vec<Waiter> {
+        self.waiters.extract_if(.., |waiter| !matches!(waiter.waiter, ReplyWaiter::Thread(_))).collect()
+    }
+
+    /// Whether replies will come that no thread waits for.
+    pub(super) fn has_tasks(&self) -> bool {
+        self.waiters.iter().any(|waiter| !matches!(waiter.waiter, ReplyWaiter::Thread(_)))
+    }
+}
+
+/// What one learns whose request was not written to its end when the connection ended: the peer cannot have acted on it.
+fn unsent(failure: &CallFailure) -> CallFailure {
+    CallFailure::of(failure.loss.unwritten(), failure.exception.clone())
+}

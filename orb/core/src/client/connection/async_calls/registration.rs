@@ -1,0 +1,192 @@
+//! A connection in the reactor: what it is wanted to wait for, and what happens when that comes.
+
+use std::{fmt, io, time::Duration};
+
+use spandrel_ipc::Interest;
+use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_transport::MessageReader;
+
+use super::{
+    super::{CallFailure, ClientConnection, CloseOnPanic, Writer},
+    UnsentKind, UnsentMessage,
+};
+
+/// In `wanted`: replies are to be read.
+const INPUT: u8 = 1;
+/// In `wanted`: requests are to be written.
+pub(super) const OUTPUT: u8 = 2;
+
+/// How long the reactor waits for a thread that is about to write.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1);
+
+/// A connection's place in a reactor, which calls [`ClientConnection::serve_ready`] and [`ClientConnection::write_ready`].
+pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
+    /// Calls for this and nothing else from now on.
+    fn wait_for(&self, interest: Interest);
+    /// Calls as if there were something to read: there is, and the handle does not show it.
+    fn look(&self);
+    /// Calls never again.
+    fn leave(&self);
+}
+
+/// The seat, and what it was told last.
+#[derive(Debug, Default)]
+pub(super) struct RegistrationState {
+    registration: Option<Arc<dyn ReactorRegistration>>,
+    receiver: u8,
+}
+
+impl ClientConnection {
+    /// Takes a place in a reactor, unless it has one.
+    ///
+    /// # Errors
+    /// Those of `register`.
+    pub(crate) fn register_with(
+        self: &Arc<Self>,
+        register: impl FnOnce(&Arc<Self>) -> io::Result<Arc<dyn ReactorRegistration>>,
+    ) -> io::Result<()> {
+        let mut state = self.async_writes.state.lock();
+        if state.registration.is_none() {
+            state.registration = Some(register(self)?);
+        }
+        Ok(())
+    }
+
+    /// What a reactor waits on.
+    pub(crate) fn transport(&self) -> &Arc<dyn crate::transport::ConnectionTransport> {
+        &self.transport
+    }
+
+    pub(in crate::client::connection) fn leave_reactor(&self) {
+        let registration = self.async_writes.state.lock().registration.take();
+        if let Some(registration) = registration {
+            registration.leave();
+        }
+    }
+
+    pub(super) fn want_output(&self) {
+        self.async_writes.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+        self.update_interest(true);
+    }
+
+    /// To be said while the reader is seen to be there.
+    pub(in crate::client::connection) fn want_input(&self) {
+        self.async_writes.wanted.fetch_or(INPUT, Ordering::SeqCst);
+    }
+
+    /// Has the reactor wait for what is wanted now. `is_drained`: nothing was read that it has still to look at.
+    pub(in crate::client::connection) fn update_interest(&self, is_drained: bool) {
+        let mut state = self.async_writes.state.lock();
+        // Loaded under the lock, so that whoever comes last tells what was wanted last.
+        let wanted = self.async_writes.wanted.load(Ordering::SeqCst);
+        let Some(registration) = state.registration.clone() else { return };
+        if state.receiver != wanted {
+            state.receiver = wanted;
+            registration.wait_for(interest(wanted));
+        }
+        if !is_drained && wanted & INPUT != 0 {
+            registration.look();
+        }
+    }
+
+    /// Reads what is there; called by the reactor. False: nothing more will come.
+    pub(crate) fn serve_ready(&self) -> bool {
+        let mut pending = self.pending.lock();
+        if pending.closed.is_some() {
+            return false;
+        }
+        let Some(mut reader) = pending.reader.take() else {
+            // A thread leads. It says so when somebody else has to read.
+            self.async_writes.wanted.fetch_and(!INPUT, Ordering::SeqCst);
+            drop(pending);
+            self.update_interest(true);
+            return true;
+        };
+        drop(pending);
+        let guard = CloseOnPanic(self);
+        let ended = self.read_ready(&mut reader).map_err(|failure| self.close(failure));
+        drop(guard);
+        self.return_reader(reader, None, true);
+        ended.is_ok()
+    }
+
+    pub(super) fn read_ready(&self, reader: &mut MessageReader) -> Result<(), CallFailure> {
+        loop {
+            match reader.next_ready(&*self.transport) {
+                Ok(Some(message)) => {
+                    if let Some(reply) = self.sort(message)? {
+                        self.deliver(reply);
+                    }
+                }
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(self.read_failed(error)),
+            }
+        }
+    }
+
+    /// Writes what there is room for; called by the reactor.
+    pub(crate) fn write_ready(&self) {
+        // A thread that writes finds no room either, or is done soon.
+        let Some(mut writer) = self.writer.try_lock_for(PATIENCE) else { return };
+        loop {
+            if writer.rest.is_none() {
+                writer.rest = self.next_unsent();
+            }
+            let Writer { rest, is_cut, .. } = &mut *writer;
+            let Some(message) = rest else {
+                drop(writer);
+                #[cfg(feature = "server")]
+                self.notify_written();
+                return;
+            };
+            if *is_cut {
+                drop(writer);
+                return self.fail_unsent();
+            }
+            match self.write_rest(message) {
+                #[cfg(feature = "batching")]
+                Ok(true) if message.is_batch() => writer.end_batch(&self.statistics),
+                Ok(true) => {
+                    let (request_id, kind) = (message.request_id, message.kind);
+                    *rest = None;
+                    if kind == UnsentKind::OneWay {
+                        drop(writer);
+                        // Called again for the others.
+                        return self.acknowledge(request_id);
+                    }
+                }
+                Ok(false) => return,
+                Err(error) => {
+                    *is_cut = true;
+                    drop(writer);
+                    return self.end_with_peer_reason(error);
+                }
+            }
+        }
+    }
+
+    /// The next message to be written; without any, the reactor need not call for it.
+    pub(super) fn next_unsent(&self) -> Option<UnsentMessage> {
+        let next = self.async_writes.write_queue.lock().pop();
+        if next.is_some() {
+            return next;
+        }
+        self.async_writes.wanted.fetch_and(!OUTPUT, Ordering::SeqCst);
+        // Looked at afterwards: who puts something in says so after that.
+        let late = self.async_writes.write_queue.lock().pop();
+        if late.is_some() {
+            self.async_writes.wanted.fetch_or(OUTPUT, Ordering::SeqCst);
+        }
+        self.update_interest(true);
+        late
+    }
+}
+
+fn interest(wanted: u8) -> Interest {
+    match wanted & (INPUT | OUTPUT) {
+        0 => Interest::NONE,
+        INPUT => Interest::INPUT,
+        OUTPUT => Interest::OUTPUT,
+        _ => Interest::INPUT | Interest::OUTPUT,
+    }
+}

@@ -1,0 +1,111 @@
+//! Messages that have still to be written, because the transport does not take them at once.
+
+use std::collections::VecDeque;
+
+use spandrel_cdr::Encoder;
+use spandrel_giop::Fragments;
+
+#[cfg(feature = "server")]
+pub(super) use spandrel_transport::Charge;
+
+/// Only servers count what they keep.
+#[cfg(not(feature = "server"))]
+pub(super) type Charge = std::convert::Infallible;
+
+/// Messages of which nothing was written yet, in order.
+#[derive(Debug, Default)]
+pub(super) struct WriteQueue {
+    pub(super) messages: VecDeque<UnsentMessage>,
+    pub(super) octets: usize,
+}
+
+impl WriteQueue {
+    pub(super) fn push(&mut self, message: UnsentMessage) {
+        self.octets += message.octets.len();
+        self.messages.push_back(message);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<UnsentMessage> {
+        self.take(0)
+    }
+
+    pub(super) fn take(&mut self, at: usize) -> Option<UnsentMessage> {
+        let message = self.messages.remove(at)?;
+        self.octets -= message.octets.len();
+        Some(message)
+    }
+}
+
+/// A message that has still to be written.
+#[derive(Debug)]
+pub(in crate::client::connection) struct UnsentMessage {
+    pub(in crate::client::connection) request_id: u32,
+    pub(in crate::client::connection) octets: Vec<u8>,
+    /// How many of them the transport has taken.
+    pub(in crate::client::connection) at: usize,
+    pub(in crate::client::connection) kind: UnsentKind,
+    /// Where fragments end, but for the last one.
+    pub(in crate::client::connection) boundaries: Vec<usize>,
+    /// The memory that it is counted against, if it is an answer.
+    pub(in crate::client::connection) _charge: Option<Charge>,
+    /// How many it holds.
+    #[cfg(feature = "batching")]
+    pub(in crate::client::connection) messages: u32,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum UnsentKind {
+    TwoWay,
+    OneWay,
+    /// A message that nobody waits for and that may as well get lost.
+    Hint,
+    /// One-ways whose calls have returned.
+    #[cfg(feature = "batching")]
+    Batch,
+}
+
+impl UnsentMessage {
+    pub(super) fn new(
+        request_id: u32,
+        message: &Encoder<'_>,
+        fragments: Option<&Fragments>,
+        at: usize,
+        kind: UnsentKind,
+    ) -> Self {
+        let whole = |octets, boundaries| Self {
+            request_id,
+            octets,
+            at,
+            kind,
+            boundaries,
+            _charge: None,
+            #[cfg(feature = "batching")]
+            messages: 1,
+        };
+        let Some(fragments) = fragments else { return whole(message.to_vec(), Vec::new()) };
+        let mut boundaries: Vec<_> = fragments.boundaries().collect();
+        boundaries.pop();
+        whole(fragments.to_vec(message), boundaries)
+    }
+
+    /// Has it end with the fragment that is being written, and `cancel`, which tells the server to forget it; false if it is not in
+    /// fragments, or the last one is being written.
+    pub(super) fn abort(&mut self, cancel: &Encoder<'_>) -> bool {
+        let end = self.boundaries.iter().find(|end| **end >= self.at).copied();
+        let Some(end) = end else { return false };
+        self.octets.truncate(end);
+        self.octets.extend_from_slice(&cancel.to_vec());
+        (self.kind, self.boundaries) = (UnsentKind::Hint, Vec::new());
+        true
+    }
+
+    pub(in crate::client::connection) fn is_whole(&self) -> bool {
+        self.at == self.octets.len()
+    }
+
+    /// Whether there is a call that is told of it.
+    pub(super) fn is_told(&self) -> bool {
+        matches!(self.kind, UnsentKind::TwoWay | UnsentKind::OneWay)
+    }
+}

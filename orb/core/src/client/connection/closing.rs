@@ -1,0 +1,219 @@
+//! How a connection ends, and what is told to those who wait: its calls, and the peer.
+
+use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
+use spandrel_giop::{
+    CancelRequest, CompletionStatus, GiopError, MessageType, Reaction, SystemException, SystemExceptionKind,
+    bare_message, ids, minor,
+};
+use spandrel_sync::atomic::Ordering;
+use spandrel_transport::{Deadline, ReadError};
+
+use super::{CallFailure, ClientConnection, HINT, RequestLoss};
+use crate::statistics::Event;
+
+impl ClientConnection {
+    /// Nothing more will come: all who wait learn why.
+    pub(super) fn close(&self, failure: CallFailure) -> CallFailure {
+        #[cfg(feature = "diagnostics")]
+        tracing::debug!(peer = %self.peer, reason = %failure.exception, "a connection has ended");
+        self.count_end(if failure.may_repeat() { Event::ClientClosedByPeer } else { Event::ClientClosedForFault });
+        self.retire();
+        self.close_transport();
+        let mut pending = self.pending.lock();
+        pending.closed = Some(failure.clone());
+        pending.threads().for_each(|wake| wake.notify_one());
+        let tasks = pending.take_tasks();
+        drop(pending);
+        self.fail_all(tasks, &failure);
+        #[cfg(feature = "server")]
+        self.end_calls();
+        failure
+    }
+
+    /// Counts the connection as closed for this reason, unless its end was counted before.
+    pub(crate) fn count_end(&self, reason: Event) {
+        if cfg!(feature = "statistics") && !self.is_end_counted.swap(true, Ordering::Relaxed) {
+            self.statistics.note(reason);
+        }
+    }
+
+    /// Nobody else may have use for it.
+    pub(super) fn close_transport(&self) {
+        #[cfg(feature = "server")]
+        if self.is_adopted() {
+            return;
+        }
+        self.transport.close();
+    }
+
+    /// Nobody uses it, or will: the peer is told that no more requests come (CORBA 3.3 Part 2, 9.4.7).
+    #[cfg(feature = "caching")]
+    pub(crate) fn part(&self) {
+        #[cfg(feature = "batching")]
+        self.flush_at_the_end();
+        let Some(writer) = self.writer.try_lock() else { return };
+        if self.is_retired() || writer.is_cut || writer.rest.is_some() {
+            return;
+        }
+        self.retire();
+        let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection);
+        // If it is not heard the end of the connection says the same.
+        let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&close_connection));
+    }
+
+    #[cold]
+    pub(super) fn unreadable(&self, error: GiopError, version: GiopVersion) -> CallFailure {
+        self.statistics.client_protocol_error();
+        self.complain(version);
+        CallFailure::of(
+            RequestLoss::InDoubt,
+            SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, CompletionStatus::Maybe)
+                .with_detail(|| format!("{} sent a reply that cannot be read", self.peer))
+                .with_source(error),
+        )
+    }
+
+    #[cold]
+    pub(super) fn is_no_reply(&self, message_type: MessageType, version: GiopVersion) -> CallFailure {
+        let maybe = CompletionStatus::Maybe;
+        if message_type != MessageType::CloseConnection {
+            self.statistics.client_protocol_error();
+        }
+        match message_type {
+            // No request without a reply was or will be processed (9.4.7): safe to send again.
+            MessageType::CloseConnection => CallFailure::of(
+                RequestLoss::ClosedInOrder,
+                SystemException::comm_failure(0, CompletionStatus::No)
+                    .with_detail(|| format!("{} closed the connection in an orderly way", self.peer)),
+            ),
+            MessageType::MessageError => CallFailure::of(
+                RequestLoss::Explained,
+                SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe).with_detail(|| format!(
+                    "{} could not read a message and answered MessageError (it may be longer than the peer accepts)",
+                    self.peer
+                )),
+            ),
+            other => {
+                self.complain(version);
+                CallFailure::of(RequestLoss::InDoubt,
+                    SystemException::comm_failure(ids::COMM_FAILURE_PROTOCOL, maybe)
+                        .with_detail(|| format!("{} sent a {other}, which only clients may send", self.peer)),
+                )
+            }
+        }
+    }
+
+    /// Tells the peer that what it sent cannot be understood (9.4.8), unless that would have to wait for others. The connection ends anyway.
+    #[cold]
+    fn complain(&self, version: GiopVersion) {
+        if cfg!(not(feature = "details")) {
+            return;
+        }
+        let Some(mut writer) = self.writer.try_lock() else { return };
+        if writer.is_cut || writer.rest.is_some() {
+            return;
+        }
+        writer.is_cut = true;
+        let sent = bare_message(version, ByteOrder::NATIVE, MessageType::MessageError);
+        // A courtesy: a peer that does not read it learns of the end.
+        let _ = self.transport.set_send_timeout(Some(HINT)).and_then(|()| self.transport.send(&sent));
+    }
+
+    pub(super) fn read_failed(&self, error: ReadError) -> CallFailure {
+        if let ReadError::Giop(reason) = &error {
+            self.statistics.client_protocol_error();
+            if reason.reaction() == Reaction::SendMessageError {
+                self.complain(reason.answer_version().unwrap_or(GiopVersion::V1_0));
+            }
+        }
+        if let ReadError::Giop(GiopError::TooLarge { len, limit }) = error {
+            return CallFailure::of(
+                RequestLoss::InDoubt,
+                SystemException::imp_limit(ids::IMP_LIMIT_MESSAGE, CompletionStatus::Maybe).with_detail(|| {
+                    format!(
+                        "{} sent a reply of {len} octets, more than the limit of {limit} (`-ORBMaxMessageSize`)",
+                        self.peer
+                    )
+                }),
+            );
+        }
+        let detail = || match &error {
+            ReadError::EndOfFile | ReadError::CutOff => {
+                format!("{} closed the connection before it replied", self.peer)
+            }
+            ReadError::Giop(_) => format!("{} sent what is not a GIOP reply", self.peer),
+            _ => format!("reading from {} failed", self.peer),
+        };
+        CallFailure::of(
+            RequestLoss::InDoubt,
+            SystemException::comm_failure(0, CompletionStatus::Maybe).with_detail(detail).with_source(error),
+        )
+    }
+
+    pub(super) fn reply_timed_out(&self) -> CallFailure {
+        CallFailure::of(
+            RequestLoss::InDoubt,
+            SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::Maybe)
+                .with_detail(|| format!("no reply from {} within the time-out", self.peer)),
+        )
+    }
+
+    /// After a time-out the late reply would find nobody: the connection ends with its last user.
+    #[cold]
+    pub(super) fn note_timeout(&self, failure: &CallFailure) {
+        if is_abandoned(&failure.exception) {
+            self.statistics.timed_out_waiting();
+            self.retire_unread();
+            if self.writer.try_lock().is_none() {
+                self.free_writer();
+            }
+        }
+    }
+
+    /// A late reply would find nobody, unless somebody reads whatever comes.
+    pub(super) fn retire_unread(&self) {
+        #[cfg(feature = "server")]
+        if self.is_bidirectional() {
+            return;
+        }
+        self.count_end(Event::ClientClosedForTimeout);
+        self.retire();
+    }
+
+    /// Tells the server that the reply to a request that failed so is not awaited any more, if that is why. To be called only where that
+    /// is known to do no harm: omniORB 4.2 may read a CancelRequest for ever, at full load, and nothing after it on that connection.
+    #[cold]
+    pub(crate) fn cancel(&self, request_id: u32, wire: Wire, failure: &CallFailure) {
+        if !is_abandoned(&failure.exception) || wire.version < GiopVersion::V1_2 {
+            return;
+        }
+        let mut out = Encoder::new(wire);
+        // A hint: if it cannot be sent, the server merely works in vain.
+        if let (Ok(()), Some(mut writer)) = (CancelRequest { request_id }.encode(&mut out), self.writer.try_lock()) {
+            let _ = self.send(&mut writer, &out, Some(&Deadline::after(HINT)));
+        }
+    }
+}
+
+/// True if the request was written whole and its reply did not come in time, or is not wanted any more.
+fn is_abandoned(exception: &SystemException) -> bool {
+    let is_unwanted =
+        exception.kind() == SystemExceptionKind::Transient && exception.minor() == minor::REQUEST_CANCELLED;
+    (exception.kind() == SystemExceptionKind::Timeout || is_unwanted)
+        && exception.completed() == CompletionStatus::Maybe
+}
+
+/// Whoever panics while it reads for others must not leave them waiting.
+pub(super) struct CloseOnPanic<'c>(pub(super) &'c ClientConnection);
+
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let exception = SystemException::internal(0, CompletionStatus::Maybe);
+            self.0.close(CallFailure::of(
+                RequestLoss::InDoubt,
+                exception.with_detail("a thread panicked while it read replies"),
+            ));
+        }
+    }
+}

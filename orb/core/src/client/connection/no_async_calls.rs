@@ -1,0 +1,51 @@
+//! What stands in for calls that no thread waits for where there are none: nobody is told, and nothing is left to be written.
+
+use std::{convert::Infallible, io};
+
+use spandrel_transport::MessageReader;
+
+use super::{CallFailure, ClientConnection, pending_calls::PendingCalls};
+
+/// Nothing.
+#[derive(Debug, Default)]
+pub(super) struct AsyncWrites {}
+
+/// No message.
+#[derive(Debug)]
+pub(super) struct UnsentMessage(Infallible);
+
+impl ClientConnection {
+    pub(super) fn leave_reactor(&self) {
+        let AsyncWrites {} = self.async_writes;
+    }
+
+    pub(super) fn want_input(&self) {}
+
+    pub(super) fn update_interest(&self, _is_drained: bool) {}
+
+    pub(super) fn fail_unsent(&self) {}
+
+    pub(super) fn fail_all(&self, _nobody: [Infallible; 0], _failure: &CallFailure) {}
+
+    pub(super) fn finish_rest(
+        &self,
+        message: &mut UnsentMessage,
+        _arm: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        match message.0 {}
+    }
+}
+
+impl PendingCalls {
+    pub(super) fn take_tasks(&mut self) -> [Infallible; 0] {
+        []
+    }
+
+    pub(super) fn has_tasks(&self) -> bool {
+        false
+    }
+}
+
+pub(super) fn is_drained(_reader: &MessageReader) -> bool {
+    true
+}

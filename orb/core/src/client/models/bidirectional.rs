@@ -1,0 +1,197 @@
+//! Models of connections on which both sides send requests: adopted ones, which their feeder reads, and those that are read from at all
+//! times because the peer may call.
+
+use spandrel_giop::{Message, MessageType, SystemException};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
+use spandrel_transport::{Address, Transport, send_octets};
+
+use super::{Outcome, Stage, async_calls::Pretended, verify};
+use crate::{
+    Orb,
+    client::{AdoptedReader, CallbackDispatcher, ClientConnection},
+    models::{
+        check,
+        fake_transport::{FakeBehaviour, FakeTransport, Record},
+        messages::{self, FakeRequest},
+        one_in,
+        pipe::{self, PipeEnd},
+    },
+    statistics::Statistics,
+};
+
+/// Who reads an adopted connection.
+#[derive(Debug)]
+struct Feeding {
+    orb: Orb,
+    near: PipeEnd,
+}
+
+impl AdoptedReader for Feeding {
+    fn ensure_reading(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn cut(&self) {
+        self.near.close();
+    }
+
+    fn written(&self) {}
+
+    fn run_in_other_thread(&self, tell: crate::Task) -> Result<(), SystemException> {
+        self.orb.client_reactor().run(tell)
+    }
+}
+
+impl Feeding {
+    fn deliver(&self, connection: &Arc<ClientConnection>) {
+        let mut reader = messages::reader();
+        let is_orderly = loop {
+            match reader.next(&self.near, None) {
+                Ok(message) if message.header.message_type == MessageType::Reply => {
+                    connection.receive(message).expect("it is a reply");
+                }
+                Ok(message) => break message.header.message_type == MessageType::CloseConnection,
+                Err(_) => break false,
+            }
+        };
+        connection.end_of_input(is_orderly);
+    }
+}
+
+/// Has so many callers call over an adopted connection, and others answer there; what came of it.
+fn adopted(behaviour: FakeBehaviour, capacity: usize, call: fn(&Stage, u32)) -> (Vec<Outcome>, Record) {
+    let (near, far) = pipe::pair(capacity);
+    let feeding = Arc::new(Feeding { orb: Orb::builder().build().unwrap(), near: near.clone() });
+    let adopted_reader: Weak<dyn AdoptedReader> = Arc::downgrade(&(Arc::clone(&feeding) as Arc<dyn AdoptedReader>));
+    let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
+    let connection = Arc::new(ClientConnection::adopted(address, transport, adopted_reader, Statistics::default()));
+    let stage = Arc::new(Stage { connection: Arc::clone(&connection), octets: 20, outcomes: Mutex::default() });
+    let server = FakeTransport::start(far, behaviour);
+    let reading = thread::spawn(move || feeding.deliver(&connection));
+    stage.callers(3, call);
+    near.close();
+    reading.join().expect("it did not panic");
+    stage.close(server)
+}
+
+impl Stage {
+    /// Writes a one-way, as others write requests: past the same lock.
+    fn answer(&self, token: u32) {
+        let question = FakeRequest { id: 1000 + token, token, is_two_way: false, is_limited: false };
+        // Whoever does not get it has gone.
+        if self.connection.one_way(&messages::request(question, self.octets), None).is_ok() {
+            self.note(question, Ok(()));
+        }
+    }
+}
+
+#[test]
+fn each_call_gets_its_own_reply_from_any_reader() {
+    check(4000, || {
+        let behaviour = FakeBehaviour { octets: 4, ..FakeBehaviour::default() };
+        let (outcomes, record) = adopted(behaviour, 64, |stage, caller| match caller {
+            0 => (0..2).for_each(|turn| stage.answer(turn)),
+            _ => (0..2).for_each(|turn| assert!(stage.two_way(caller * 10 + turn, None), "nothing ended it")),
+        });
+        verify(&outcomes, &record);
+        assert_eq!(record.read.len(), 6, "no message in another");
+    });
+}
+
+#[test]
+fn the_end_of_an_adopted_connection_ends_every_call() {
+    check(4000, || {
+        let behaviour = FakeBehaviour { octets: 4, ends: true, ..FakeBehaviour::default() };
+        let (outcomes, record) = adopted(behaviour, 4096, |stage, caller| {
+            if caller == 0 {
+                stage.answer(0);
+            }
+            let _ = stage.two_way(caller * 10 + 1, None)
+                && (!one_in(2) || stage.one_way(caller * 10 + 2, None))
+                && stage.two_way(caller * 10 + 3, None);
+        });
+        verify(&outcomes, &record);
+    });
+}
+
+/// Who is called over a connection of this side.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Mutex<Rung>,
+    changed: Condition,
+}
+
+#[derive(Debug, Default)]
+struct Rung {
+    tokens: Vec<u32>,
+    has_ended: bool,
+}
+
+impl CallbackDispatcher for Bell {
+    fn take(&self, message: Message) {
+        self.rung.lock().tokens.push(messages::question(&message).token);
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        self.rung.lock().has_ended = true;
+        self.changed.notify_all();
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+}
+
+/// A server that answers whatever it is asked, and calls so often.
+fn calling_server(far: PipeEnd, calls: u32) -> Vec<thread::JoinHandle<()>> {
+    let writer = Arc::new(Mutex::new(far.clone()));
+    let answers = Arc::clone(&writer);
+    let reading = thread::spawn(move || {
+        let mut reader = messages::reader();
+        while let Ok(message) = reader.next(&far, None) {
+            if message.header.message_type == MessageType::Request {
+                let _ = send_octets(&*answers.lock(), &messages::reply(messages::question(&message), 4));
+            }
+        }
+    });
+    let writing = thread::spawn(move || {
+        for token in 0..calls {
+            let question = FakeRequest { id: 2 * token + 1, token, is_two_way: true, is_limited: false };
+            let _ = send_octets(&*writer.lock(), &messages::request(question, 4).to_vec());
+        }
+    });
+    vec![reading, writing]
+}
+
+#[test]
+fn callbacks_are_dispatched_in_order_with_and_without_waiting_calls() {
+    const CALLS: u32 = 3;
+    check(4000, || {
+        let (near, far) = pipe::pair(4096);
+        let (address, transport) = (Arc::new(Address::new("pretend", "")), Arc::new(near.clone()));
+        let connection = Arc::new(ClientConnection::new(address, transport, messages::reader(), Statistics::default()));
+        let reactor = Pretended::start(&connection, near.clone());
+        let bell = Arc::new(Bell::default());
+        connection.take_calls(|| Arc::clone(&bell) as Arc<dyn CallbackDispatcher>);
+        let server = calling_server(far, CALLS);
+        let stage = Arc::new(Stage { connection, octets: 4, outcomes: Mutex::default() });
+        stage.callers(2, |stage, caller| {
+            assert!(stage.two_way(caller * 10, None), "nothing ended it");
+            if one_in(2) {
+                assert!(stage.two_way(caller * 10 + 1, None), "nothing ended it");
+            }
+        });
+        let mut rung = bell.rung.lock();
+        bell.changed.wait_while(&mut rung, |rung| rung.tokens.len() < CALLS as usize);
+        assert_eq!(rung.tokens, (0..CALLS).collect::<Vec<_>>());
+        drop(rung);
+        near.close();
+        let mut rung = bell.rung.lock();
+        bell.changed.wait_while(&mut rung, |rung| !rung.has_ended);
+        drop(rung);
+        drop(stage);
+        server.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
+        reactor.join().expect("it did not panic");
+    });
+}

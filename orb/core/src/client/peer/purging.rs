@@ -1,0 +1,79 @@
+//! Connections that nobody uses: which of a peer's go, to make room or because they have been idle for long.
+//!
+//! When one has to go is for the [cache](crate::client::Cache) to say.
+
+use spandrel_sync::{Arc, atomic::Ordering};
+
+use super::{ClientConnection, Peer, pool::Pooled};
+use crate::{
+    client::{ConnectionSharing, Purging, connection_cache::CachedConnections},
+    statistics::Event,
+};
+
+impl CachedConnections for Peer {
+    fn can_share(&self) -> bool {
+        !self.is_exclusive() && self.pool.lock().has_free()
+    }
+
+    fn eviction_candidate(&self, purging: Purging) -> Option<u64> {
+        let pool = self.pool.lock();
+        let unused = pool.connections.iter().filter(|pooled| pooled.is_idle());
+        unused.map(|pooled| pooled.marks.rank(purging)).min()
+    }
+
+    fn evict(&self, purging: Purging, rank: u64) -> bool {
+        let mut pool = self.pool.lock();
+        let goes = |pooled: &Pooled| pooled.is_idle() && pooled.marks.rank(purging) == rank;
+        let Some(at) = pool.connections.iter().position(goes) else { return false };
+        let connection = pool.connections.remove(at).connection;
+        drop(pool);
+        connection.count_end(Event::ClientClosedForLimit);
+        self.close_idle(connection);
+        true
+    }
+
+    fn close_idle(&self) {
+        let mut pool = self.pool.lock();
+        let idle = pool.connections.extract_if(.., |pooled| pooled.is_idle() && pooled.marks.is_left());
+        let idle: Vec<_> = idle.map(|pooled| pooled.connection).collect();
+        drop(pool);
+        for connection in idle {
+            tracing::debug!(peer = %self.address, "an idle connection is closed");
+            connection.count_end(Event::ClientClosedIdle);
+            self.close_idle(connection);
+        }
+    }
+}
+
+impl Peer {
+    fn is_exclusive(&self) -> bool {
+        self.cache.settings().sharing == ConnectionSharing::Exclusive
+    }
+
+    /// Closes a connection that nobody uses, or will use. Called without any lock held.
+    fn close_idle(&self, connection: Arc<ClientConnection>) {
+        if !self.is_old.load(Ordering::Relaxed) {
+            connection.part();
+        }
+        drop(connection);
+    }
+
+    /// A connection was given back while somebody wants to know of that.
+    #[cold]
+    pub(super) fn note_release(&self, connection: &Arc<ClientConnection>) {
+        let mut pool = self.pool.lock();
+        let now = self.cache.tick();
+        let pooled = pool.connections.iter_mut().find(|pooled| Arc::ptr_eq(&pooled.connection, connection));
+        if let Some(pooled) = pooled {
+            pooled.marks.stamp(now);
+        }
+        let is_exclusive = self.is_exclusive();
+        let parked = if is_exclusive { std::mem::take(&mut pool.parked) } else { Vec::new() };
+        drop(pool);
+        if is_exclusive {
+            self.opened.notify_all();
+            parked.into_iter().for_each(|call| call.freed());
+        }
+        self.cache.tell();
+    }
+}

@@ -1,0 +1,105 @@
+//! What the first request on a connection says of it: which code sets are in force, and where its client would listen.
+
+use std::borrow::Cow;
+
+#[cfg(feature = "server")]
+use spandrel_cdr::GiopVersion;
+#[cfg(feature = "server")]
+use spandrel_giop::ListenPoint;
+use spandrel_giop::ServiceContext;
+use spandrel_sync::Arc;
+
+#[cfg(feature = "server")]
+use crate::server::Callbacks;
+use crate::{
+    Orb,
+    client::{CODE_SETS, ClientConnection, LISTEN_POINTS},
+    destination::Destination,
+};
+
+/// What a request says of its connection because no request before it has.
+#[derive(Debug)]
+pub(crate) struct ConnectionContexts<'d> {
+    pub(crate) contexts: Cow<'d, [ServiceContext]>,
+    says: u8,
+}
+
+impl<'d> ConnectionContexts<'d> {
+    /// What a request to this destination has to say.
+    #[cold]
+    pub(crate) fn new(orb: &Orb, connection: &Arc<ClientConnection>, destination: &'d Destination) -> Self {
+        let sent = connection.sent();
+        #[cfg_attr(not(feature = "server"), allow(unused_mut, reason = "only servers have points to add"))]
+        let mut contexts = match sent & CODE_SETS {
+            0 => Cow::Borrowed(destination.code_sets()),
+            _ => Cow::default(),
+        };
+        let mut says = CODE_SETS;
+        if sent & LISTEN_POINTS == 0 {
+            #[cfg(feature = "server")]
+            if let Ok(points) = announce(orb, connection, destination) {
+                points.into_iter().for_each(|context| contexts.to_mut().push(context));
+                says |= LISTEN_POINTS;
+            }
+            #[cfg(not(feature = "server"))]
+            {
+                let _ = (orb, connection);
+                says |= LISTEN_POINTS;
+            }
+        }
+        Self { contexts, says }
+    }
+
+    /// A request with it has been written.
+    pub(crate) fn mark_sent(&self, connection: &ClientConnection) {
+        connection.mark_sent(self.says);
+    }
+
+    /// The same of all but the code sets, of which the server must know before it reads a request that does not say them.
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn mark_listen_points_sent(&self, connection: &ClientConnection) {
+        connection.mark_sent(self.says & !CODE_SETS);
+    }
+}
+
+/// There is nothing to announce, but there may be later.
+#[cfg(feature = "server")]
+#[derive(Debug)]
+struct NothingToSend;
+
+/// What the next request to this destination says of listen points, if it says something. The connection takes requests from then on.
+///
+/// # Errors
+/// [`NothingToSend`] if a later request may say more.
+#[cfg(feature = "server")]
+fn announce(
+    orb: &Orb,
+    connection: &Arc<ClientConnection>,
+    destination: &Destination,
+) -> Result<Option<ServiceContext>, NothingToSend> {
+    if !orb.is_bidirectional() {
+        return Ok(None);
+    }
+    if destination.template.wire().version < GiopVersion::V1_2 {
+        return Err(NothingToSend);
+    }
+    // Without references nobody can call back.
+    let published = orb.published_already().ok_or(NothingToSend)?;
+    let points: Vec<_> = published
+        .hosts
+        .into_iter()
+        .map(|(host, port)| ListenPoint { host, port })
+        .filter(|point| point.port != 0)
+        .collect();
+    if points.is_empty() {
+        return Ok(None);
+    }
+    let context = ListenPoint::to_context(&points).map_err(|_| NothingToSend)?;
+    // Before the peer may send any.
+    if let Err(exception) = orb.client_reactor().registration(connection) {
+        tracing::warn!(%exception, "a connection will not be bidirectional");
+        return Err(NothingToSend);
+    }
+    connection.take_calls(|| Callbacks::of(orb, connection));
+    Ok(Some(context))
+}

@@ -1,0 +1,98 @@
+//! Messages that models send: each carries a token, so that nobody takes another's.
+
+use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Limits, Wire};
+use spandrel_giop::{
+    CancelRequest, Message, MessageType, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags, bare_message,
+    begin_reply, locate_request,
+};
+use spandrel_transport::MessageReader;
+
+/// Asks for an answer of this length, or for none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct FakeRequest {
+    pub(crate) id: u32,
+    pub(crate) token: u32,
+    pub(crate) is_two_way: bool,
+    /// The caller has a deadline.
+    pub(crate) is_limited: bool,
+}
+
+pub(crate) fn wire() -> Wire {
+    Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2)
+}
+
+pub(crate) fn reader() -> MessageReader {
+    MessageReader::new(1 << 16, 16)
+}
+
+/// The message for a question, with so many octets after its token.
+pub(crate) fn request(question: FakeRequest, octets: usize) -> Encoder<'static> {
+    let response = if question.is_two_way { ResponseFlags::TWO_WAY } else { ResponseFlags::NONE };
+    let mut out = Encoder::new(wire());
+    let operation = if question.is_limited { "limited" } else { "unlimited" };
+    let body = RequestTemplate::new(wire(), b"key").begin(&mut out, question.id, response, operation, &[]);
+    put(&mut out, question.token, octets);
+    body.end(&mut out).expect("it is short");
+    out
+}
+
+/// The message for an answer.
+pub(crate) fn reply(question: FakeRequest, octets: usize) -> Vec<u8> {
+    let mut out = Encoder::new(wire());
+    let body = begin_reply(&mut out, question.id, ReplyStatus::NoException, &[]);
+    put(&mut out, question.token, octets);
+    body.end(&mut out).expect("it is short");
+    out.to_vec()
+}
+
+/// A LocateRequest.
+pub(crate) fn locate(id: u32) -> Vec<u8> {
+    let mut out = Encoder::new(wire());
+    locate_request(&mut out, id, b"key").expect("it is short");
+    out.to_vec()
+}
+
+/// A CancelRequest.
+pub(crate) fn cancel(request_id: u32) -> Vec<u8> {
+    let mut out = Encoder::new(wire());
+    CancelRequest { request_id }.encode(&mut out).expect("it is short");
+    out.to_vec()
+}
+
+/// A message without a body.
+pub(crate) fn bare(message_type: MessageType) -> [u8; 12] {
+    bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type)
+}
+
+/// The question in a Request.
+///
+/// # Panics
+/// If the message is not what somebody asked.
+pub(crate) fn question(message: &Message) -> FakeRequest {
+    let mut input = message.decoder(Limits::default());
+    let header = RequestHeader::decode(&mut input).expect("a request");
+    let token = token_in(message, input.position());
+    let (is_two_way, is_limited) = (header.response.is_expected(), header.operation == "limited");
+    FakeRequest { id: header.request_id, token, is_two_way, is_limited }
+}
+
+/// The token in a body that begins there.
+///
+/// # Panics
+/// If another message's octets are in it.
+pub(crate) fn token_in(message: &Message, body: usize) -> u32 {
+    let mut input = message.decoder(Limits::default()).at(body);
+    let token = input.u32().expect("a token");
+    let filling = input.octet_sequence().expect("as many octets as announced");
+    assert!(filling.iter().all(|octet| *octet == filler(token)), "one message in another");
+    token
+}
+
+fn put(out: &mut Encoder<'_>, token: u32, octets: usize) {
+    out.u32(token);
+    out.octet_sequence(&vec![filler(token); octets]).expect("it is short");
+}
+
+fn filler(token: u32) -> u8 {
+    token.to_le_bytes()[0]
+}

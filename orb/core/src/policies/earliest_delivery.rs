@@ -1,0 +1,83 @@
+//! Times before which nothing is to be delivered (CORBA 3.3 Part 1, 17.2.4.1 and 17.2.4.3).
+//!
+//! A request is held on the client's side until its time has come, by the thread that makes it; so is a reply that comes earlier. Where no thread waits,
+//! the call does (`asynchronous`).
+
+use std::time::SystemTime;
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::time::Instant;
+use spandrel_transport::Deadline;
+
+use super::{ReplyStartTimePolicy, RequestStartTimePolicy, values};
+use crate::{ObjectRef, Orb};
+
+/// When a call's request and its reply may be delivered at the earliest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EarliestDelivery {
+    request: Option<Instant>,
+    reply: Option<Instant>,
+}
+
+impl ObjectRef {
+    /// What is in force for calls of this thread, if anything that has not passed.
+    pub(super) fn starts(&self) -> Option<EarliestDelivery> {
+        let (clock, now) = (SystemTime::now(), Instant::now());
+        let from = |start: SystemTime| now.checked_add(start.duration_since(clock).ok()?);
+        let request = self.in_force(values::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
+        let reply = self.in_force(values::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
+        (request.is_some() || reply.is_some()).then_some(EarliestDelivery { request, reply })
+    }
+}
+
+impl EarliestDelivery {
+    /// When the reply may be handed over, if that is still to come.
+    pub(crate) fn reply(&self) -> Option<Instant> {
+        self.reply.filter(|start| *start > Instant::now())
+    }
+
+    /// When the request may be sent, if that is still to come.
+    ///
+    /// # Errors
+    /// TIMEOUT, COMPLETED_NO, if it is to come after the time is up for it, or for its reply.
+    pub(crate) fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException> {
+        let is_after =
+            |start: Option<Instant>, end: Option<Instant>| start.zip(end).is_some_and(|(start, end)| start > end);
+        let (sent_by, come_by) =
+            (deadline.map(|deadline| deadline.send_end()), deadline.map(|deadline| deadline.end()));
+        let (what, minor) = if is_after(self.request, sent_by) {
+            ("request", minor::REQUEST_EXPIRED)
+        } else if is_after(self.reply, come_by) {
+            ("reply", minor::ROUND_TRIP_EXPIRED)
+        } else {
+            return Ok(self.request.filter(|start| *start > Instant::now()));
+        };
+        Err(SystemException::timeout(minor, CompletionStatus::No).with_detail(|| {
+            format!("the time-outs in force end before the {what} may be delivered at all (its start time policy)")
+        }))
+    }
+
+    /// Keeps the thread until the request may be sent.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); BAD_INV_ORDER if the ORB is shut down meanwhile.
+    #[cold]
+    pub(crate) fn hold_request(&self, orb: &Orb, deadline: Option<&Deadline>) -> Result<(), SystemException> {
+        match self.request(deadline)? {
+            Some(start) => orb.wait_until(start),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the thread until the reply may be handed over.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if the ORB is shut down meanwhile.
+    #[cold]
+    pub(crate) fn hold_reply(&self, orb: &Orb) -> Result<(), SystemException> {
+        match self.reply() {
+            Some(start) => orb.wait_until(start).map_err(|error| error.with_completed(CompletionStatus::Yes)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The policies in force, as a few numbers: asking for them costs a call next to nothing.
+
+use std::time::Duration;
+
+use spandrel_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::{RebindPolicy, SyncScopePolicy};
+
+/// No policy of that kind: the next level is asked.
+const UNSET: u64 = u64::MAX;
+/// A policy that says: without limit.
+const FOR_EVER: u64 = u64::MAX - 1;
+
+/// What the policies of one level say, or of several together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct PolicyValues {
+    /// The relative round-trip time-out in nanoseconds.
+    round_trip: u64,
+    modes: Modes,
+}
+
+/// The sync scope in the lowest octet, the rebind policy in the next, each one more than its number so that zero is none; above
+/// them [`Modes::LIMITED`], [`Modes::SAID`] and [`Modes::BUFFERING`].
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Modes(u32);
+
+impl Modes {
+    const SYNC_SCOPE: u32 = 0xff;
+    const REBIND: u32 = 0xff00;
+    /// Some policy limits the call's time in another way than the round trip; rare enough to be looked up then.
+    const LIMITED: u32 = 0x1_0000;
+    /// Some policy is set, so that a level with none is told by one comparison with zero.
+    const SAID: u32 = 0x2_0000;
+    /// Some policy says how one-ways are buffered; looked up by those.
+    const BUFFERING: u32 = 0x4_0000;
+
+    /// What is set here, and there what is not.
+    fn or(self, other: Self) -> Self {
+        let field = |mask| if self.0 & mask == 0 { other.0 & mask } else { self.0 & mask };
+        Self(
+            field(Self::SYNC_SCOPE)
+                | field(Self::REBIND)
+                | (self.0 | other.0) & (Self::LIMITED | Self::SAID | Self::BUFFERING),
+        )
+    }
+}
+
+impl PolicyValues {
+    /// Nothing is said.
+    pub(crate) const UNSAID: Self = Self { round_trip: UNSET, modes: Modes(0) };
+
+    pub(crate) fn set_round_trip(&mut self, limit: Option<Duration>) {
+        let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(FOR_EVER).min(FOR_EVER);
+        self.round_trip = limit.map_or(FOR_EVER, nanos);
+        self.modes.0 |= Modes::SAID;
+    }
+
+    #[cfg(feature = "policies")]
+    pub(super) fn set_sync_scope(&mut self, scope: SyncScopePolicy) {
+        self.modes.0 = self.modes.0 & !Modes::SYNC_SCOPE | (scope as u32 + 1) | Modes::SAID;
+    }
+
+    #[cfg(feature = "policies")]
+    pub(super) fn set_rebind(&mut self, rebind: RebindPolicy) {
+        self.modes.0 = self.modes.0 & !Modes::REBIND | (rebind as u32 + 1) << 8 | Modes::SAID;
+    }
+
+    #[cfg(feature = "policies")]
+    pub(super) fn set_limited(&mut self) {
+        self.modes.0 |= Modes::LIMITED | Modes::SAID;
+    }
+
+    #[cfg(feature = "policies")]
+    pub(super) fn set_buffering(&mut self) {
+        self.modes.0 |= Modes::BUFFERING | Modes::SAID;
+    }
+
+    /// Whether anything is said.
+    #[inline]
+    pub(super) fn is_said(self) -> bool {
+        self.modes.0 != 0
+    }
+
+    /// Whether the call's time is limited in another way than the round trip.
+    #[cfg(feature = "policies")]
+    pub(super) fn is_limited(self) -> bool {
+        self.modes.0 & Modes::LIMITED != 0
+    }
+
+    /// Whether it is said how one-ways are buffered.
+    #[cfg(feature = "batching")]
+    pub(crate) fn says_buffering(self) -> bool {
+        self.modes.0 & Modes::BUFFERING != 0
+    }
+
+    /// What this says, and `other` where this says nothing.
+    #[inline]
+    pub(super) fn or(self, other: Self) -> Self {
+        let round_trip = if self.round_trip == UNSET { other.round_trip } else { self.round_trip };
+        Self { round_trip, modes: self.modes.or(other.modes) }
+    }
+
+    #[inline]
+    pub(crate) fn round_trip(self) -> Option<Duration> {
+        (self.round_trip < FOR_EVER).then(|| Duration::from_nanos(self.round_trip))
+    }
+
+    /// How far a one-way goes.
+    pub(crate) fn sync_scope(self) -> SyncScopePolicy {
+        if cfg!(not(feature = "policies")) {
+            return SyncScopePolicy::default();
+        }
+        let set = (self.modes.0 & Modes::SYNC_SCOPE).checked_sub(1);
+        set.and_then(|at| SyncScopePolicy::ALL.get(at as usize).copied()).unwrap_or_default()
+    }
+
+    pub(crate) fn rebind(self) -> RebindPolicy {
+        if cfg!(not(feature = "policies")) || self.modes.0 & Modes::REBIND == 0 {
+            return RebindPolicy::default();
+        }
+        let set = (self.modes.0 & Modes::REBIND) >> 8;
+        RebindPolicy::ALL.get(set as usize - 1).copied().unwrap_or_default()
+    }
+}
+
+/// What the ORB's policies say. Two of them that are changed together are seen one after the other.
+#[derive(Debug)]
+pub(crate) struct OrbPolicyValues {
+    round_trip: AtomicU64,
+    modes: AtomicU32,
+}
+
+impl OrbPolicyValues {
+    pub(crate) fn new(policy_values: PolicyValues) -> Self {
+        Self { round_trip: AtomicU64::new(policy_values.round_trip), modes: AtomicU32::new(policy_values.modes.0) }
+    }
+
+    #[cfg(not(feature = "policies"))]
+    pub(crate) fn limited_to(timeout: Option<Duration>) -> Self {
+        let mut policy_values = PolicyValues::UNSAID;
+        policy_values.set_round_trip(timeout);
+        Self::new(policy_values)
+    }
+
+    /// True if there are any.
+    #[inline]
+    pub(super) fn is_said(&self) -> bool {
+        self.modes.load(Ordering::Relaxed) != 0
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> PolicyValues {
+        let modes = Modes(self.modes.load(Ordering::Relaxed));
+        PolicyValues { round_trip: self.round_trip.load(Ordering::Relaxed), modes }
+    }
+
+    #[cfg(feature = "policies")]
+    pub(super) fn set(&self, policy_values: PolicyValues) {
+        self.round_trip.store(policy_values.round_trip, Ordering::Relaxed);
+        self.modes.store(policy_values.modes.0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, feature = "policies"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unset_policy_is_taken_from_the_next_level() {
+        let (mut object, mut orb) = (PolicyValues::UNSAID, PolicyValues::UNSAID);
+        assert_eq!((object.or(orb).round_trip(), object.or(orb).sync_scope()), (None, SyncScopePolicy::WithTransport));
+        orb.set_round_trip(Some(Duration::from_millis(5)));
+        orb.set_sync_scope(SyncScopePolicy::WithTarget);
+        orb.set_rebind(RebindPolicy::NoRebind);
+        object.set_rebind(RebindPolicy::NoReconnect);
+        let both = object.or(orb);
+        assert_eq!(both.round_trip(), Some(Duration::from_millis(5)));
+        assert_eq!((both.sync_scope(), both.rebind()), (SyncScopePolicy::WithTarget, RebindPolicy::NoReconnect));
+        object.set_rebind(RebindPolicy::Transparent);
+        object.set_sync_scope(SyncScopePolicy::None);
+        object.set_round_trip(None);
+        let both = object.or(orb);
+        assert_eq!(both.round_trip(), None, "for ever is a policy, too");
+        assert_eq!((both.sync_scope(), both.rebind()), (SyncScopePolicy::None, RebindPolicy::Transparent));
+    }
+
+    #[test]
+    fn the_longest_limits_are_none() {
+        let mut policy_values = PolicyValues::UNSAID;
+        policy_values.set_round_trip(Some(Duration::MAX));
+        assert_eq!(policy_values.round_trip(), None);
+        assert_ne!(policy_values, PolicyValues::UNSAID);
+    }
+}
