@@ -85,7 +85,7 @@ pub trait Lock: SharedLock {
 ///
 /// ```
 /// use std::collections::VecDeque;
-/// use spandrel_sync::{Alone, Guarded, Monitor, Mutex, NullMutex};
+/// use spandrel_sync::{WouldDeadlock, Guarded, Monitor, Mutex, NullMutex};
 ///
 /// struct Queue<T, L: Monitor = Mutex> {
 ///     items: Guarded<VecDeque<T>, L>,
@@ -100,7 +100,7 @@ pub trait Lock: SharedLock {
 ///         self.items.lock().push_back(item);
 ///         L::notify_one(&self.not_empty);
 ///     }
-///     fn take(&self) -> Result<T, Alone> {
+///     fn take(&self) -> Result<T, WouldDeadlock> {
 ///         let mut items = self.items.lock();
 ///         L::wait_while(&self.not_empty, &mut items, |items| items.is_empty())?;
 ///         Ok(items.pop_front().expect("not empty"))
@@ -115,7 +115,7 @@ pub trait Lock: SharedLock {
 ///
 /// let own = Queue::<_, NullMutex>::new();
 /// own.put(7);
-/// assert_eq!((own.take(), own.take()), (Ok(7), Err(Alone)));
+/// assert_eq!((own.take(), own.take()), (Ok(7), Err(WouldDeadlock)));
 /// ```
 pub trait Monitor: Lock {
     /// The condition variable.

@@ -32,7 +32,7 @@ impl ServerConfigSource {
 
 impl fmt::Debug for ServerConfigSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Terms")
+        f.write_str("ServerConfigSource")
     }
 }
 

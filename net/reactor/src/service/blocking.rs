@@ -20,7 +20,7 @@ pub(crate) struct ThreadTimers {
 
 impl std::fmt::Debug for ThreadTimers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seat").field("timers", &self.timers.as_ref().map_or(0, |timers| timers.len())).finish()
+        f.debug_struct("ThreadTimers").field("timers", &self.timers.as_ref().map_or(0, |timers| timers.len())).finish()
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) struct OpenConnections {
 
 impl fmt::Debug for OpenConnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Population").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("OpenConnections").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -181,7 +181,7 @@ impl ConnectionEntry {
 
 impl fmt::Debug for ConnectionEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Guest").field(&self.number).finish()
+        f.debug_tuple("ConnectionEntry").field(&self.number).finish()
     }
 }
 

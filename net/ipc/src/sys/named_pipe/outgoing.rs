@@ -73,7 +73,7 @@ unsafe impl Send for OverlappedCell {}
 
 impl std::fmt::Debug for OverlappedCell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Told")
+        f.write_str("OverlappedCell")
     }
 }
 
