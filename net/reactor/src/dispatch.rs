@@ -130,13 +130,13 @@ impl Registry {
         slot: &Slot,
         key: Key,
         word: Word,
-        ready: Interest,
+        handle_events: Interest,
         dispatch_id: DispatchId,
     ) -> usize {
         self.call(slot, key, word, dispatch_id, |handler, cx, calls| {
-            let mut ready = ready & word.wanted();
+            let mut ready = handle_events & word.wanted();
             if word.has(DECODES) {
-                ready = handler.pollable().map_or(ready, |pollable| pollable.interpret(ready, word.wanted()));
+                ready = handler.pollable().map_or(ready, |pollable| pollable.interpret(handle_events, word.wanted()));
                 ready = ready & word.wanted();
             }
             call_kinds(slot, handler, cx, ready, calls)
