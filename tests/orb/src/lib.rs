@@ -189,7 +189,7 @@ impl Server {
 
     pub fn with(builder: OrbBuilder) -> Self {
         // No test of ours holds a lock of `spandrel::net::sync` itself.
-        spandrel::net::sync::held::watch();
+        spandrel::net::sync::held::enable_checks();
         let orb = arranged(builder).build().unwrap();
         let poa = Poa::root(&orb).unwrap();
         let probe = Arc::new(Probe::new(&orb));

@@ -35,7 +35,7 @@ struct Stage {
 
 impl Stage {
     fn new(policies: impl IntoIterator<Item = Policy>) -> Self {
-        spandrel::net::sync::held::watch();
+        spandrel::net::sync::held::enable_checks();
         let orb = arranged(Orb::builder()).build().unwrap();
         let root = Poa::root(&orb).unwrap();
         let poa = root.create_poa("child", None, policies).unwrap();

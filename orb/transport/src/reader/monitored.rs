@@ -178,7 +178,7 @@ impl MessageReader<Monitored> {
     /// After reading: leaves the memory with the thread, so that an idle connection, or one with the beginning of a small message, has none.
     pub fn rest(&mut self) {
         SPARE.with(|spare| {
-            if let Some(memory) = self.buffer.set_aside(SMALL_OCTETS) {
+            if let Some(memory) = self.buffer.take_memory_compacting(SMALL_OCTETS) {
                 spare.set(Some(memory));
             }
         });
@@ -187,7 +187,7 @@ impl MessageReader<Monitored> {
     /// After the last read: leaves the memory with the thread, whatever has come.
     pub fn end(&mut self) {
         SPARE.with(|spare| {
-            if let Some(memory) = self.buffer.give_up_memory() {
+            if let Some(memory) = self.buffer.take_memory_discarding() {
                 spare.set(Some(memory));
             }
         });

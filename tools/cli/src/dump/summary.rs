@@ -1,4 +1,4 @@
-//! What is told of one message, and how it is printed.
+//! The description of one message, and its output.
 
 use std::{fmt::Write, time::Duration};
 
@@ -6,37 +6,38 @@ use serde_json::{Map, Value};
 
 use super::typed::Values;
 
-/// One message.
+/// The description of one message.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct MessageSummary {
     /// Since 1970.
     pub(super) time: Duration,
-    /// Which connection, counted from one.
+    /// The number of the connection, from one.
     pub(super) connection: usize,
-    /// From whoever has opened it.
+    /// Sent by the side that opened the connection.
     pub(super) is_from_client: bool,
-    /// Its type, or what it is instead of a message.
+    /// Its message type, or the kind of another event.
     pub(super) kind: String,
     pub(super) version: Option<String>,
     pub(super) octets: usize,
     pub(super) request_id: Option<u32>,
     pub(super) operation: Option<String>,
-    /// How it ended, or what is asked for besides.
+    /// The reply status, or the response flags of a request.
     pub(super) status: Option<String>,
-    /// From its request on.
+    /// The time since its request.
     pub(super) took: Option<Duration>,
     pub(super) interface: Option<String>,
     pub(super) target: Option<String>,
     pub(super) contexts: Vec<(String, String)>,
     pub(super) values: Values,
-    /// What could not be understood, or is not as it should be.
+    /// Errors of decoding, and violations of the protocol.
     pub(super) notes: Vec<String>,
-    /// Octets of the body, in lines.
+    /// A hex dump of the body, by lines.
     pub(super) hex: Vec<String>,
 }
 
-impl Told {
-    /// A line of what and whence, then what is in it. Whoever wrote the message has no way to the terminal.
+impl MessageSummary {
+    /// A headline, followed by the contents. Control characters are escaped, so that the sender of a message
+    /// cannot control the terminal.
     pub(super) fn text(&self) -> String {
         let text = self.lines();
         match text.contains(is_command) {
@@ -62,8 +63,8 @@ impl Told {
                 let _ = writeln!(text, "    {name} {part}");
             }
         }
-        for (name, said) in &self.contexts {
-            let _ = writeln!(text, "    context {name}: {said}");
+        for (name, contents) in &self.contexts {
+            let _ = writeln!(text, "    context {name}: {contents}");
         }
         for (name, value) in &self.values {
             let _ = writeln!(text, "    {name}: {value}");
@@ -77,7 +78,7 @@ impl Told {
         text
     }
 
-    /// The same as one object in one line.
+    /// The description as one JSON object in one line.
     pub(super) fn json(&self) -> String {
         let mut object = Map::new();
         let mut add = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
@@ -106,7 +107,7 @@ impl Told {
         }
         for (name, pairs) in [("contexts", &self.contexts), ("values", &self.values)] {
             if !pairs.is_empty() {
-                add(name, pairs.iter().map(|(name, said)| (name.clone(), Value::from(said.clone()))).collect());
+                add(name, pairs.iter().map(|(name, contents)| (name.clone(), Value::from(contents.clone()))).collect());
             }
         }
         for (name, lines) in [("notes", &self.notes), ("hex", &self.hex)] {
@@ -122,12 +123,12 @@ impl Told {
     }
 }
 
-/// What a terminal does something with.
+/// Characters that a terminal interprets.
 fn is_command(char: char) -> bool {
     char.is_control() && char != '\n'
 }
 
-/// Text that ends in what a terminal would do something with.
+/// Text with the characters escaped that a terminal interprets.
 fn shown(text: &str) -> String {
     match text.char_indices().next_back().filter(|(_, last)| is_command(*last)) {
         Some((at, last)) => format!("{}{}", &text[..at], last.escape_debug()),
@@ -146,11 +147,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_peers_say_has_no_way_to_the_terminal() {
+    fn control_characters_of_peers_are_escaped() {
         let values = vec![("text".to_owned(), "a\u{1b}[2J\u{9b}b\r".to_owned())];
         let notes = vec!["ends in \u{7}".to_owned()];
-        let told = Told { kind: "Request".to_owned(), values, notes, ..Told::default() };
-        let text = told.text();
+        let summary = MessageSummary { kind: "Request".to_owned(), values, notes, ..MessageSummary::default() };
+        let text = summary.text();
         assert!(text.ends_with("    text: a\\u{1b}[2J\\u{9b}b\\r\n    ! ends in \\u{7}\n"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! A stream that is nothing but memory and holds little, so that every wait may become one.
+//! An in-memory stream with little capacity, so that any transfer may have to wait.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -12,7 +12,7 @@ use spandrel_sync::{Arc, Condition, Mutex, thread};
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     state: Mutex<State>,
     changed: Condition,
 }
@@ -21,9 +21,9 @@ struct Way {
 struct State {
     octets: VecDeque<u8>,
     capacity: usize,
-    /// No more is sent.
+    /// The sending side has ended it.
     is_ended: bool,
-    /// No more is received.
+    /// The receiving side has ended it.
     is_refused: bool,
 }
 
@@ -37,14 +37,14 @@ impl State {
     }
 }
 
-impl Way {
+impl Direction {
     fn of(capacity: usize) -> Arc<Self> {
         let way = Self::default();
         way.state.lock().capacity = capacity;
         Arc::new(way)
     }
 
-    /// Tries until it succeeds or the time is over; `None` is for ever.
+    /// Retries until it succeeds or times out; `None` never times out.
     fn wait<T>(&self, timeout: Option<Duration>, mut attempt: impl FnMut(&mut State) -> Option<T>) -> io::Result<T> {
         let end = timeout.map(|timeout| (Instant::now(), timeout));
         let mut state = self.state.lock();
@@ -95,14 +95,14 @@ impl Way {
 /// One end.
 #[derive(Debug)]
 pub(super) struct End {
-    inbound: Arc<Way>,
-    outbound: Arc<Way>,
+    inbound: Arc<Direction>,
+    outbound: Arc<Direction>,
 }
 
 impl End {
-    /// Two of them; each way holds so many octets.
+    /// A connected pair; each direction holds that many octets.
     pub(super) fn pair(capacity: usize) -> (Self, Self) {
-        let (one, other) = (Way::of(capacity), Way::of(capacity));
+        let (one, other) = (Direction::of(capacity), Direction::of(capacity));
         let end = Self { inbound: Arc::clone(&one), outbound: Arc::clone(&other) };
         (end, Self { inbound: other, outbound: one })
     }
@@ -169,7 +169,7 @@ impl Transfer for End {
     }
 }
 
-/// Waits by asking again and again: the handle is always ready, and means nothing.
+/// Waits by polling: the handle is always ready, and means nothing.
 impl Pollable for End {
     fn handle(&self) -> Handle<'_> {
         static NULL: OnceLock<std::fs::File> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! What a connector says first: how large the rings are, and the memory in which they lie.
+//! The handshake: the connector's first message, with the ring sizes and the memory.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -7,25 +7,25 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
 
-use super::segment::{GREETING, Layout};
+use super::segment::{HANDSHAKE_OCTETS, Layout};
 use crate::unix;
 
-/// What has come.
-pub(super) enum Greeting {
-    /// Nothing yet.
+/// The state of the handshake.
+pub(super) enum Handshake {
+    /// Not received yet.
     None,
-    /// All of it.
+    /// Received.
     Some(Layout, OwnedFd),
 }
 
-/// More than one descriptor has no place here; the system closes those that do not fit and says so.
+/// The handshake has exactly one descriptor; the system closes the others and reports it.
 const DESCRIPTORS: usize = 1;
 
-/// Reads the greeting if it has come; rings of more than `limit` octets are refused.
+/// Reads the handshake if it has arrived; rings of more than `limit` octets are refused.
 ///
 /// A connector sends it in one piece, with the one descriptor; anything else is an error.
-pub(super) fn read_greeting(socket: &unix::Stream, limit: u32) -> io::Result<Greeting> {
-    let mut octets = [0; GREETING];
+pub(super) fn read_handshake(socket: &unix::Stream, limit: u32) -> io::Result<Handshake> {
+    let mut octets = [0; HANDSHAKE_OCTETS];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
@@ -34,23 +34,23 @@ pub(super) fn read_greeting(socket: &unix::Stream, limit: u32) -> io::Result<Gre
         match rustix::net::recvmsg(socket, &mut slices, &mut control, flags) {
             Ok(message) => break message,
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Ok(Greeting::None),
+            Err(Errno::AGAIN) => return Ok(Handshake::None),
             Err(error) => return Err(error.into()),
         }
     };
     let mut files = Vec::with_capacity(DESCRIPTORS);
     for part in control.drain() {
         if let RecvAncillaryMessage::ScmRights(passed) = part {
-            files.extend(passed); // those that are not used are closed with the vector
+            files.extend(passed); // unused ones are closed with the vector
         }
     }
     let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
     if message.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(wrong("more descriptors came than one, or this process has no room for it"));
+        return Err(wrong("the handshake has more than one descriptor, or this process has none left"));
     }
-    let layout = Layout::from_greeting(&octets[..message.bytes], limit)?;
+    let layout = Layout::from_handshake(&octets[..message.bytes], limit)?;
     match (files.pop(), files.pop()) {
-        (Some(file), None) => Ok(Greeting::Some(layout, file)),
-        _ => Err(wrong("not one descriptor came with the greeting")),
+        (Some(file), None) => Ok(Handshake::Some(layout, file)),
+        _ => Err(wrong("the handshake does not have exactly one descriptor")),
     }
 }

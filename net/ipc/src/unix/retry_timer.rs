@@ -1,4 +1,4 @@
-//! A timer with a handle, for what must be tried again because there is nothing to wait for.
+//! A retry timer with a handle, for conditions that signal no event.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,23 +10,23 @@ use rustix::time::{
 
 use crate::Handle;
 
-/// Its handle becomes readable after each of its pauses, which grow.
+/// A timer whose handle becomes readable after each of its pauses, which grow.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RetryTimer {
     timer: OwnedFd,
     pause: Duration,
 }
 
-impl Pace {
+impl RetryTimer {
     pub(crate) fn start() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let mut pace = Self { timer: timerfd_create(TimerfdClockId::Monotonic, flags)?, pause: SHORTEST };
-        pace.again()?;
-        Ok(pace)
+        let mut retry_timer = Self { timer: timerfd_create(TimerfdClockId::Monotonic, flags)?, pause: SHORTEST };
+        retry_timer.restart()?;
+        Ok(retry_timer)
     }
 
-    /// The handle is not readable now, and is after the next pause.
-    pub(crate) fn again(&mut self) -> io::Result<()> {
+    /// Resets the handle; it becomes readable after the next pause.
+    pub(crate) fn restart(&mut self) -> io::Result<()> {
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         let after = Timespec::try_from(self.pause).expect("it is short");
         let once = Itimerspec { it_interval: zero, it_value: after };

@@ -1,4 +1,5 @@
-//! Every family of streams, each with a way to fresh addresses, so that what holds of the patterns is tested over all of them.
+//! Every family of streams, each with fresh addresses, so that the contracts of the patterns are tested over
+//! all of them.
 
 use std::sync::OnceLock;
 
@@ -10,29 +11,30 @@ use spandrel_test_support::PATIENCE;
 use spandrel_test_support::certificates::{Authority, Identity};
 use spandrel_tls::{ClientOptions, ServerOptions, Tls, pem};
 
-/// Where a family can be tested.
-pub trait Place: 'static {
+/// A family under test.
+pub trait TestFamily: 'static {
     type Family: Family;
 
     fn family() -> Self::Family;
 
-    /// An address at which an acceptor can be opened that then tells where it is, and what must live as long as it is used.
+    /// An address at which an acceptor can be opened that then returns its own address, and resources that
+    /// must live as long as it is used.
     fn fresh() -> (AddrOf<Self>, Option<tempfile::TempDir>);
 }
 
-pub type AddrOf<P> = <<P as Place>::Family as Family>::Addr;
-pub type StreamOf<P> = <<P as Place>::Family as Family>::Stream;
+pub type AddrOf<P> = <<P as TestFamily>::Family as Family>::Addr;
+pub type StreamOf<P> = <<P as TestFamily>::Family as Family>::Stream;
 
-/// Connects; nothing the stream does waits for longer than a test may take.
+/// Connects; no transfer of the stream waits for longer than a test may take.
 #[track_caller]
-pub fn client_of<P: Place>(addr: &AddrOf<P>) -> StreamOf<P> {
+pub fn client_of<P: TestFamily>(addr: &AddrOf<P>) -> StreamOf<P> {
     let stream = P::family().connect(addr, Some(PATIENCE)).unwrap();
     stream.set_recv_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
 pub struct OverInet;
-impl Place for OverInet {
+impl TestFamily for OverInet {
     type Family = Inet;
     fn family() -> Inet {
         Inet::default()
@@ -45,7 +47,7 @@ impl Place for OverInet {
 #[cfg(target_os = "linux")]
 pub struct OverUnix;
 #[cfg(target_os = "linux")]
-impl Place for OverUnix {
+impl TestFamily for OverUnix {
     type Family = unix::Unix;
     fn family() -> unix::Unix {
         unix::Unix::default()
@@ -58,7 +60,7 @@ impl Place for OverUnix {
 #[cfg(unix)]
 pub struct OverSpipe;
 #[cfg(unix)]
-impl Place for OverSpipe {
+impl TestFamily for OverSpipe {
     type Family = spandrel_ipc::spipe::Spipe;
     fn family() -> Self::Family {
         spandrel_ipc::spipe::Spipe::default()
@@ -72,7 +74,7 @@ impl Place for OverSpipe {
 #[cfg(target_os = "linux")]
 pub struct OverShm;
 #[cfg(target_os = "linux")]
-impl Place for OverShm {
+impl TestFamily for OverShm {
     type Family = shm::Shm;
     fn family() -> shm::Shm {
         shm::Shm::default()
@@ -84,7 +86,7 @@ impl Place for OverShm {
 
 /// Decodes, and makes its connections in several steps.
 pub struct OverTls;
-impl Place for OverTls {
+impl TestFamily for OverTls {
     type Family = Tls<Inet>;
     fn family() -> Tls<Inet> {
         static FAMILY: OnceLock<Tls<Inet>> = OnceLock::new();
@@ -95,7 +97,7 @@ impl Place for OverTls {
     }
 }
 
-/// Both sides: a server that an authority vouches for, and clients that believe it.
+/// Both sides: a server with a certificate of an authority, and clients that trust it.
 fn tls() -> Tls<Inet> {
     const NAME: &str = "server.test";
     let provider = spandrel_sync::Arc::new(rustls::crypto::ring::default_provider());
@@ -107,7 +109,7 @@ fn tls() -> Tls<Inet> {
     Tls::new(Inet::default()).server(server).client(client, NAME.try_into().unwrap())
 }
 
-/// Calls the macro `$what` once for each place.
+/// Calls the macro `$what` once for each family under test.
 #[macro_export]
 macro_rules! for_every_place {
     ($what:ident) => {

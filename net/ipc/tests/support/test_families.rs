@@ -1,4 +1,4 @@
-//! Every family of streams, each with a way to fresh addresses, so that one suite runs over all of them.
+//! Every family of streams, each with fresh addresses, so that one suite runs over all of them.
 
 use std::thread;
 
@@ -10,37 +10,37 @@ use spandrel_ipc::{spipe, unix};
 
 use super::PATIENCE;
 
-/// Where a family can be tested.
-pub(crate) trait Place: 'static {
+/// A family under test.
+pub(crate) trait TestFamily: 'static {
     /// The family.
     type Family: Family;
 
-    /// For messages, and for programs that run themselves again.
+    /// Used in messages, and by programs that run themselves again.
     const NAME: &'static str;
 
     fn family() -> Self::Family;
 
-    /// An address at which an acceptor can be opened that then tells where it is.
+    /// An address at which an acceptor can be opened that then returns its own address.
     fn fresh() -> Fresh<AddrOf<Self>>;
 
-    /// Whether this machine has it.
-    fn is_there() -> bool {
+    /// Whether this machine supports it.
+    fn is_available() -> bool {
         true
     }
 }
 
-pub(crate) type AddrOf<P> = <<P as Place>::Family as Family>::Addr;
-pub(crate) type AcceptorOf<P> = <<P as Place>::Family as Family>::Acceptor;
-pub(crate) type StreamOf<P> = <<P as Place>::Family as Family>::Stream;
+pub(crate) type AddrOf<P> = <<P as TestFamily>::Family as Family>::Addr;
+pub(crate) type AcceptorOf<P> = <<P as TestFamily>::Family as Family>::Acceptor;
+pub(crate) type StreamOf<P> = <<P as TestFamily>::Family as Family>::Stream;
 
-/// An address, and what must live as long as it is used.
+/// An address, and the resources that must live as long as it is used.
 pub(crate) struct Fresh<A> {
     pub(crate) addr: A,
     _folder: Option<tempfile::TempDir>,
 }
 
 /// An acceptor at a fresh address, and that address.
-pub(crate) fn listening<P: Place>() -> (AcceptorOf<P>, Fresh<AddrOf<P>>) {
+pub(crate) fn listening<P: TestFamily>() -> (AcceptorOf<P>, Fresh<AddrOf<P>>) {
     let mut fresh = P::fresh();
     let acceptor = P::family().open(&fresh.addr).unwrap();
     fresh.addr = acceptor.local_addr().unwrap();
@@ -48,13 +48,13 @@ pub(crate) fn listening<P: Place>() -> (AcceptorOf<P>, Fresh<AddrOf<P>>) {
 }
 
 /// Two ends of one connection: the connecting one, the accepted one.
-pub(crate) fn connected<P: Place>() -> (StreamOf<P>, StreamOf<P>) {
+pub(crate) fn connected<P: TestFamily>() -> (StreamOf<P>, StreamOf<P>) {
     let (acceptor, fresh) = listening::<P>();
     join::<P>(&acceptor, &fresh.addr)
 }
 
-/// One more connection. In some families there is none before it is accepted, so both sides must be at it at once.
-pub(crate) fn join<P: Place>(acceptor: &AcceptorOf<P>, addr: &AddrOf<P>) -> (StreamOf<P>, StreamOf<P>) {
+/// One more connection. In some families there is none before it is accepted, so both sides must act at once.
+pub(crate) fn join<P: TestFamily>(acceptor: &AcceptorOf<P>, addr: &AddrOf<P>) -> (StreamOf<P>, StreamOf<P>) {
     thread::scope(|scope| {
         let client = scope.spawn(|| P::family().connect(addr, Some(PATIENCE)).unwrap());
         let (server, _) = acceptor.accept().unwrap();
@@ -63,7 +63,7 @@ pub(crate) fn join<P: Place>(acceptor: &AcceptorOf<P>, addr: &AddrOf<P>) -> (Str
 }
 
 pub(crate) struct InetV4;
-impl Place for InetV4 {
+impl TestFamily for InetV4 {
     type Family = inet::Inet;
     const NAME: &'static str = "inet_v4";
     fn family() -> inet::Inet {
@@ -75,7 +75,7 @@ impl Place for InetV4 {
 }
 
 pub(crate) struct InetV6;
-impl Place for InetV6 {
+impl TestFamily for InetV6 {
     type Family = inet::Inet;
     const NAME: &'static str = "inet_v6";
     fn family() -> inet::Inet {
@@ -84,7 +84,7 @@ impl Place for InetV6 {
     fn fresh() -> Fresh<inet::Addr> {
         Fresh { addr: inet::Addr::loopback_v6(0), _folder: None }
     }
-    fn is_there() -> bool {
+    fn is_available() -> bool {
         std::net::UdpSocket::bind("[::1]:0").is_ok()
     }
 }
@@ -92,7 +92,7 @@ impl Place for InetV6 {
 #[cfg(unix)]
 pub(crate) struct UnixPath;
 #[cfg(unix)]
-impl Place for UnixPath {
+impl TestFamily for UnixPath {
     type Family = unix::Unix;
     const NAME: &'static str = "unix_path";
     fn family() -> unix::Unix {
@@ -107,7 +107,7 @@ impl Place for UnixPath {
 #[cfg(target_os = "linux")]
 pub(crate) struct UnixAbstract;
 #[cfg(target_os = "linux")]
-impl Place for UnixAbstract {
+impl TestFamily for UnixAbstract {
     type Family = unix::Unix;
     const NAME: &'static str = "unix_abstract";
     fn family() -> unix::Unix {
@@ -121,7 +121,7 @@ impl Place for UnixAbstract {
 #[cfg(unix)]
 pub(crate) struct Pipe;
 #[cfg(unix)]
-impl Place for Pipe {
+impl TestFamily for Pipe {
     type Family = spipe::Spipe;
     const NAME: &'static str = "spipe";
     fn family() -> spipe::Spipe {
@@ -136,7 +136,7 @@ impl Place for Pipe {
 #[cfg(target_os = "linux")]
 pub(crate) struct Memory;
 #[cfg(target_os = "linux")]
-impl Place for Memory {
+impl TestFamily for Memory {
     type Family = shm::Shm;
     const NAME: &'static str = "shm";
     fn family() -> shm::Shm {
@@ -147,7 +147,7 @@ impl Place for Memory {
     }
 }
 
-/// Calls the macro `$what` once for each place.
+/// Calls the macro `$what` once for each family under test.
 #[macro_export]
 macro_rules! for_every_place {
     ($what:ident) => {

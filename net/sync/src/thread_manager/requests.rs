@@ -1,12 +1,12 @@
-//! How threads are told what their manager wants.
+//! Requests of a manager to its threads.
 
 use crate::atomic::{AtomicU8, Ordering};
 
-/// What threads are told to do, as a set of bits. Changed under the registry's lock only; read without it.
+/// Requests to a thread or group, as a set of bits. Changed under the registry's lock only; read without it.
 #[derive(Debug)]
-pub(super) struct Orders(AtomicU8);
+pub(super) struct Requests(AtomicU8);
 
-impl Orders {
+impl Requests {
     /// Not to begin before the group is released.
     pub(super) const HOLD: u8 = 1;
     /// To stop at the next checkpoint.
@@ -14,8 +14,8 @@ impl Orders {
     /// To end.
     pub(super) const CANCEL: u8 = 4;
 
-    pub(super) fn new(orders: u8) -> Self {
-        Self(AtomicU8::new(orders))
+    pub(super) fn new(requests: u8) -> Self {
+        Self(AtomicU8::new(requests))
     }
     pub(super) fn get(&self) -> u8 {
         self.0.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! The connections that one acceptor or connector has made and that are still open: counted, drained and cut together.
+//! The open connections of one acceptor or connector: counted, drained and closed together.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,15 +11,17 @@ use spandrel_sync::{Arc, Condition, Mutex, Weak};
 
 use crate::{HandlerId, Registry};
 
-/// Something that is open. Its methods are called without any lock, since they may close a handler, which leaves then.
+/// An open connection. Its methods are called without any lock, since they may close a handler, which then
+/// removes itself.
 pub(crate) trait Member: Send + Sync {
-    /// Lets it end what it has begun.
+    /// Lets it finish.
     fn drain(&self);
-    /// Ends it now.
+    /// Closes it now.
     fn cut(&self);
 }
 
-/// A stream that a thread serves: draining ends its input, so that its handler receives what has come and then the end.
+/// A stream served by a thread: draining ends its input, so that its handler receives the octets that have
+/// arrived and then the end.
 impl<S: Transfer> Member for Weak<S> {
     fn drain(&self) {
         shut(self, Shutdown::Read);
@@ -30,17 +32,18 @@ impl<S: Transfer> Member for Weak<S> {
     }
 }
 
-/// A stream that a reactor serves.
-pub(crate) struct InReactor<S> {
+/// A stream served by a reactor.
+pub(crate) struct ReactorConnection<S> {
     pub(crate) stream: Weak<S>,
     pub(crate) registry: Registry,
     pub(crate) id: HandlerId,
 }
 
-impl<S: Transfer> Member for InReactor<S> {
+impl<S: Transfer> Member for ReactorConnection<S> {
     fn drain(&self) {
         shut(&self.stream, Shutdown::Read);
-        // Where the handle does not show the end of the input (shared memory), the stream has to be asked anew.
+        // Where the handle does not show the end of the input (shared memory), the stream has to be checked
+        // again.
         self.registry.resume(self.id);
         if cfg!(windows) {
             self.registry.mark_ready(self.id, Interest::INPUT);
@@ -49,14 +52,14 @@ impl<S: Transfer> Member for InReactor<S> {
 
     fn cut(&self) {
         shut(&self.stream, Shutdown::Both);
-        // It need not be waiting for anything.
+        // The handler may be waiting for nothing.
         self.registry.remove(self.id);
     }
 }
 
 fn shut<S: Transfer>(stream: &Weak<S>, how: Shutdown) {
     if let Some(stream) = stream.upgrade() {
-        // One that has ended already fails.
+        // Fails on a stream that has already ended.
         let _ = stream.shutdown(how);
     }
 }
@@ -66,7 +69,7 @@ struct Members {
     next: u64,
     open: HashMap<u64, Arc<dyn Member>>,
     is_draining: bool,
-    /// Time is up for all that are still open, also for what they become.
+    /// The time limit has passed for all connections that are still open, also after they are replaced.
     is_cut: bool,
 }
 
@@ -76,27 +79,27 @@ impl Members {
     }
 }
 
-/// All that is open.
+/// All open connections.
 #[derive(Default)]
-pub(crate) struct Population {
+pub(crate) struct OpenConnections {
     members: Mutex<Members>,
-    /// Somebody has left.
-    left: Condition,
+    /// A connection was removed.
+    removed: Condition,
 }
 
-impl fmt::Debug for Population {
+impl fmt::Debug for OpenConnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Population").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("OpenConnections").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
-impl Population {
+impl OpenConnections {
     pub(crate) fn len(&self) -> usize {
         self.members.lock().open.len()
     }
 
-    /// One more; nobody comes in any more once it is being drained.
-    pub(crate) fn enter(self: &Arc<Self>, member: impl Member + 'static) -> Option<Guest> {
+    /// Adds a connection; none once draining has begun.
+    pub(crate) fn add(self: &Arc<Self>, member: impl Member + 'static) -> Option<ConnectionEntry> {
         let mut members = self.members.lock();
         if members.is_draining {
             return None;
@@ -104,15 +107,15 @@ impl Population {
         let number = members.next;
         members.next += 1;
         members.open.insert(number, Arc::new(member));
-        Some(Guest { population: Arc::clone(self), number, on_leave: None })
+        Some(ConnectionEntry { open_connections: Arc::clone(self), number, on_remove: None })
     }
 
-    /// Takes the place of what the guest was.
-    pub(crate) fn replace(&self, guest: &Guest, member: impl Member + 'static) {
+    /// Replaces the connection of `entry`.
+    pub(crate) fn replace(&self, entry: &ConnectionEntry, member: impl Member + 'static) {
         let member: Arc<dyn Member> = Arc::new(member);
         let mut members = self.members.lock();
         let Members { is_draining, is_cut, .. } = *members;
-        let before = members.open.insert(guest.number, Arc::clone(&member));
+        let before = members.open.insert(entry.number, Arc::clone(&member));
         drop(members);
         drop(before);
         if is_cut {
@@ -122,7 +125,7 @@ impl Population {
         }
     }
 
-    /// Lets nobody in any more, and all who are in end what they have begun.
+    /// Admits no more connections, and lets all open ones finish.
     pub(crate) fn begin_drain(&self) {
         let mut members = self.members.lock();
         members.is_draining = true;
@@ -131,7 +134,8 @@ impl Population {
         all.iter().for_each(|member| member.drain());
     }
 
-    /// As [`begin_drain`](Self::begin_drain), and waits until all have ended; after `timeout` the rest is cut. The number of those cut.
+    /// As [`begin_drain`](Self::begin_drain), and waits until all have ended; after `timeout` closes the
+    /// rest. Returns the number of connections closed so.
     pub(crate) fn drain(&self, timeout: Duration) -> usize {
         let start = Instant::now();
         self.begin_drain();
@@ -141,7 +145,7 @@ impl Population {
             if left.is_zero() {
                 break;
             }
-            self.left.wait_for(&mut members, left);
+            self.removed.wait_for(&mut members, left);
         }
         members.is_cut = true;
         let rest = members.all();
@@ -151,42 +155,42 @@ impl Population {
     }
 }
 
-/// One that is open. It leaves when this is dropped.
-pub(crate) struct Guest {
-    population: Arc<Population>,
+/// The entry of an open connection. Dropping it removes the entry.
+pub(crate) struct ConnectionEntry {
+    open_connections: Arc<OpenConnections>,
     number: u64,
-    on_leave: Option<Box<dyn FnOnce() + Send>>,
+    on_remove: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl Guest {
-    pub(crate) fn population(&self) -> &Arc<Population> {
-        &self.population
+impl ConnectionEntry {
+    pub(crate) fn open_connections(&self) -> &Arc<OpenConnections> {
+        &self.open_connections
     }
 
-    /// Calls this when it leaves.
-    pub(crate) fn on_leave(&mut self, call: impl FnOnce() + Send + 'static) {
-        self.on_leave = Some(Box::new(call));
+    /// Calls `call` when the entry is removed.
+    pub(crate) fn on_remove(&mut self, call: impl FnOnce() + Send + 'static) {
+        self.on_remove = Some(Box::new(call));
     }
 
-    /// Calls nobody when it leaves.
+    /// Removes the entry without a call.
     #[cfg(target_os = "linux")]
-    pub(crate) fn leave_quietly(&mut self) {
-        self.on_leave = None;
+    pub(crate) fn remove_silently(&mut self) {
+        self.on_remove = None;
     }
 }
 
-impl fmt::Debug for Guest {
+impl fmt::Debug for ConnectionEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Guest").field(&self.number).finish()
+        f.debug_tuple("ConnectionEntry").field(&self.number).finish()
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let gone = self.population.members.lock().open.remove(&self.number);
-        self.population.left.notify_all();
+        let gone = self.open_connections.members.lock().open.remove(&self.number);
+        self.open_connections.removed.notify_all();
         drop(gone);
-        if let Some(call) = self.on_leave.take() {
+        if let Some(call) = self.on_remove.take() {
             call();
         }
     }

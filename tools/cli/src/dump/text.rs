@@ -1,4 +1,4 @@
-//! What stands in messages besides values, in words: service contexts, targets, exceptions, references.
+//! Text for service contexts, targets, exceptions, references.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use spandrel_giop::{
     Target, component::code_set_name, context_name, ids, read_exception_detail,
 };
 
-/// As much of octets as is shown where they are not asked for.
+/// The number of octets shown without --hex.
 const SHOWN: usize = 48;
 
-/// Each context by its name, and what it says.
+/// Each context by its name, and its contents.
 pub(super) fn contexts(contexts: &ServiceContexts<'_>) -> Vec<(String, String)> {
-    contexts.iter().map(|context| (name(context.id), said(&context))).collect()
+    contexts.iter().map(|context| (name(context.id), contents(&context))).collect()
 }
 
 fn name(id: u32) -> String {
     context_name(id).map_or_else(|| format!("{id:#010x}"), str::to_owned)
 }
 
-fn said(context: &ServiceContextRef<'_>) -> String {
+fn contents(context: &ServiceContextRef<'_>) -> String {
     let data = context.data;
     let read = match context.id {
         CONTEXT_CODE_SETS => code_sets(data),
@@ -68,7 +68,7 @@ fn remaining(data: &[u8]) -> Result<String, CdrError> {
     Ok(format!("answer {}, delivery {}", limit()?, limit()?))
 }
 
-/// Whom a request is for.
+/// The target of a request.
 pub(super) fn target(target: &Target<'_>) -> String {
     let whole = match target {
         Target::Key(_) => "",
@@ -78,12 +78,12 @@ pub(super) fn target(target: &Target<'_>) -> String {
     target.object_key().map_or_else(|| target.to_string(), |key| format!("{}{whole}", self::key(&key)))
 }
 
-/// An object key: what it says if it is one of ours, otherwise its octets.
+/// An object key: decoded if it is one of ours, otherwise as octets.
 pub(super) fn key(key: &[u8]) -> String {
     spandrel::poa::describe_key(key).unwrap_or_else(|| octets(key))
 }
 
-/// Octets as text where they are printable, otherwise in hexadecimal digits; not all where there are many.
+/// Octets as text where they are printable, otherwise in hexadecimal digits; abbreviated if there are many.
 pub(super) fn octets(octets: &[u8]) -> String {
     let shown = &octets[..octets.len().min(SHOWN)];
     let more = if shown.len() < octets.len() { format!("… ({} octets)", octets.len()) } else { String::new() };
@@ -114,7 +114,7 @@ pub(super) fn reference(body: &mut Decoder<'_>) -> Result<String, CdrError> {
     Ok(format!("{:?} at {places}", ior.type_id))
 }
 
-/// Lines of sixteen octets each, as `hexdump -C` has them.
+/// Lines of sixteen octets each, in the format of `hexdump -C`.
 pub(super) fn hexdump(octets: &[u8]) -> Vec<String> {
     let line = |(at, line): (usize, &[u8])| {
         let digits: Vec<String> = line.iter().map(|octet| format!("{octet:02x}")).collect();

@@ -1,4 +1,4 @@
-//! A demultiplexer over pretend handles, each of which holds a number of octets.
+//! A simulated demultiplexer over simulated handles, each of which holds a number of octets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use spandrel_ipc::{Handle, Interest, Pollable};
 use spandrel_sync::{Arc, Condition, Mutex};
 
-use crate::demux::{Demultiplexer, Shown};
+use crate::demux::{Demultiplexer, ReadyHandle};
 use crate::sys::{self, RawHandle};
 use crate::{Backend, Trigger};
 
-/// What the system would know.
+/// The state of the simulated system.
 #[derive(Clone, Debug, Default)]
 pub(super) struct System(Arc<(Mutex<State>, Condition)>);
 
@@ -27,12 +27,12 @@ struct State {
 impl System {
     pub(super) fn send(&self, number: usize, octets: usize) {
         *self.0.0.lock().octets.entry(handle_of(number)).or_default() += octets;
-        self.tell();
+        self.signal_change();
     }
 
-    /// Something has happened for which others may wait.
-    pub(super) fn tell(&self) {
-        // Under the lock, or it would be lost on who has looked and does not wait yet.
+    /// Signals a change that other threads may wait for.
+    pub(super) fn signal_change(&self) {
+        // Under the lock; otherwise a thread that has checked and does not wait yet would miss it.
         let _state = self.0.0.lock();
         self.0.1.notify_all();
     }
@@ -45,7 +45,7 @@ impl System {
     }
 }
 
-/// A handle that lends one of the process's own, of which only the number counts.
+/// An endpoint with a simulated handle, of which only the number counts.
 pub(super) struct Endpoint {
     number: usize,
     system: System,
@@ -65,8 +65,8 @@ impl Endpoint {
         had
     }
 
-    pub(super) fn tell(&self) {
-        self.system.tell();
+    pub(super) fn signal_change(&self) {
+        self.system.signal_change();
     }
 }
 
@@ -77,8 +77,8 @@ impl Pollable for Endpoint {
 }
 
 fn lend(number: usize) -> Handle<'static> {
-    static KEPT: std::sync::OnceLock<(std::io::Stdin, std::io::Stdout)> = std::sync::OnceLock::new();
-    let (first, second) = KEPT.get_or_init(|| (std::io::stdin(), std::io::stdout()));
+    static STREAMS: std::sync::OnceLock<(std::io::Stdin, std::io::Stdout)> = std::sync::OnceLock::new();
+    let (first, second) = STREAMS.get_or_init(|| (std::io::stdin(), std::io::stdout()));
     if number == 0 { first.as_fd() } else { second.as_fd() }
 }
 
@@ -87,26 +87,26 @@ fn handle_of(number: usize) -> RawHandle {
 }
 
 #[derive(Debug)]
-pub(super) struct Pretend(System);
+pub(super) struct SimulatedDemultiplexer(System);
 
-impl Pretend {
+impl SimulatedDemultiplexer {
     pub(super) fn new(system: &System) -> Self {
         Self(system.clone())
     }
 }
 
 impl State {
-    fn show(&self, shown: &mut Vec<Shown>, most: usize) {
+    fn show(&self, ready_handles: &mut Vec<ReadyHandle>, max_events: usize) {
         let ready = |handle: &RawHandle| self.octets.get(handle).is_some_and(|octets| *octets > 0);
         for (handle, (key, interest)) in &self.armed {
-            if ready(handle) && interest.contains(Interest::INPUT) && shown.len() < most {
-                shown.push(Shown { key: *key, ready: Interest::INPUT });
+            if ready(handle) && interest.contains(Interest::INPUT) && ready_handles.len() < max_events {
+                ready_handles.push(ReadyHandle { key: *key, ready: Interest::INPUT });
             }
         }
     }
 }
 
-impl Demultiplexer for Pretend {
+impl Demultiplexer for SimulatedDemultiplexer {
     fn backend(&self) -> Backend {
         Backend::Auto
     }
@@ -114,14 +114,14 @@ impl Demultiplexer for Pretend {
     fn add(&self, handle: RawHandle, key: u64, interest: Interest, _trigger: Trigger) -> io::Result<()> {
         let before = self.0.0.0.lock().armed.insert(handle, (key, interest));
         assert!(before.is_none(), "added twice");
-        self.0.tell();
+        self.0.signal_change();
         Ok(())
     }
 
     fn modify(&self, handle: RawHandle, key: u64, interest: Interest, _trigger: Trigger) -> io::Result<()> {
         let before = self.0.0.0.lock().armed.insert(handle, (key, interest));
         assert!(before.is_some(), "modified before it was added");
-        self.0.tell();
+        self.0.signal_change();
         Ok(())
     }
 
@@ -131,14 +131,19 @@ impl Demultiplexer for Pretend {
         Ok(())
     }
 
-    fn wait(&self, shown: &mut Vec<Shown>, most: usize, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(
+        &self,
+        ready_handles: &mut Vec<ReadyHandle>,
+        max_events: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
         let System(shared) = &self.0;
         let mut state = shared.0.lock();
         assert!(!state.is_waited_for, "two threads lead");
         state.is_waited_for = true;
         loop {
-            state.show(shown, most);
-            if !shown.is_empty() || state.is_rung {
+            state.show(ready_handles, max_events);
+            if !ready_handles.is_empty() || state.is_rung {
                 break;
             }
             match timeout {
@@ -155,7 +160,7 @@ impl Demultiplexer for Pretend {
 
     fn wake(&self) -> io::Result<()> {
         self.0.0.0.lock().is_rung = true;
-        self.0.tell();
+        self.0.signal_change();
         Ok(())
     }
 }

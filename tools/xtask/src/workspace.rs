@@ -1,4 +1,4 @@
-//! Where things lie, and how Cargo is called.
+//! Paths of the repository, and calls of Cargo.
 
 use std::env;
 use std::fs;
@@ -25,26 +25,26 @@ pub(crate) struct Member {
     pub(crate) folder: PathBuf,
 }
 
-/// The crates of a wing, in the order of their folders' names.
+/// The crates of a wing, sorted by folder name.
 pub(crate) fn wing(name: &str) -> Result<Vec<Member>> {
     let mut members = Vec::new();
     for entry in fs::read_dir(root().join(name))? {
         let folder = entry?.path();
         let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else { continue }; // not a crate yet
         let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
-        let name = name.with_context(|| format!("{} names no package", folder.display()))?.to_owned();
+        let name = name.with_context(|| format!("{}/Cargo.toml has no package name", folder.display()))?.to_owned();
         members.push(Member { name, folder });
     }
     members.sort_by(|a, b| a.folder.cmp(&b.folder));
     Ok(members)
 }
 
-/// Where the omniORB peers are built.
+/// The build folder of the omniORB peers.
 pub(crate) fn omniorb() -> PathBuf {
     target().join("interop/omniorb")
 }
 
-/// Where the JacORB peers are built.
+/// The build folder of the JacORB peers.
 pub(crate) fn jacorb() -> PathBuf {
     target().join("interop/jacorb")
 }
@@ -54,7 +54,7 @@ pub(crate) fn cargo_program() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
-/// Makes sure that the toolchain in use has the standard library for this target.
+/// Checks that the toolchain in use has the standard library for this target.
 pub(crate) fn require_target(target: &str) -> Result<()> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", target])
@@ -74,7 +74,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Result<()> {
     run(&mut command)
 }
 
-/// Runs a command that speaks for itself; an error names it.
+/// Runs a command with its output shown; an error names it.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let name = format!("{command:?}");
     let status = command.status().with_context(|| format!("cannot start {name}"))?;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_has_the_name_that_its_manifest_says() {
+    fn a_member_has_the_name_in_its_manifest() {
         let orb = wing("orb").unwrap();
         let core = orb.iter().find(|member| member.folder.ends_with("core")).unwrap();
         assert_eq!(core.name, "spandrel-orb");
