@@ -1,4 +1,5 @@
-//! Servants that call others: threads of a pool serve further requests while they wait (the wait strategy *on reactor*).
+//! Nested calls: pool threads that wait for a reply serve further requests meanwhile (the wait strategy *on
+//! reactor*).
 
 use std::time::Duration;
 
@@ -6,18 +7,18 @@ use spandrel::{CompletionStatus, Concurrency, Orb, OrbBuilder, SystemExceptionKi
 use spandrel_orb_tests::{
     Repeater, Server,
     probe::{Relay, RelaySkeleton, Target},
-    support::{PATIENCE, in_background, with_time_enough},
+    support::{PATIENCE, in_background, retry_with_longer_timeout},
 };
 
-/// How deep requests nest in one thread.
+/// The nesting limit of requests in one thread.
 const LIMIT: i32 = 64;
 
-/// All connections are served by so many threads, and there is one connection in either direction.
+/// A pool of this many threads, and one connection in each direction.
 fn pool_of(threads: usize) -> OrbBuilder {
     Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: Some(threads) }).connections_per_peer(1)
 }
 
-/// Two servers that know each other.
+/// Two servers whose servants call each other.
 struct Pair {
     left: Server,
     right: Server,
@@ -43,12 +44,12 @@ impl Pair {
     fn recurse(&self, depth: i32) -> Result<i32, spandrel::SystemException> {
         let (target, other, back) = (self.left_relay.clone(), self.right_relay.clone(), self.left_relay.clone());
         let call = in_background(move || target.recurse(Some(&other), Some(&back), depth));
-        call.recv_timeout(PATIENCE).expect("the call-backs end")
+        call.recv_timeout(PATIENCE).expect("the callbacks end")
     }
 }
 
 #[test]
-fn pools_of_one_thread_survive_call_backs_to_the_limit() {
+fn a_pool_of_one_thread_nests_callbacks_up_to_the_limit() {
     for threads in [1, 2] {
         let pair = Pair::of(|| pool_of(threads));
         for depth in [0, 1, 2, 20, LIMIT] {
@@ -59,10 +60,10 @@ fn pools_of_one_thread_survive_call_backs_to_the_limit() {
 }
 
 #[test]
-fn beyond_the_limit_a_servant_is_told_so_and_the_pool_serves_on() {
+fn calls_beyond_the_nesting_limit_raise_transient_and_the_pool_continues() {
     let pair = Pair::of(|| pool_of(1));
     for _ in 0..3 {
-        // Either server is inside of every second upcall.
+        // Each server runs every second upcall.
         let error = pair.recurse(3 * LIMIT).unwrap_err();
         assert_eq!(
             (error.kind(), error.completed()),
@@ -74,7 +75,7 @@ fn beyond_the_limit_a_servant_is_told_so_and_the_pool_serves_on() {
 }
 
 #[test]
-fn threads_that_serve_connections_together_nest_if_they_are_told_to() {
+fn the_wait_strategy_on_reactor_nests_requests_in_a_shared_pool() {
     let pair = Pair::of(|| {
         Orb::builder()
             .concurrency(Concurrency::LeaderFollowers { threads: None })
@@ -84,7 +85,7 @@ fn threads_that_serve_connections_together_nest_if_they_are_told_to() {
 }
 
 #[test]
-fn many_call_in_circles_at_once() {
+fn concurrent_circular_calls_complete() {
     const CALLERS: i32 = 8;
     let pair = Pair::of(|| pool_of(2));
     let calls: Vec<_> = (0..CALLERS)
@@ -98,14 +99,14 @@ fn many_call_in_circles_at_once() {
         })
         .collect();
     for call in calls {
-        call.recv_timeout(PATIENCE).expect("it ends");
+        call.recv_timeout(PATIENCE).expect("the calls end");
     }
 }
 
 #[test]
-fn what_comes_while_another_is_served_waits_for_that_one() {
+fn a_reply_that_arrives_during_a_nested_upcall_waits_for_its_end() {
     let pair = Pair::of(|| pool_of(1));
-    // The left thread waits for the right one, which is held; meanwhile it serves one that lasts.
+    // The left thread waits for the right server, which holds the call; meanwhile it serves another request.
     let waiting = {
         let (target, held) = (pair.left_relay.clone(), pair.to_right.clone());
         in_background(move || target.hold(Some(&held), 1))
@@ -117,7 +118,7 @@ fn what_comes_while_another_is_served_waits_for_that_one() {
     };
     pair.left.probe.await_held(1);
     pair.right.probe.open(1);
-    // It has come, as far as the right server is concerned; its thread is still inside of the other.
+    // The reply has arrived, but the left thread is still inside the other upcall.
     pair.right.probe.await_released();
     assert!(waiting.try_recv().is_err());
     pair.left.probe.open(2);
@@ -126,8 +127,8 @@ fn what_comes_while_another_is_served_waits_for_that_one() {
 }
 
 #[test]
-fn a_call_whose_time_is_up_meanwhile_ends_in_a_time_out() {
-    let (pair, error) = with_time_enough(Duration::from_millis(100), |time| {
+fn a_timeout_ends_a_call_that_waits_in_a_pool_thread() {
+    let (pair, error) = retry_with_longer_timeout(Duration::from_millis(100), |time| {
         let pair = Pair::of(|| pool_of(1).request_timeout(Some(time)));
         let waiting = {
             let (target, held) = (pair.left_relay.clone(), pair.to_right.clone());
@@ -161,7 +162,7 @@ fn threads_that_wait_on_a_waker_get_their_own_replies() {
 }
 
 #[test]
-fn a_slow_servant_in_a_pool_of_n_threads_leaves_the_others() {
+fn slow_upcalls_occupy_one_pool_thread_each() {
     const THREADS: u32 = 3;
     let server = Server::with(pool_of(THREADS as usize));
     let held: Vec<_> = (1..THREADS)
@@ -175,14 +176,14 @@ fn a_slow_servant_in_a_pool_of_n_threads_leaves_the_others() {
     for i in 0..200 {
         assert_eq!(quick.add(i, 1).unwrap(), i + 1);
     }
-    // Now all are kept: others wait, as long as the first of these takes and no longer.
+    // All threads are busy: another request waits until the first upcall ends.
     let last = server.client();
     let last = in_background(move || last.hold(THREADS));
     server.probe.await_held(THREADS as usize);
     let behind = in_background(move || quick.add(1, 2));
     assert!(behind.try_recv().is_err());
     server.probe.open(1);
-    assert_eq!(behind.recv_timeout(PATIENCE).expect("one thread is free again").unwrap(), 3);
+    assert_eq!(behind.recv_timeout(PATIENCE).expect("one thread is available again").unwrap(), 3);
     (2..=THREADS).for_each(|gate| server.probe.open(gate));
     for call in held.into_iter().chain([last]) {
         call.recv_timeout(PATIENCE).unwrap().unwrap();

@@ -1,4 +1,5 @@
-//! Text in code sets besides the usual: what two ORBs agree on, what arrives, and what is refused, on which side and in which words.
+//! Conversion between code sets: negotiated sets, converted text, and refusals with their reasons on either
+//! side.
 
 use std::io::Write;
 
@@ -16,13 +17,13 @@ use spandrel_giop::{
 use spandrel_message::MessageBlock;
 use spandrel_orb_tests::{
     Server,
-    support::{iiop_alone, pretend, read_message},
+    support::{fake_server, read_message, without_local_addresses},
 };
 
-/// Hears a text in one kind of characters, and says it in the other.
-struct Teller;
+/// A servant that converts between narrow and wide text.
+struct TextServant;
 
-impl Servant for Teller {
+impl Servant for TextServant {
     fn repository_id(&self) -> &'static str {
         "IDL:tests/Teller:1.0"
     }
@@ -67,36 +68,37 @@ fn length(object: &ObjectRef, text: &str) -> Result<u32, SystemException> {
     object.invoke("length", |out| out.short_str(text), u32::decode)
 }
 
-/// With the options of a command line.
+/// A builder with these command-line options.
 fn builder(options: &[&str]) -> OrbBuilder {
     let mut options = options.iter().map(ToString::to_string).collect();
     Orb::builder().take_args(&mut options).unwrap()
 }
 
-fn serving(options: &[&str]) -> (Server, String) {
+fn server_with(options: &[&str]) -> (Server, String) {
     let server = Server::with(builder(options));
-    let teller = server.poa.activate(Teller).unwrap().to_string();
-    (server, teller)
+    let ior = server.poa.activate(TextServant).unwrap().to_string();
+    (server, ior)
 }
 
-fn calling(options: &[&str], teller: &str) -> ObjectRef {
-    builder(options).build().unwrap().string_to_object(teller).unwrap()
+fn client_with(options: &[&str], ior: &str) -> ObjectRef {
+    builder(options).build().unwrap().string_to_object(ior).unwrap()
 }
 
-/// Kind, minor code and completion, and whether all words are told.
+/// Asserts kind, minor code and completion status, and that the text contains all words.
 #[track_caller]
-fn check(error: &SystemException, expected: (SystemExceptionKind, u32, CompletionStatus), words: &[&str]) {
+fn assert_exception(error: &SystemException, expected: (SystemExceptionKind, u32, CompletionStatus), words: &[&str]) {
     assert_eq!((error.kind(), error.minor(), error.completed()), expected, "{error}");
     for word in words {
         assert!(error.to_string().contains(word), "`{word}` in: {error}");
     }
 }
 
-const UNSAYABLE: (SystemExceptionKind, u32) = (SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET);
+const NOT_ENCODABLE: (SystemExceptionKind, u32) =
+    (SystemExceptionKind::DataConversion, minor::CHARACTER_NOT_IN_CODE_SET);
 const INCOMPATIBLE: (SystemExceptionKind, u32) = (SystemExceptionKind::CodesetIncompatible, minor::NO_COMMON_CODE_SET);
 
 #[test]
-fn text_goes_in_the_servers_native_code_set_and_means_the_same() {
+fn narrow_text_is_converted_to_the_servers_native_code_set() {
     for (set, text) in [
         ("ISO-8859-2", "Łódź"),
         ("ISO-8859-5", "Жук"),
@@ -109,71 +111,75 @@ fn text_goes_in_the_servers_native_code_set_and_means_the_same() {
         ("GB18030", "中文 😀"),
         ("Big5", "中文許功蓋"),
     ] {
-        let (_server, teller) = serving(&["-ORBNativeCharCodeSet", set, "-ORBConversionCodeSets", "none"]);
+        let (_server, ior) = server_with(&["-ORBNativeCharCodeSet", set, "-ORBConversionCodeSets", "none"]);
         for order in ["big", "little"] {
-            let object = calling(&["-ORBByteOrder", order], &teller);
+            let object = client_with(&["-ORBByteOrder", order], &ior);
             assert_eq!(&*widen(&object, text).unwrap(), text, "{set}");
             assert_eq!(narrow(&object, text).unwrap(), text, "{set}");
         }
-        let object = calling(&["-ORBGiopVersion", "1.1"], &teller);
+        let object = client_with(&["-ORBGiopVersion", "1.1"], &ior);
         assert_eq!(&*widen(&object, text).unwrap(), text, "{set} in GIOP 1.1");
     }
 }
 
 #[test]
-fn wide_text_goes_in_what_the_server_prefers_and_means_the_same() {
+fn wide_text_is_converted_to_the_servers_native_code_set() {
     for set in ["UTF-16", "UCS-4", "UTF-8", "GB18030"] {
-        let (_server, teller) = serving(&["-ORBNativeWCharCodeSet", set]);
-        let object = calling(&[], &teller);
+        let (_server, ior) = server_with(&["-ORBNativeWCharCodeSet", set]);
+        let object = client_with(&[], &ior);
         assert_eq!(narrow(&object, "5 € 😀").unwrap(), "5 € 😀", "{set}");
         assert_eq!(&*widen(&object, "5 € 😀").unwrap(), "5 € 😀", "{set}");
-        let object = calling(&["-ORBGiopVersion", "1.1"], &teller);
-        assert_eq!(narrow(&object, "5 € 😀").unwrap(), "5 € 😀", "{set}: UTF-16 instead");
+        let object = client_with(&["-ORBGiopVersion", "1.1"], &ior);
+        assert_eq!(narrow(&object, "5 € 😀").unwrap(), "5 € 😀", "{set}: UTF-16 in GIOP 1.1");
     }
-    let (_server, teller) = serving(&["-ORBNativeWCharCodeSet", "UCS-2"]);
-    let object = calling(&[], &teller);
+    let (_server, ior) = server_with(&["-ORBNativeWCharCodeSet", "UCS-2"]);
+    let object = client_with(&[], &ior);
     assert_eq!(narrow(&object, "5 €").unwrap(), "5 €");
     let refused = narrow(&object, "😀").unwrap_err();
-    let (kind, minor) = UNSAYABLE;
-    check(&refused, (kind, minor, CompletionStatus::No), &["U+1F600", "UCS-2", "-ORBNativeWCharCodeSet"]);
+    let (kind, minor) = NOT_ENCODABLE;
+    assert_exception(&refused, (kind, minor, CompletionStatus::No), &["U+1F600", "UCS-2", "-ORBNativeWCharCodeSet"]);
 }
 
 #[test]
-fn what_a_request_cannot_say_is_refused_before_it_is_sent_and_what_a_reply_cannot_after_the_call() {
-    let (_server, teller) = serving(&["-ORBNativeCharCodeSet", "KOI8-R", "-ORBConversionCodeSets", "none"]);
-    let object = calling(&[], &teller);
-    let (kind, minor) = UNSAYABLE;
+fn unencodable_text_is_completed_no_in_requests_and_completed_yes_in_replies() {
+    let (_server, ior) = server_with(&["-ORBNativeCharCodeSet", "KOI8-R", "-ORBConversionCodeSets", "none"]);
+    let object = client_with(&[], &ior);
+    let (kind, minor) = NOT_ENCODABLE;
     let refused = widen(&object, "5 €").unwrap_err();
-    check(&refused, (kind, minor, CompletionStatus::No), &["U+20AC", "'€'", "KOI8-R", "-ORBNativeCharCodeSet"]);
+    assert_exception(
+        &refused,
+        (kind, minor, CompletionStatus::No),
+        &["U+20AC", "'€'", "KOI8-R", "-ORBNativeCharCodeSet"],
+    );
     let refused = narrow(&object, "5 €").unwrap_err();
-    check(&refused, (kind, minor, CompletionStatus::Yes), &[]);
-    assert_eq!(&*widen(&object, "Жук").unwrap(), "Жук", "the connection is as it was");
+    assert_exception(&refused, (kind, minor, CompletionStatus::Yes), &[]);
+    assert_eq!(&*widen(&object, "Жук").unwrap(), "Жук", "the connection is unaffected");
 }
 
 #[test]
-fn without_code_sets_in_common_nothing_is_sent() {
+fn without_a_common_code_set_the_call_raises_codeset_incompatible() {
     let greek = ["-ORBNativeCharCodeSet", "ISO-8859-7", "-ORBConversionCodeSets", "none"];
-    let (_server, teller) = serving(&["-ORBNativeCharCodeSet", "KOI8-R", "-ORBConversionCodeSets", "none"]);
-    let object = calling(&greek, &teller);
+    let (_server, ior) = server_with(&["-ORBNativeCharCodeSet", "KOI8-R", "-ORBConversionCodeSets", "none"]);
+    let object = client_with(&greek, &ior);
     let (kind, minor) = INCOMPATIBLE;
     for _ in 0..2 {
         let words = ["KOI8-R (0x1002036e)", "ISO 8859-7", "-ORBConversionCodeSets"];
-        check(&widen(&object, "a").unwrap_err(), (kind, minor, CompletionStatus::No), &words);
+        assert_exception(&widen(&object, "a").unwrap_err(), (kind, minor, CompletionStatus::No), &words);
     }
-    // Another profile of the same reference may do.
-    let (_other, knows) = serving(&["-ORBConversionCodeSets", "ISO-8859-7"]);
-    let profiles = [&teller, &knows].map(|ior| ior_of(ior).profiles);
+    // Another profile of the same reference may have a common code set.
+    let (_other, compatible) = server_with(&["-ORBConversionCodeSets", "ISO-8859-7"]);
+    let profiles = [&ior, &compatible].map(|ior| ior_of(ior).profiles);
     let both = ior_to_string(&Ior { type_id: String::new(), profiles: profiles.concat() });
-    assert_eq!(&*widen(&calling(&greek, &both), "Ω").unwrap(), "Ω");
+    assert_eq!(&*widen(&client_with(&greek, &both), "Ω").unwrap(), "Ω");
 }
 
 #[test]
-fn wide_text_is_refused_only_where_it_is_sent() {
+fn wide_text_without_a_common_code_set_is_refused_only_when_sent() {
     let none = &["-ORBConversionWCharCodeSets", "none"];
     let refused = |server: &[&str], client: &[&str]| {
-        let (_server, teller) = serving(server);
-        let object = calling(client, &teller);
-        assert_eq!(length(&object, "narrow").unwrap(), 6, "narrow text is as ever");
+        let (_server, ior) = server_with(server);
+        let object = client_with(client, &ior);
+        assert_eq!(length(&object, "narrow").unwrap(), 6, "narrow text is not affected");
         narrow(&object, "a").unwrap_err()
     };
     let (kind, minor) = INCOMPATIBLE;
@@ -181,33 +187,41 @@ fn wide_text_is_refused_only_where_it_is_sent() {
         &[&["-ORBNativeWCharCodeSet", "ISO-8859-5"][..], none].concat(),
         &[&["-ORBNativeWCharCodeSet", "ISO-8859-7"][..], none].concat(),
     );
-    check(&error, (kind, minor, CompletionStatus::No), &["ISO 8859-5", "ISO 8859-7", "-ORBNativeWCharCodeSet"]);
+    assert_exception(
+        &error,
+        (kind, minor, CompletionStatus::No),
+        &["ISO 8859-5", "ISO 8859-7", "-ORBNativeWCharCodeSet"],
+    );
     let error = refused(&["-ORBNativeWCharCodeSet", "none"], &[]);
     let expected = (SystemExceptionKind::InvObjref, minor::WCHAR_NOT_SUPPORTED, CompletionStatus::No);
-    check(&error, expected, &["-ORBDefaultWCharCodeSet"]);
+    assert_exception(&error, expected, &["-ORBDefaultWCharCodeSet"]);
     let error = refused(&[], &["-ORBNativeWCharCodeSet", "none"]);
     let expected = (SystemExceptionKind::BadParam, minor::NO_WCHAR_CODE_SET, CompletionStatus::No);
-    check(&error, expected, &["-ORBNativeWCharCodeSet"]);
+    assert_exception(&error, expected, &["-ORBNativeWCharCodeSet"]);
 }
 
 #[test]
-fn a_reference_without_code_sets_takes_what_is_assumed() {
-    let (server, teller) = serving(&[]);
-    let key: String = profile_of(&teller).object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
+fn a_reference_without_code_sets_uses_the_default_code_sets() {
+    let (server, ior) = server_with(&[]);
+    let key: String = profile_of(&ior).object_key.iter().map(|octet| format!("%{octet:02x}")).collect();
     let url = format!("corbaloc:iiop:1.2@127.0.0.1:{}/{key}", server.port());
-    let (kind, minor) = UNSAYABLE;
-    let refused = widen(&calling(&[], &url), "5 €").unwrap_err();
-    check(&refused, (kind, minor, CompletionStatus::No), &["U+20AC", "ISO 8859-1", "-ORBDefaultCharCodeSet"]);
+    let (kind, minor) = NOT_ENCODABLE;
+    let refused = widen(&client_with(&[], &url), "5 €").unwrap_err();
+    assert_exception(
+        &refused,
+        (kind, minor, CompletionStatus::No),
+        &["U+20AC", "ISO 8859-1", "-ORBDefaultCharCodeSet"],
+    );
     let assumed = ["-ORBDefaultCharCodeSet", "windows-1252", "-ORBDefaultWCharCodeSet", "UTF-16"];
-    let object = calling(&assumed, &url);
+    let object = client_with(&assumed, &url);
     assert_eq!(&*widen(&object, "5 €").unwrap(), "5 €");
     assert_eq!(narrow(&object, "5 €").unwrap(), "5 €");
     let refused = widen(&object, "Ω").unwrap_err();
-    check(&refused, (kind, minor, CompletionStatus::No), &["U+03A9", "windows-1252"]);
+    assert_exception(&refused, (kind, minor, CompletionStatus::No), &["U+03A9", "windows-1252"]);
 }
 
 #[test]
-fn an_option_takes_what_is_known_and_no_other() {
+fn code_set_options_accept_known_sets_only() {
     let refused = |option: &str, value: &str| {
         let mut words = vec![option.to_owned(), value.to_owned()];
         matches!(Orb::builder().take_args(&mut words), Err(InitError::BadValue { .. }))
@@ -215,8 +229,8 @@ fn an_option_takes_what_is_known_and_no_other() {
     assert!(refused("-ORBNativeCharCodeSet", "EBCDIC") && refused("-ORBNativeCharCodeSet", "UTF-16"));
     assert!(refused("-ORBConversionCodeSets", "UTF-8,") && refused("-ORBConversionWCharCodeSets", "UTF-8;UTF-16"));
     let ior = |options: &[&str]| {
-        let (_server, teller) = serving(options);
-        let components: Vec<_> = profile_of(&teller).components;
+        let (_server, ior) = server_with(options);
+        let components: Vec<_> = profile_of(&ior).components;
         components
             .iter()
             .find_map(|component| {
@@ -236,7 +250,7 @@ fn ior_of(text: &str) -> Ior {
 }
 
 fn profile_of(text: &str) -> IiopProfile {
-    iiop_alone(&ior_of(text).profiles[0])
+    without_local_addresses(&ior_of(text).profiles[0])
 }
 
 fn message(octets: &[u8]) -> Message {
@@ -245,13 +259,13 @@ fn message(octets: &[u8]) -> Message {
 }
 
 #[test]
-fn octets_that_are_no_text_are_refused_by_who_reads_them() {
-    // A server gets half a character.
-    let (server, teller) = serving(&["-ORBNativeCharCodeSet", "Shift_JIS"]);
+fn octets_invalid_in_their_code_set_raise_data_conversion_at_the_reader() {
+    // The server receives an incomplete character.
+    let (server, ior) = server_with(&["-ORBNativeCharCodeSet", "Shift_JIS"]);
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    let said = TransmissionCodeSets { char_set: "SJIS".parse().unwrap(), wchar_set: WcharSet::Utf16 };
-    let contexts = [ServiceContext { id: CONTEXT_CODE_SETS, data: said.to_context().data }];
-    let template = RequestTemplate::new(Wire::default(), &profile_of(&teller).object_key);
+    let code_sets = TransmissionCodeSets { char_set: "SJIS".parse().unwrap(), wchar_set: WcharSet::Utf16 };
+    let contexts = [ServiceContext { id: CONTEXT_CODE_SETS, data: code_sets.to_context().data }];
+    let template = RequestTemplate::new(Wire::default(), &profile_of(&ior).object_key);
     let mut out = Encoder::new(Wire::default());
     let body = template.begin(&mut out, 1, ResponseFlags::TWO_WAY, "length", &contexts);
     out.octet_sequence(&[b'a', 0x81, 0]).unwrap();
@@ -261,11 +275,11 @@ fn octets_that_are_no_text_are_refused_by_who_reads_them() {
     let mut input = answer.decoder(Limits::default());
     assert_eq!(ReplyHeader::decode(&mut input).unwrap().status, ReplyStatus::SystemException);
     let id = input.str().unwrap();
-    let (kind, minor) = UNSAYABLE;
-    check(&SystemException::decode(&id, &mut input).unwrap(), (kind, minor, CompletionStatus::No), &[]);
+    let (kind, minor) = NOT_ENCODABLE;
+    assert_exception(&SystemException::decode(&id, &mut input).unwrap(), (kind, minor, CompletionStatus::No), &[]);
 
-    // A client does.
-    let port = pretend(|_, mut stream| {
+    // The client receives one.
+    let port = fake_server(|_, mut stream| {
         while let Ok(octets) = read_message(&mut stream) {
             let request = message(&octets);
             let id = RequestHeader::decode(&mut request.decoder(Limits::default())).unwrap().request_id;
@@ -279,5 +293,5 @@ fn octets_that_are_no_text_are_refused_by_who_reads_them() {
     let orb = Orb::builder().default_char_set("SJIS".parse::<CharSet>().unwrap()).build().unwrap();
     let object = orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/key")).unwrap();
     let read: Result<String, SystemException> = object.invoke("any", |_| Ok::<_, CdrError>(()), String::decode);
-    check(&read.unwrap_err(), (kind, minor, CompletionStatus::Yes), &["Shift_JIS"]);
+    assert_exception(&read.unwrap_err(), (kind, minor, CompletionStatus::Yes), &["Shift_JIS"]);
 }

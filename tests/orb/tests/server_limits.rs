@@ -1,4 +1,4 @@
-//! What servers take from their clients, and what they say when it is too much.
+//! Limits of servers on requests, memory, queues and connections, and their answers beyond a limit.
 
 use std::{cell::RefCell, io::Write, net::TcpStream, time::Duration};
 
@@ -33,7 +33,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// A request as octets.
+/// An encoded request.
 fn request(server: &Server, id: u32, response: ResponseFlags, data: &[u8]) -> Vec<u8> {
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
@@ -46,7 +46,7 @@ fn request(server: &Server, id: u32, response: ResponseFlags, data: &[u8]) -> Ve
     out.to_vec()
 }
 
-/// Which request is answered, and with which exception.
+/// Reads a Reply; returns its request id and its exception.
 fn read_reply(stream: &mut TcpStream) -> (u32, Option<SystemException>) {
     let message = Message::whole(read_message(stream).unwrap().as_slice().into()).unwrap();
     let mut input = message.decoder(Limits::default());
@@ -59,11 +59,11 @@ fn read_reply(stream: &mut TcpStream) -> (u32, Option<SystemException>) {
 }
 
 #[test]
-fn a_request_that_is_too_long_is_answered_and_the_connection_goes_on() {
+fn a_request_beyond_max_message_is_refused_and_the_connection_stays_open() {
     for builder in strategies() {
         let server = Server::with(builder.max_message(100_000));
         let mut stream = connect(&server);
-        // In pieces of all kinds, between others, and one that nobody waits for.
+        // Requests of several lengths, sent in arbitrary parts, one of them without a response.
         let mut sent = request(&server, 1, ResponseFlags::TWO_WAY, &[7; 1000]);
         sent.extend(request(&server, 2, ResponseFlags::TWO_WAY, &[7; 100_000]));
         sent.extend(request(&server, 3, ResponseFlags::NONE, &[7; 1_000_000]));
@@ -83,31 +83,31 @@ fn a_request_that_is_too_long_is_answered_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_client_learns_which_limit_its_request_exceeds() {
+fn a_client_receives_imp_limit_for_a_request_beyond_max_message() {
     for builder in strategies() {
         let server = Server::with(builder.max_message(1 << 20));
         let target = server.client();
         let error = target.echo_octets(&vec![1; 3 << 20]).unwrap_err();
         assert_eq!(kind_and_completion(&error), (SystemExceptionKind::ImpLimit, CompletionStatus::No));
         assert_eq!(target.add(1, 2).unwrap(), 3);
-        assert_eq!(server.orb.statistics().count(Event::ConnectionAccepted), 1, "the connection is the same");
+        assert_eq!(server.orb.statistics().count(Event::ConnectionAccepted), 1, "on the same connection");
     }
 }
 
 #[test]
-fn a_message_that_is_absurdly_long_ends_its_connection() {
+fn an_excessive_message_length_closes_the_connection() {
     for builder in strategies() {
         let server = Server::with(builder.max_message(10_000));
         let mut stream = connect(&server);
         stream.write_all(b"GIOP\x01\x02\x01\x00\xf0\xff\xff\xff\x01\0\0\0\x03").unwrap();
-        let said = read_message(&mut stream).unwrap();
-        assert_eq!(said[7], 6, "MessageError");
+        let answer = read_message(&mut stream).unwrap();
+        assert_eq!(answer[7], 6, "MessageError");
         assert!(read_message(&mut stream).is_err());
     }
 }
 
 #[test]
-fn requests_that_are_half_read_find_no_more_memory_than_is_allowed() {
+fn partially_read_requests_stay_within_max_server_memory() {
     const MEMORY: usize = 3 << 20;
     for builder in strategies() {
         let server = Server::with(builder.max_server_memory(MEMORY));
@@ -115,16 +115,16 @@ fn requests_that_are_half_read_find_no_more_memory_than_is_allowed() {
         let (begun, rest) = whole.split_at((1 << 20) + 100_000);
         let small = connect(&server);
         comes("a request that is refused while another is read", || {
-            // One takes two MiB, and another would take two as well. Which of them comes too late is not ours to say.
+            // Each request takes 2 MiB of 3. Which of the two is refused depends on timing.
             let (mut first, mut second) = (connect(&server), connect(&server));
             first.write_all(begun).unwrap();
             second.write_all(&whole).unwrap();
             let refused = read_reply(&mut second).1;
             (&small).write_all(&request(&server, 5, ResponseFlags::TWO_WAY, &[7; 100])).unwrap();
-            assert!(read_reply(&mut small.try_clone().unwrap()).1.is_none(), "what is small is served");
+            assert!(read_reply(&mut small.try_clone().unwrap()).1.is_none(), "a small request is served");
             first.write_all(rest).unwrap();
             let other = read_reply(&mut first).1;
-            // What they took is free again.
+            // The memory of both is available again.
             let first = RefCell::new(first);
             comes("memory", || {
                 first.borrow_mut().write_all(&whole).unwrap();
@@ -137,7 +137,7 @@ fn requests_that_are_half_read_find_no_more_memory_than_is_allowed() {
 }
 
 #[test]
-fn fragments_that_never_end_take_no_more_memory_than_is_allowed() {
+fn unfinished_fragments_stay_within_max_connection_memory() {
     for builder in strategies() {
         let server = Server::with(builder.max_connection_memory(1 << 20));
         let mut stream = connect(&server);
@@ -153,14 +153,14 @@ fn fragments_that_never_end_take_no_more_memory_than_is_allowed() {
                 count += 1;
             }
         }
-        assert!(count < 10_000, "nobody stops it");
-        comes("its end", || server.orb.statistics().count(Event::RefusedMemory) == 1);
+        assert!(count < 10_000, "the connection is never closed");
+        comes("the refusal", || server.orb.statistics().count(Event::RefusedMemory) == 1);
         assert_eq!(server.client().add(1, 2).unwrap(), 3);
     }
 }
 
 #[test]
-fn a_queue_that_is_full_stops_reading_or_refuses() {
+fn a_full_queue_suspends_reading_or_refuses_requests() {
     for overflow in [QueueOverflow::Wait, QueueOverflow::Refuse] {
         let builder =
             Orb::builder().concurrency(Concurrency::ThreadPool { threads: 1, queue: 4 }).queue_overflow(overflow);
@@ -193,44 +193,44 @@ fn a_queue_that_is_full_stops_reading_or_refuses() {
     }
 }
 
-/// Whether a connection is taken, by what it answers.
+/// Whether a connection was admitted: its request is answered.
 fn is_served(server: &Server, stream: &mut TcpStream) -> bool {
-    let asked = stream.write_all(&request(server, 1, ResponseFlags::TWO_WAY, &[7; 10]));
-    asked.is_ok() && read_message(stream).is_ok_and(|message| message[7] == 1)
+    let sent = stream.write_all(&request(server, 1, ResponseFlags::TWO_WAY, &[7; 10]));
+    sent.is_ok() && read_message(stream).is_ok_and(|message| message[7] == 1)
 }
 
 #[test]
-fn clients_beyond_a_limit_are_told_to_go() {
+fn connections_beyond_a_limit_get_close_connection() {
     for (builder, event) in [
         (Orb::builder().max_connections(2), Event::RefusedForLimit),
         (Orb::builder().max_connections_per_client(Some(2)), Event::RefusedForAddress),
         (Orb::builder().max_connection_rate(Some(2)), Event::RefusedForLimit),
     ] {
         let server = Server::with(builder);
-        let mut taken = [connect(&server), connect(&server)];
-        assert!(taken.iter_mut().all(|stream| is_served(&server, stream)));
+        let mut admitted = [connect(&server), connect(&server)];
+        assert!(admitted.iter_mut().all(|stream| is_served(&server, stream)));
         let mut refused = connect(&server);
         assert_eq!(read_message(&mut refused).unwrap()[7], 5, "CloseConnection");
         assert_eq!(server.orb.statistics().count(event), 1);
-        assert!(taken.iter_mut().all(|stream| is_served(&server, stream)));
+        assert!(admitted.iter_mut().all(|stream| is_served(&server, stream)));
     }
 }
 
 #[test]
-fn a_host_may_come_again_when_its_connections_have_ended() {
+fn a_host_may_reconnect_after_its_connections_have_ended() {
     let server = Server::with(Orb::builder().max_connections_per_client(Some(1)));
     for _ in 0..5 {
-        comes("room", || is_served(&server, &mut connect(&server)));
+        comes("an admitted connection", || is_served(&server, &mut connect(&server)));
     }
 }
 
 #[test]
-fn a_client_that_asks_for_nothing_makes_room_where_that_is_wanted() {
+fn with_evict_idle_an_idle_connection_is_closed_for_a_new_one() {
     for builder in strategies() {
         let server = Server::with(builder.max_connections(2).evict_idle(true));
         let mut idle = [connect(&server), connect(&server)];
         assert!(idle.iter_mut().all(|stream| is_served(&server, stream)));
-        comes("a place for one more", || is_served(&server, &mut connect(&server)));
-        comes("the end of another", || server.orb.statistics().count(Event::ServerClosedForLimit) > 0);
+        comes("an admitted connection", || is_served(&server, &mut connect(&server)));
+        comes("the end of an idle connection", || server.orb.statistics().count(Event::ServerClosedForLimit) > 0);
     }
 }

@@ -1,11 +1,11 @@
-//! Adapters that are made when they are needed, that end, and that come again; default servants and `Current`.
+//! Child adapters that adapter activators create and re-create; default servants and `Current`.
 
 use super::*;
 
-/// Makes persistent adapters with a default servant.
+/// An adapter activator that creates persistent adapters with a default servant.
 #[derive(Default)]
-struct Growing {
-    state: Board<(usize, bool)>,
+struct PersistentAdapterActivator {
+    state: Shared<(usize, bool)>,
 }
 
 fn persistent() -> Vec<Policy> {
@@ -17,12 +17,12 @@ fn persistent() -> Vec<Policy> {
     ]
 }
 
-impl AdapterActivator for Growing {
+impl AdapterActivator for PersistentAdapterActivator {
     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
-        self.state.change(|(asked, _)| *asked += 1);
-        self.state.await_that(|(_, is_closed)| !is_closed);
+        self.state.change(|(calls, _)| *calls += 1);
+        self.state.await_value(|(_, is_closed)| !is_closed);
         if name == "panic" {
-            panic!("as asked");
+            panic!("intended");
         }
         if name == "no" {
             return false;
@@ -34,44 +34,44 @@ impl AdapterActivator for Growing {
     }
 }
 
-/// A server at a port of its own choice or a given one, with a tree of adapters that grows.
-fn server(port: u16) -> (Orb, Poa, Arc<Growing>) {
-    let orb = arranged(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port))).build().unwrap();
+/// A server at a given port (0: any) whose adapter activators create child adapters.
+fn server(port: u16) -> (Orb, Poa, Arc<PersistentAdapterActivator>) {
+    let orb = configured_servers(Orb::builder().listen(spandrel::Endpoint::new("127.0.0.1", port))).build().unwrap();
     let root = Poa::root(&orb).unwrap();
-    let growing = Arc::<Growing>::default();
-    root.set_the_activator(Some(Arc::clone(&growing) as _));
-    (orb, root, growing)
+    let activator = Arc::<PersistentAdapterActivator>::default();
+    root.set_the_activator(Some(Arc::clone(&activator) as _));
+    (orb, root, activator)
 }
 
 #[test]
-fn persistent_references_survive_a_restart_at_the_same_place_and_have_their_adapters_made_once() {
-    let (orb, root, growing) = server(0);
+fn persistent_references_survive_a_restart_at_the_same_address_and_activate_their_adapters_once() {
+    let (orb, root, activator) = server(0);
     let bank = root.find_poa("bank", true).unwrap();
     let accounts = bank.find_poa("accounts", true).unwrap();
     let object = accounts.create_reference_with_id(&"a".into(), "IDL:Probe/Target:1.0").unwrap();
     let target = client(&object);
     assert_eq!(target.add(1, 2).unwrap(), 3);
-    assert_eq!(growing.state.see(|(asked, _)| *asked), 2);
+    assert_eq!(activator.state.see(|(calls, _)| *calls), 2);
     let port = orb.listen().unwrap()[0].1;
     let transient = root.activate_shared(probe(&orb).1).unwrap();
     orb.shutdown(true).unwrap();
 
-    let (orb, root, growing) = server(port);
+    let (orb, root, activator) = server(port);
     orb.listen().unwrap();
-    growing.state.change(|(_, is_closed)| *is_closed = true);
+    activator.state.change(|(_, is_closed)| *is_closed = true);
     let calls: Vec<_> = (0..5)
         .map(|number| {
             let target = client(&object);
             in_background(move || target.add(number, 1))
         })
         .collect();
-    growing.state.await_that(|(asked, _)| *asked == 1);
-    assert!(calls[0].recv_timeout(Duration::from_millis(20)).is_err(), "the adapter is being made");
-    growing.state.change(|(_, is_closed)| *is_closed = false);
+    activator.state.await_value(|(calls, _)| *calls == 1);
+    assert!(calls[0].recv_timeout(Duration::from_millis(20)).is_err(), "the adapter is being created");
+    activator.state.change(|(_, is_closed)| *is_closed = false);
     for (number, call) in (0..).zip(calls) {
         assert_eq!(call.recv_timeout(PATIENCE).unwrap().unwrap(), number + 1);
     }
-    assert_eq!(growing.state.see(|(asked, _)| *asked), 2);
+    assert_eq!(activator.state.see(|(calls, _)| *calls), 2);
     let accounts = root.find_poa("bank", false).unwrap().find_poa("accounts", false).unwrap();
     assert_eq!(accounts.reference_to_id(&object).unwrap().as_bytes(), b"a");
     assert_eq!(target.add(2, 2).unwrap(), 4);
@@ -81,7 +81,7 @@ fn persistent_references_survive_a_restart_at_the_same_place_and_have_their_adap
 }
 
 #[test]
-fn adapters_that_cannot_be_made_do_not_exist() {
+fn an_adapter_that_its_activator_refuses_does_not_exist() {
     let (orb, root, _growing) = server(0);
     assert_eq!(root.find_poa("no", true).unwrap_err(), PoaError::AdapterNonExistent);
     assert_eq!(root.find_poa("bank", false).unwrap_err(), PoaError::AdapterNonExistent);
@@ -99,8 +99,8 @@ fn adapters_that_cannot_be_made_do_not_exist() {
 }
 
 #[test]
-fn a_destroyed_adapter_comes_again_for_persistent_references_and_never_for_transient_ones() {
-    let (orb, root, growing) = server(0);
+fn a_destroyed_adapter_is_recreated_for_persistent_references_and_not_for_transient_ones() {
+    let (orb, root, activator) = server(0);
     let poa = root.find_poa("bank", true).unwrap();
     let object = poa.create_reference_with_id(&"a".into(), "").unwrap();
     let child = poa.create_poa("transient", Some(&root.the_poa_manager()), []).unwrap();
@@ -109,9 +109,9 @@ fn a_destroyed_adapter_comes_again_for_persistent_references_and_never_for_trans
     first.ping().unwrap();
     second.ping().unwrap();
     poa.destroy(true, true).unwrap();
-    assert_eq!(growing.state.see(|(asked, _)| *asked), 1);
+    assert_eq!(activator.state.see(|(calls, _)| *calls), 1);
     first.ping().unwrap();
-    assert_eq!(growing.state.see(|(asked, _)| *asked), 2);
+    assert_eq!(activator.state.see(|(calls, _)| *calls), 2);
     let poa = root.find_poa("bank", false).unwrap();
     let again = poa.create_poa("transient", Some(&root.the_poa_manager()), []).unwrap();
     let other = again.activate_shared(probe(&orb).1).unwrap();
@@ -122,41 +122,41 @@ fn a_destroyed_adapter_comes_again_for_persistent_references_and_never_for_trans
 }
 
 #[test]
-fn a_default_servant_is_every_object_and_knows_which() {
-    let stage = Stage::active(persistent());
-    let asked = Arc::<Board<Vec<(String, ObjectId, ObjectRef)>>>::default();
-    let noted = Arc::clone(&asked);
-    let naming: Arc<dyn Servant> = Arc::new(servant(move |_, call| {
+fn a_default_servant_learns_the_object_id_from_current() {
+    let fixture = AdapterFixture::active(persistent());
+    let upcalls = Arc::<Shared<Vec<(String, ObjectId, ObjectRef)>>>::default();
+    let recorded = Arc::clone(&upcalls);
+    let describing: Arc<dyn Servant> = Arc::new(servant(move |_, call| {
         let current = Current::new();
         let poa = current.poa().unwrap();
         let running = current.servant().unwrap();
         assert_eq!(poa.servant_to_id(&running).unwrap(), current.object_id().unwrap());
-        let seen = (poa.the_name(), current.object_id().unwrap(), current.reference().unwrap());
-        noted.change(|list| list.push(seen));
+        let upcall = (poa.the_name(), current.object_id().unwrap(), current.reference().unwrap());
+        recorded.change(|list| list.push(upcall));
         call.reply(|_| Ok(()))
     }));
-    assert!(matches!(stage.poa.servant(), Err(PoaError::NoServant)));
-    let refused = client(&stage.reference("a")).ping().unwrap_err();
+    assert!(matches!(fixture.poa.servant(), Err(PoaError::NoServant)));
+    let refused = client(&fixture.reference("a")).ping().unwrap_err();
     assert_eq!((refused.kind(), refused.minor()), (SystemExceptionKind::ObjAdapter, minor::NO_DEFAULT_SERVANT));
-    stage.poa.set_servant(Arc::clone(&naming)).unwrap();
+    fixture.poa.set_servant(Arc::clone(&describing)).unwrap();
     for name in ["a", "b"] {
-        client(&stage.reference(name)).ping().unwrap();
+        client(&fixture.reference(name)).ping().unwrap();
     }
-    asked.see(|seen| {
-        let ids: Vec<_> = seen.iter().map(|(poa, id, _)| (&**poa, id.as_bytes())).collect();
+    upcalls.see(|upcalls| {
+        let ids: Vec<_> = upcalls.iter().map(|(poa, id, _)| (&**poa, id.as_bytes())).collect();
         assert_eq!(ids, [("child", &b"a"[..]), ("child", b"b")]);
-        let ids = seen.iter().map(|(_, id, reference)| (stage.poa.reference_to_id(reference).unwrap(), id));
+        let ids = upcalls.iter().map(|(_, id, reference)| (fixture.poa.reference_to_id(reference).unwrap(), id));
         ids.for_each(|(from_reference, id)| assert_eq!(from_reference, *id));
     });
-    assert_eq!(stage.poa.servant_to_id(&naming), Err(PoaError::ServantNotActive));
+    assert_eq!(fixture.poa.servant_to_id(&describing), Err(PoaError::ServantNotActive));
     assert_eq!(Current::new().object_id(), Err(NoContext));
 }
 
 #[test]
-fn octets_that_are_no_key_of_ours_are_refused_whatever_they_are() {
-    let stage = Stage::active(persistent());
-    stage.poa.set_servant(probe(&stage.orb).1).unwrap();
-    let good = stage.reference("a");
+fn corrupted_object_keys_raise_object_not_exist() {
+    let fixture = AdapterFixture::active(persistent());
+    fixture.poa.set_servant(probe(&fixture.orb).1).unwrap();
+    let good = fixture.reference("a");
     let mut random = fastrand::Rng::with_seed(11);
     let client_orb = Orb::builder().build().unwrap();
     for _ in 0..300 {
@@ -175,10 +175,10 @@ fn octets_that_are_no_key_of_ours_are_refused_whatever_they_are() {
     client(&good).ping().unwrap();
 }
 
-/// Looks for what it is asked to make.
-struct Looking;
+/// An adapter activator that looks up the adapter it is creating.
+struct LookingUpActivator;
 
-impl AdapterActivator for Looking {
+impl AdapterActivator for LookingUpActivator {
     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
         assert_eq!(parent.find_poa(name, true).unwrap_err(), PoaError::AdapterNonExistent);
         let made = parent.create_poa(name, None, []).unwrap();
@@ -191,12 +191,12 @@ impl AdapterActivator for Looking {
 }
 
 #[test]
-fn an_activator_that_looks_for_what_it_makes_does_not_wait_for_itself() {
-    let stage = Stage::active([]);
-    stage.poa.set_the_activator(Some(Arc::new(Looking)));
-    let made = stage.poa.find_poa("grandchild", true).unwrap();
-    assert_eq!(made.the_parent().unwrap(), stage.poa);
-    assert_eq!(stage.poa.the_children(), [made]);
-    // It says that it has, and has not any more.
-    assert_eq!(stage.poa.find_poa("ends", true).unwrap_err(), PoaError::AdapterNonExistent);
+fn find_poa_within_an_adapter_activator_does_not_deadlock() {
+    let fixture = AdapterFixture::active([]);
+    fixture.poa.set_the_activator(Some(Arc::new(LookingUpActivator)));
+    let made = fixture.poa.find_poa("grandchild", true).unwrap();
+    assert_eq!(made.the_parent().unwrap(), fixture.poa);
+    assert_eq!(fixture.poa.the_children(), [made]);
+    // The activator returns true although it has destroyed the adapter again.
+    assert_eq!(fixture.poa.find_poa("ends", true).unwrap_err(), PoaError::AdapterNonExistent);
 }

@@ -1,10 +1,10 @@
-//! The transport inside of the host that references to a server's object name.
+//! The same-host components of a server's references.
 
 use spandrel_giop::{IiopProfile, local_address::LocalAddress};
 use spandrel_orb_tests::{SERVERS, Server};
 
 #[test]
-fn references_name_the_transport_inside_of_the_host() {
+fn a_reference_has_a_component_for_each_same_host_transport() {
     let server = Server::start();
     let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
     let addresses = profile.components.iter().filter_map(|component| LocalAddress::decode(component).unwrap());

@@ -1,4 +1,5 @@
-//! A server under bytes from hell, with a well-behaved client beside it that must never notice.
+//! Servers that receive malformed messages, while a well-behaved client keeps calling and must not be
+//! affected.
 
 use spandrel_test_support::alone;
 use std::{
@@ -18,26 +19,26 @@ use spandrel_orb_tests::{
     support::{PATIENCE, comes, comes_within},
 };
 
-/// Runs `attack` while a good client calls all the time and checks every answer.
-fn while_a_good_client_calls(server: &Server, attack: impl FnOnce(&Server)) {
+/// Runs `attack` while a well-behaved client calls all the time and checks every answer.
+fn with_a_calling_client(server: &Server, attack: impl FnOnce(&Server)) {
     let target = server.client();
     target.ping().unwrap();
     let (done, calls) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                converse(&target, &calls);
+                call_and_check(&target, &calls);
             }
         });
         attack(server);
         let reached = calls.load(Ordering::Relaxed);
         let is_served = comes_within(PATIENCE, || calls.load(Ordering::Relaxed) >= reached + 10);
         done.store(true, Ordering::Relaxed);
-        assert!(is_served, "the good client is still served");
+        assert!(is_served, "the well-behaved client is still served");
     });
 }
 
-fn converse(target: &Target, calls: &AtomicU64) {
+fn call_and_check(target: &Target, calls: &AtomicU64) {
     let count = i32::try_from(calls.fetch_add(1, Ordering::Relaxed) % 1_000_000).unwrap();
     assert_eq!(target.add(count, 1).unwrap(), count + 1);
     assert_eq!(target.echo("still here").unwrap(), "still here");
@@ -49,18 +50,18 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Sends octets, half-closes, and returns what the server said until it closed.
-fn provoke(server: &Server, octets: &[u8]) -> Vec<u8> {
+/// Sends octets, closes the sending side, and returns all that the server sent until it closed.
+fn send_and_read_answer(server: &Server, octets: &[u8]) -> Vec<u8> {
     let mut stream = connect(server);
-    // The server may refuse in the middle.
+    // The server may close the connection before everything is written.
     let _ = stream.write_all(octets);
     let _ = stream.shutdown(std::net::Shutdown::Write);
-    let mut said = Vec::new();
-    match stream.read_to_end(&mut said) {
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
         Ok(_) => {}
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "the server closes: {error}"),
     }
-    said
+    answer
 }
 
 /// A well-formed request for an operation of the target.
@@ -74,22 +75,22 @@ fn request(server: &Server, wire: Wire, operation: &str, arguments: impl FnOnce(
     out.to_vec()
 }
 
-fn is_message_error(said: &[u8]) -> bool {
-    said.len() == 12 && said.starts_with(b"GIOP") && said[7] == 6
+fn is_message_error(answer: &[u8]) -> bool {
+    answer.len() == 12 && answer.starts_with(b"GIOP") && answer[7] == 6
 }
 
 /// Resident memory of this process, in KiB.
-fn resident() -> u64 {
+fn resident_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 #[test]
-fn what_is_not_giop_is_answered_with_message_error() {
+fn malformed_headers_are_answered_with_message_error() {
     let server = Server::start();
-    while_a_good_client_calls(&server, |server| {
-        for hostile in [
+    with_a_calling_client(&server, |server| {
+        for malformed in [
             &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
             b"GIOP\x03\x00\x01\x00\x00\x00\x00\x00",
             b"GIOP\x01\x02\x01\x63\x00\x00\x00\x00",
@@ -99,17 +100,17 @@ fn what_is_not_giop_is_answered_with_message_error() {
             b"GIOP\x01\x02\x01\x07\x04\x00\x00\x00\x01\x00\x00\x00",
             b"GIOP\x01\x02\x01\x00\x04\x00\x00\x00\x01\x00\x00\x00",
         ] {
-            let said = provoke(server, hostile);
-            assert!(is_message_error(&said), "{:?} answered with {said:02x?}", String::from_utf8_lossy(hostile));
+            let answer = send_and_read_answer(server, malformed);
+            assert!(is_message_error(&answer), "{:?} answered with {answer:02x?}", String::from_utf8_lossy(malformed));
         }
     });
 }
 
 #[test]
-fn random_octets_are_survived() {
+fn random_octets_do_not_disturb_other_clients() {
     let server = Server::start();
     let mut random = fastrand::Rng::with_seed(3);
-    while_a_good_client_calls(&server, |server| {
+    with_a_calling_client(&server, |server| {
         for round in 0..300 {
             let mut octets = vec![0; random.usize(..2000)];
             random.fill(&mut octets);
@@ -126,25 +127,25 @@ fn random_octets_are_survived() {
                 ]);
                 octets[9..12].fill(0);
             }
-            provoke(server, &octets);
+            send_and_read_answer(server, &octets);
         }
     });
 }
 
 #[test]
-fn requests_damaged_anywhere_are_survived() {
+fn requests_damaged_or_cut_anywhere_do_not_disturb_other_clients() {
     let server = Server::start();
     let mut random = fastrand::Rng::with_seed(4);
-    while_a_good_client_calls(&server, |server| {
+    with_a_calling_client(&server, |server| {
         for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
             for order in [ByteOrder::Big, ByteOrder::Little] {
                 let whole = request(server, Wire::new(order, version), "echo", |out| out.str("payload").unwrap());
-                assert!(provoke(server, &whole).starts_with(b"GIOP"), "the sound one is answered");
+                assert!(send_and_read_answer(server, &whole).starts_with(b"GIOP"), "the sound one is answered");
                 for at in 0..whole.len() {
                     let mut damaged = whole.clone();
                     damaged[at] ^= 1 << random.u8(..8);
-                    provoke(server, &damaged);
-                    provoke(server, &whole[..at]);
+                    send_and_read_answer(server, &damaged);
+                    send_and_read_answer(server, &whole[..at]);
                 }
             }
         }
@@ -152,44 +153,45 @@ fn requests_damaged_anywhere_are_survived() {
 }
 
 #[test]
-fn lengths_that_lie_cost_no_memory() {
+fn false_lengths_allocate_no_memory() {
     alone(|| {
         let server = Server::start();
-        while_a_good_client_calls(&server, |server| {
-            // What other tests of this program take meanwhile counts as well, but not each time.
-            comes("a time at which it costs nothing", || {
-                let before = resident();
-                lie(server);
-                resident().saturating_sub(before) < 200 * 1024
+        with_a_calling_client(&server, |server| {
+            // Memory of the rest of this process counts as well, so one attempt with a small increase is
+            // enough.
+            comes("an attempt without growth", || {
+                let before = resident_memory();
+                send_false_lengths(server);
+                resident_memory().saturating_sub(before) < 200 * 1024
             });
         });
     });
 }
 
-/// Announces far more than follows, in arguments and in messages.
-fn lie(server: &Server) {
-    for lie in [u32::MAX, 1 << 31, 1 << 30, 64 << 20] {
+/// Announces far more octets than follow, in arguments and in message headers.
+fn send_false_lengths(server: &Server) {
+    for length in [u32::MAX, 1 << 31, 1 << 30, 64 << 20] {
         for operation in ["echo", "echo_octets", "echo_doubles", "same", "no_such_operation"] {
-            let said = provoke(
+            let answer = send_and_read_answer(
                 server,
                 &request(server, Wire::default(), operation, |out| {
-                    out.u32(lie);
-                    out.u32(lie);
+                    out.u32(length);
+                    out.u32(length);
                 }),
             );
-            assert_eq!(said[7], 1, "a reply with the exception: {said:02x?}");
+            assert_eq!(answer[7], 1, "a reply with the exception: {answer:02x?}");
         }
-        // A message that announces much and brings nothing.
+        // A header that announces a long body, without the body.
         let mut header = b"GIOP\x01\x02\x01\x00".to_vec();
-        header.extend(lie.min(60 << 20).to_le_bytes());
-        provoke(server, &header);
+        header.extend(length.min(60 << 20).to_le_bytes());
+        send_and_read_answer(server, &header);
     }
 }
 
 #[test]
-fn two_thousand_connections_opened_and_dropped_leave_nothing_behind() {
+fn two_thousand_aborted_connections_do_not_disturb_other_clients() {
     let server = Server::start();
-    while_a_good_client_calls(&server, |server| {
+    with_a_calling_client(&server, |server| {
         for round in 0..2000 {
             let mut stream = connect(server);
             match round % 4 {
@@ -203,24 +205,24 @@ fn two_thousand_connections_opened_and_dropped_leave_nothing_behind() {
 }
 
 #[test]
-fn more_connections_than_allowed_are_refused_and_the_others_served() {
+fn connections_beyond_the_limit_do_not_disturb_other_clients() {
     let server = Server::with(Orb::builder().max_connections(8));
-    while_a_good_client_calls(&server, |server| {
+    with_a_calling_client(&server, |server| {
         let crowd: Vec<TcpStream> = (0..40).map(|_| connect(server)).collect();
         drop(crowd);
     });
 }
 
 #[test]
-fn a_client_that_never_reads_its_replies_blocks_only_itself() {
+fn a_client_that_never_reads_its_replies_does_not_block_others() {
     let server = Server::start();
-    while_a_good_client_calls(&server, |server| {
-        let mut greedy = connect(server);
-        greedy.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    with_a_calling_client(&server, |server| {
+        let mut unread = connect(server);
+        unread.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
         let data = vec![1; 1 << 20];
         let wire = Wire::default();
         let large = request(server, wire, "echo_octets", |out| out.octet_sequence(&data).unwrap());
-        // Until both directions are full and the server's thread is stuck in its write.
-        while greedy.write_all(&large).is_ok() {}
+        // Until both directions are full and the server's thread blocks in its write.
+        while unread.write_all(&large).is_ok() {}
     });
 }

@@ -1,4 +1,4 @@
-//! What is left of an ORB when it is over, which only a process can tell in which nothing else runs.
+//! Threads that remain after an ORB has ended, counted in a process of its own.
 #![cfg(target_os = "linux")]
 
 use spandrel_orb_tests::{
@@ -8,18 +8,19 @@ use spandrel_orb_tests::{
 use spandrel_test_support::alone;
 
 #[test]
-fn an_orb_that_nobody_holds_any_more_leaves_no_thread_behind() {
+fn dropping_the_last_orb_handle_ends_the_reactor_thread() {
     alone(|| {
         let server = Server::start();
         let target = server.client();
         block_on(target.ping_async()).unwrap();
         drop(target);
-        let threads = || std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.filter(is_of_reactor).count());
-        comes("the thread's end", || threads() == 0);
+        let threads =
+            || std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.filter(is_reactor_thread).count());
+        comes("the reactor thread's end", || threads() == 0);
     });
 }
 
-fn is_of_reactor(task: &std::io::Result<std::fs::DirEntry>) -> bool {
+fn is_reactor_thread(task: &std::io::Result<std::fs::DirEntry>) -> bool {
     let name = task.as_ref().ok().and_then(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     name.is_some_and(|name| name.trim() == "spandrel-async")
 }

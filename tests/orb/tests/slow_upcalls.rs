@@ -1,4 +1,5 @@
-//! Whoever is slow keeps only those waiting that want the same of it: not servants alone, but all that applications put in a request's way.
+//! Slow application code in a request's path (interceptors, servant managers, single-thread adapters) delays
+//! only its own requests.
 
 use std::{
     collections::HashSet,
@@ -19,7 +20,7 @@ use spandrel_orb_tests::{
     support::{PATIENCE, in_background},
 };
 
-/// Holds everybody who comes and is named, until it is opened.
+/// Blocks passes with selected names until it is opened.
 #[derive(Default)]
 struct Gate {
     state: Mutex<State>,
@@ -40,7 +41,7 @@ impl Gate {
         Arc::new(gate)
     }
 
-    fn pass(&self, name: &str) {
+    fn wait_if_slow(&self, name: &str) {
         let mut state = self.state.lock().unwrap();
         if state.slow.contains(name) {
             state.held += 1;
@@ -52,7 +53,7 @@ impl Gate {
     fn await_held(&self) {
         let state = self.state.lock().unwrap();
         let (_state, waited) = self.changed.wait_timeout_while(state, PATIENCE, |state| state.held == 0).unwrap();
-        assert!(!waited.timed_out(), "nobody came");
+        assert!(!waited.timed_out(), "no pass was blocked");
     }
 
     fn open(&self) {
@@ -61,8 +62,8 @@ impl Gate {
     }
 }
 
-/// All that can have one slow servant: a thread for each connection, threads for all, two for all, and two behind a queue.
-fn arrangements() -> [OrbBuilder; 4] {
+/// The concurrency strategies with at least two threads.
+fn strategies() -> [OrbBuilder; 4] {
     [
         Concurrency::default(),
         Concurrency::LeaderFollowers { threads: None },
@@ -72,50 +73,50 @@ fn arrangements() -> [OrbBuilder; 4] {
     .map(|strategy| Orb::builder().concurrency(strategy))
 }
 
-/// One call is slow, by what `gate` holds, and another client's calls are not.
-fn one_is_slow_and_others_are_not(gate: &Gate, slow: Target, quick: &Target) {
+/// Makes one call that `gate` blocks, and calls of another client that must not wait for it.
+fn assert_only_one_call_is_delayed(gate: &Gate, slow: Target, quick: &Target) {
     let held = in_background(move || slow.ping());
     gate.await_held();
     for number in 0..100 {
         let quick = quick.clone();
         let sum = in_background(move || quick.add(number, 1));
-        assert_eq!(sum.recv_timeout(PATIENCE).expect("nobody keeps it").unwrap(), number + 1);
+        assert_eq!(sum.recv_timeout(PATIENCE).expect("the other call is not delayed").unwrap(), number + 1);
     }
     assert!(held.try_recv().is_err());
     gate.open();
     held.recv_timeout(PATIENCE).unwrap().unwrap();
 }
 
-/// Is slow for one operation.
-struct Slow(Arc<Gate>);
+/// A server interceptor that is slow for one operation.
+struct SlowInterceptor(Arc<Gate>);
 
-impl Interceptor for Slow {}
+impl Interceptor for SlowInterceptor {}
 
-impl ServerRequestInterceptor for Slow {
+impl ServerRequestInterceptor for SlowInterceptor {
     fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
-        self.0.pass(info.operation());
+        self.0.wait_if_slow(info.operation());
         Ok(())
     }
 }
 
 #[test]
 fn a_slow_interceptor_delays_its_own_request() {
-    for builder in arrangements() {
+    for builder in strategies() {
         let gate = Gate::holding("ping");
-        let server = Server::with(builder.server_request_interceptor(Slow(Arc::clone(&gate))).unwrap());
-        one_is_slow_and_others_are_not(&gate, server.client(), &server.client());
+        let server = Server::with(builder.server_request_interceptor(SlowInterceptor(Arc::clone(&gate))).unwrap());
+        assert_only_one_call_is_delayed(&gate, server.client(), &server.client());
     }
 }
 
-/// Is slow to make the servant of one object.
-struct Making {
+/// A servant activator that is slow for one object.
+struct SlowActivator {
     gate: Arc<Gate>,
     orb: Orb,
 }
 
-impl ServantActivator for Making {
+impl ServantActivator for SlowActivator {
     fn incarnate(&self, oid: &ObjectId, _adapter: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
-        self.gate.pass(&String::from_utf8_lossy(oid.as_bytes()));
+        self.gate.wait_if_slow(&String::from_utf8_lossy(oid.as_bytes()));
         Ok(Arc::new(TargetSkeleton::new(Arc::new(Probe::new(&self.orb)))))
     }
 
@@ -124,26 +125,26 @@ impl ServantActivator for Making {
 
 #[test]
 fn a_slow_servant_manager_delays_requests_for_its_own_object() {
-    for builder in arrangements() {
+    for builder in strategies() {
         let gate = Gate::holding("slow");
         let server = Server::with(builder);
         let policies = [IdAssignmentPolicy::UserId.into(), RequestProcessingPolicy::UseServantManager.into()];
         let poa = server.poa.create_poa("made", None, policies).unwrap();
-        let making = Making { gate: Arc::clone(&gate), orb: server.orb.clone() };
-        poa.set_servant_manager(ServantManager::Activator(Arc::new(making))).unwrap();
+        let activator = SlowActivator { gate: Arc::clone(&gate), orb: server.orb.clone() };
+        poa.set_servant_manager(ServantManager::Activator(Arc::new(activator))).unwrap();
         poa.the_poa_manager().activate().unwrap();
         let [slow, quick] = ["slow", "quick"].map(|id| {
             let object = poa.create_reference_with_id(&id.into(), "IDL:Probe/Target:1.0").unwrap();
             let orb = Orb::builder().build().unwrap();
             orb.string_to_object(&object.to_string()).unwrap().unchecked_narrow::<Target>()
         });
-        one_is_slow_and_others_are_not(&gate, slow, &quick);
+        assert_only_one_call_is_delayed(&gate, slow, &quick);
     }
 }
 
 #[test]
-fn an_adapter_that_runs_one_request_at_a_time_delays_no_other_adapter() {
-    for builder in arrangements() {
+fn a_single_thread_adapter_delays_no_other_adapter() {
+    for builder in strategies() {
         let server = Server::with(builder);
         let poa = server.poa.create_poa("single", None, [ThreadPolicy::SingleThreadModel.into()]).unwrap();
         poa.the_poa_manager().activate().unwrap();
@@ -160,7 +161,7 @@ fn an_adapter_that_runs_one_request_at_a_time_delays_no_other_adapter() {
         for number in 0..100 {
             assert_eq!(quick.add(number, 1).unwrap(), number + 1);
         }
-        assert!(second.try_recv().is_err(), "one request at a time");
+        assert!(second.try_recv().is_err(), "the adapter runs one request at a time");
         probe.open(1);
         first.recv_timeout(PATIENCE).unwrap().unwrap();
         second.recv_timeout(PATIENCE).unwrap().unwrap();
