@@ -1,34 +1,34 @@
-//! Octets that are nearly right, or not at all.
+//! Mutated requests and random octets.
 
 use anyhow::Result;
 use fastrand::Rng;
 use spandrel_cdr::Wire;
 
-use crate::Victim;
+use crate::AttackedServer;
 use crate::wire::{ORDERS, VERSIONS, echo, finish, request, send};
 
-/// Good requests of every form, to be damaged.
-fn good(victim: &Victim) -> Vec<Vec<u8>> {
-    let key = &victim.profile.object_key;
+/// Valid requests of each kind, as the base of mutations.
+fn valid_requests(server: &AttackedServer) -> Vec<Vec<u8>> {
+    let key = &server.profile.object_key;
     let mut all = Vec::new();
     for wire in ORDERS.iter().flat_map(|order| VERSIONS.iter().map(|version| Wire::new(*order, *version))) {
-        all.push(echo(victim, wire, &[7; 300]));
+        all.push(echo(server, wire, &[7; 300]));
         all.push(request(wire, key, "echo_texts", |out| {
             out.u32(2);
-            ["one", "another"].iter().for_each(|text| out.short_str(text).expect("it is short"));
+            ["one", "another"].iter().for_each(|text| out.short_str(text).expect("the length fits"));
         }));
         all.push(request(wire, key, "anything", |out| {
-            // A sequence of longs, with its type.
+            // An any with a sequence of longs.
             [19, 12].iter().for_each(|number| out.u32(*number));
             out.octets(&[u8::from(wire.order == spandrel::ByteOrder::Little), 0, 0, 0]);
             [3, 0, 2, 5, 6].iter().for_each(|number| out.u32(*number));
         }));
-        all.push(request(wire, key, "_is_a", |out| out.short_str("IDL:attacked/Target:1.0").expect("it is short")));
+        all.push(request(wire, key, "_is_a", |out| out.short_str("IDL:attacked/Target:1.0").expect("the length fits")));
     }
     all
 }
 
-fn damage(octets: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
+fn mutate(octets: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
     for _ in 0..rng.u32(1..4) {
         let at = rng.usize(..octets.len());
         match rng.u8(..6) {
@@ -56,15 +56,15 @@ fn damage(octets: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
     }
 }
 
-/// Requests with a few octets changed, cut or joined, several on each connection.
-pub(super) fn requests(victim: &Victim, strength: u32) -> Result<()> {
-    let good = good(victim);
+/// Requests with octets changed, truncated or spliced, several on each connection.
+pub(super) fn requests(server: &AttackedServer, strength: u32) -> Result<()> {
+    let valid_requests = valid_requests(server);
     let mut rng = Rng::with_seed(20);
     for _ in 0..strength * 100 {
-        let mut stream = victim.connect()?;
+        let mut stream = server.connect()?;
         for _ in 0..rng.u32(1..4) {
-            let mut octets = good[rng.usize(..good.len())].clone();
-            damage(&mut octets, &good, &mut rng);
+            let mut octets = valid_requests[rng.usize(..valid_requests.len())].clone();
+            mutate(&mut octets, &valid_requests, &mut rng);
             if !send(&mut stream, &octets)? {
                 break;
             }
@@ -74,11 +74,11 @@ pub(super) fn requests(victim: &Victim, strength: u32) -> Result<()> {
     Ok(())
 }
 
-/// Octets that mean nothing.
-pub(super) fn random(victim: &Victim, strength: u32) -> Result<()> {
+/// Random octets, half of them after the GIOP magic.
+pub(super) fn random(server: &AttackedServer, strength: u32) -> Result<()> {
     let mut rng = Rng::with_seed(21);
     for round in 0..strength * 50 {
-        let mut stream = victim.connect()?;
+        let mut stream = server.connect()?;
         let mut octets = vec![0; rng.usize(1..5000)];
         rng.fill(&mut octets);
         if round % 2 == 0 && octets.len() >= 4 {

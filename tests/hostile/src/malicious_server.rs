@@ -1,4 +1,4 @@
-//! Servers that do to their clients what they should not.
+//! Servers that break the protocol towards their clients.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,20 +8,20 @@ use anyhow::{Result, ensure};
 use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 use spandrel_giop::{IiopProfile, MessageType, bare_message, ior_to_string};
 
-/// What a rogue does with a connection, given the first request's id.
-pub type Deed = fn(&mut TcpStream, u32) -> std::io::Result<()>;
+/// The behaviour of a server on a connection, given the first request's id.
+pub type Behaviour = fn(&mut TcpStream, u32) -> std::io::Result<()>;
 
-/// A server that treats each connection so; the text of a reference to it.
-pub fn serve(deed: Deed) -> Result<String> {
+/// Starts a server with this behaviour on each connection; returns a stringified reference to it.
+pub fn serve(behaviour: Behaviour) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
-    thread::Builder::new().name("rogue".to_owned()).spawn(move || {
+    thread::Builder::new().name("malicious-server".to_owned()).spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             thread::spawn(move || {
-                // A client that hangs up is what a rogue has to expect.
-                _ = read_request(&mut stream).and_then(|id| deed(&mut stream, id));
-                // Left open for a while, or the client would see the end at once.
+                // The client may close the connection first.
+                _ = read_request(&mut stream).and_then(|id| behaviour(&mut stream, id));
+                // Keeps the connection open until the client closes it.
                 _ = stream.read(&mut [0; 1]);
             });
         }
@@ -35,24 +35,24 @@ pub fn reference(port: u16) -> Result<String> {
         version: GiopVersion::V1_2,
         host: "127.0.0.1".to_owned(),
         port,
-        object_key: b"rogue".to_vec(),
+        object_key: b"target".to_vec(),
         components: Vec::new(),
     };
     let ior = Ior { type_id: "IDL:attacked/Target:1.0".to_owned(), profiles: vec![profile.encode()?] };
     Ok(ior_to_string(&ior))
 }
 
-/// Reads one request; its id.
+/// Reads one request and returns its id.
 pub fn read_request(stream: &mut TcpStream) -> std::io::Result<u32> {
     let mut header = [0; 12];
     stream.read_exact(&mut header)?;
-    let size = u32::from_ne_bytes(header[8..].try_into().expect("four octets")) as usize;
+    let size = u32::from_ne_bytes(header[8..].try_into().expect("the slice has four octets")) as usize;
     let mut body = vec![0; size.min(1 << 20)];
     stream.read_exact(&mut body)?;
     Ok(body.first_chunk().map_or(0, |id| u32::from_ne_bytes(*id)))
 }
 
-/// A reply in GIOP 1.2 with this status and what follows the contexts, in this machine's order.
+/// A GIOP 1.2 reply with this status and body, in native byte order.
 pub fn reply(id: u32, status: u32, body: &[u8]) -> Vec<u8> {
     let mut octets = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, MessageType::Reply).to_vec();
     for number in [id, status, 0] {
@@ -64,13 +64,13 @@ pub fn reply(id: u32, status: u32, body: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Writes all of it.
-pub fn say(stream: &mut TcpStream, octets: &[u8]) -> std::io::Result<()> {
+/// Sends the octets.
+pub fn send(stream: &mut TcpStream, octets: &[u8]) -> std::io::Result<()> {
     stream.write_all(octets)
 }
 
-/// Makes sure that something took no longer than it may.
-pub fn in_time(begun: std::time::Instant, limit: std::time::Duration) -> Result<()> {
-    ensure!(begun.elapsed() <= limit, "it took {:?}", begun.elapsed());
+/// Fails if more than `limit` has passed since `start`.
+pub fn check_elapsed(start: std::time::Instant, limit: std::time::Duration) -> Result<()> {
+    ensure!(start.elapsed() <= limit, "{:?} have passed", start.elapsed());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The server's process.
+//! The process of the attacked server.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,47 +15,48 @@ use spandrel::{IiopProfile, Orb};
 
 use crate::attacked::Target;
 
-/// Longer than anything takes that is not stuck.
-pub const LONG: Duration = Duration::from_secs(30);
+/// A timeout that only a hanging operation exceeds.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server in a process of its own.
-pub struct Victim {
+/// A server in its own process.
+pub struct AttackedServer {
     process: Child,
-    /// Its log, line by line.
+    /// The lines of its log.
     log: Arc<Mutex<Vec<String>>>,
     started: Instant,
     pub reference: String,
     pub profile: IiopProfile,
 }
 
-/// The program of a server: beside this one, or one folder above, where tests lie.
+/// The path of the server program: the folder of this program or, for tests, its parent folder.
 fn program() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let folders = here.ancestors().skip(1).take(2);
-    let name = format!("hostile-victim{}", std::env::consts::EXE_SUFFIX);
+    let name = format!("hostile-server{}", std::env::consts::EXE_SUFFIX);
     let found = folders.map(|folder| folder.join(&name)).find(|program| program.is_file());
-    found.context("hostile-victim is not built: `cargo build -p spandrel-hostile`")
+    found.context("hostile-server is not built: `cargo build -p spandrel-hostile`")
 }
 
-impl Victim {
+impl AttackedServer {
     /// Starts a server whose ORB has these options.
     pub fn start(options: &[&str]) -> Result<Self> {
         let mut command = Command::new(program()?);
         command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env_remove("SPANDREL_LOG").env_remove("SPANDREL_LOG_FORMAT");
         let mut process = command.spawn()?;
-        let (log, stderr) = (Arc::<Mutex<Vec<String>>>::default(), process.stderr.take().context("it is piped")?);
-        let logged = Arc::clone(&log);
+        let (log, stderr) =
+            (Arc::<Mutex<Vec<String>>>::default(), process.stderr.take().context("the stream is piped")?);
+        let reader_log = Arc::clone(&log);
         thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                logged.lock().unwrap().push(line);
+                reader_log.lock().unwrap().push(line);
             }
         });
         let mut reference = String::new();
-        BufReader::new(process.stdout.take().context("it is piped")?).read_line(&mut reference)?;
+        BufReader::new(process.stdout.take().context("the stream is piped")?).read_line(&mut reference)?;
         let reference = reference.trim().to_owned();
         let ior = spandrel_giop::ior_from_string(&reference)?;
-        let profile = IiopProfile::decode(&ior.profiles[0])?.context("a server listens by TCP")?;
+        let profile = IiopProfile::decode(&ior.profiles[0])?.context("the server has no IIOP profile")?;
         Ok(Self { process, log, started: Instant::now(), reference, profile })
     }
 
@@ -63,18 +64,18 @@ impl Victim {
         Ok(SocketAddr::new(self.profile.host.parse()?, self.profile.port))
     }
 
-    /// A connection that does as it likes; nothing on it takes for ever.
+    /// A raw connection with read and write timeouts.
     pub fn connect(&self) -> Result<TcpStream> {
-        let stream = TcpStream::connect_timeout(&self.addr()?, LONG)?;
+        let stream = TcpStream::connect_timeout(&self.addr()?, TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(LONG))?;
-        stream.set_write_timeout(Some(LONG))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(stream)
     }
 
-    /// The object, as a client with an ORB of its own sees it.
+    /// The object, in a new ORB.
     pub fn target(&self) -> Result<(Orb, Target)> {
-        let orb = Orb::builder().request_timeout(Some(LONG)).build()?;
+        let orb = Orb::builder().request_timeout(Some(TIMEOUT)).build()?;
         let target = Target::unchecked_narrow(&orb.string_to_object(&self.reference)?);
         Ok((orb, target))
     }
@@ -85,18 +86,18 @@ impl Victim {
         Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>()?)
     }
 
-    /// KiB that it has in memory now.
+    /// Its resident memory, in KiB.
     pub fn resident(&self) -> Result<u64> {
         self.status("VmRSS")
     }
 
-    /// KiB that it had at most since [`forget_peak`](Self::forget_peak).
+    /// The peak of its resident memory since [`reset_peak`](Self::reset_peak), in KiB.
     pub fn peak(&self) -> Result<u64> {
         self.status("VmHWM")
     }
 
-    /// Begins anew to note the most that it has.
-    pub fn forget_peak(&self) -> Result<()> {
+    /// Resets the peak to the current value.
+    pub fn reset_peak(&self) -> Result<()> {
         Ok(fs::write(format!("/proc/{}/clear_refs", self.process.id()), "5")?)
     }
 
@@ -108,32 +109,32 @@ impl Victim {
         Ok(fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
     }
 
-    /// Makes sure that it has logged no more than ten lines of a cause in a minute, by what each says last.
+    /// Fails if it logged more than ten lines of one cause per minute, with lines grouped by their text.
     pub fn check_log(&self) -> Result<()> {
         let minutes = 1 + self.started.elapsed().as_secs() / 60;
         let mut causes = HashMap::<String, u64>::new();
         for line in &*self.log.lock().unwrap() {
-            // Numbers, which tell one line of a cause from another, aside.
+            // Numbers are ignored: they differ between lines of one cause.
             let words = line.split_whitespace().skip(1);
             let words = words.filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
             *causes.entry(words.collect::<Vec<_>>().join(" ")).or_default() += 1;
         }
-        let most = causes.iter().max_by_key(|(_, lines)| **lines);
-        ensure!(most.is_none_or(|(_, lines)| *lines <= 10 * minutes), "logged too often: {most:?}");
+        let worst = causes.iter().max_by_key(|(_, lines)| **lines);
+        ensure!(worst.is_none_or(|(_, lines)| *lines <= 10 * minutes), "logged too often: {worst:?}");
         Ok(())
     }
 
-    /// Makes sure that it still runs.
+    /// Fails if the process has exited.
     pub fn check_alive(&mut self) -> Result<()> {
-        let ended = self.process.try_wait()?;
-        ensure!(ended.is_none(), "the server has ended: {ended:?}");
+        let exit_status = self.process.try_wait()?;
+        ensure!(exit_status.is_none(), "the server has exited: {exit_status:?}");
         Ok(())
     }
 }
 
-impl Drop for Victim {
+impl Drop for AttackedServer {
     fn drop(&mut self) {
-        // Both fail only for one that has ended.
+        // Both fail only if the process has exited.
         _ = self.process.kill();
         _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! The server that is attacked: prints its reference, and serves until standard input ends.
+//! The attacked server: prints its reference and serves until the standard input ends.
 
 use std::io::{self, Write};
 
@@ -8,9 +8,9 @@ use spandrel::values::ValueRef;
 use spandrel::{Any, Orb, Poa, SystemException};
 use spandrel_hostile::attacked::{Node, Target, TargetServant, TargetSkeleton};
 
-struct Attacked;
+struct AttackedTarget;
 
-impl TargetServant for Attacked {
+impl TargetServant for AttackedTarget {
     fn echo(&self, data: &[u8]) -> Result<Vec<u8>, SystemException> {
         Ok(data.to_vec())
     }
@@ -44,14 +44,14 @@ impl TargetServant for Attacked {
     }
 }
 
-/// Allows this process no more descriptors than `--descriptors N` says, and no more octets of address space than `--memory N`, if
-/// these are among the options.
+/// Limits the descriptors of this process with `--descriptors N`, and its address space in octets with
+/// `--memory N`.
 #[cfg(unix)]
 fn limit_resources(options: &mut Vec<String>) -> anyhow::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
     for (name, resource) in [("--descriptors", Resource::Nofile), ("--memory", Resource::As)] {
         let Some(at) = options.iter().position(|option| option == name) else { continue };
-        let most: u64 = options.get(at + 1).context("how many?")?.parse()?;
+        let most: u64 = options.get(at + 1).context("the limit is missing")?.parse()?;
         options.drain(at..at + 2);
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
@@ -59,14 +59,14 @@ fn limit_resources(options: &mut Vec<String>) -> anyhow::Result<()> {
 }
 
 fn main() -> anyhow::Result<()> {
-    // As a server that logs what is worth a warning.
+    // The server logs warnings.
     spandrel::log::init_or("warn")?;
     let mut options: Vec<String> = std::env::args().skip(1).collect();
     #[cfg(unix)]
     limit_resources(&mut options)?;
     let orb = Orb::builder().take_args(&mut options)?.build()?;
     anyhow::ensure!(options.is_empty(), "not options of an ORB: {options:?}");
-    let object = Poa::root(&orb)?.activate(TargetSkeleton::new(Attacked))?;
+    let object = Poa::root(&orb)?.activate(TargetSkeleton::new(AttackedTarget))?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", orb.object_to_string(&object))?;
     out.flush()?;
