@@ -1,6 +1,6 @@
-//! Type codes in octets (9.3.5.1): a kind, and what there is to say of it, in an encapsulation if that is more than numbers.
+//! Encoded type codes (9.3.5.1): a kind and its parameters, in an encapsulation unless they are numbers only.
 //!
-//! Types that contain themselves are left out. Indirections are read, but repeated types are written in full.
+//! Recursive types are not supported. Indirections are read, but repeated types are written in full.
 
 use spandrel_cdr::{ByteOrder, Label, TcKind, TypeCode};
 
@@ -16,7 +16,7 @@ pub(crate) fn write(out: &mut Writer, of: &TypeCode) -> Option<()> {
             out.primitive(of.fixed_scale().ok()?.cast_unsigned().into(), 2, 2);
         }
         TcKind::Struct | TcKind::Except | TcKind::Union | TcKind::Enum | TcKind::Alias | TcKind::ObjRef => {
-            encapsulated(out, |inner| named(inner, of))?;
+            encapsulated(out, |inner| with_names(inner, of))?;
         }
         TcKind::Sequence | TcKind::Array => encapsulated(out, |inner| {
             write(inner, &of.content_type().ok()?)?;
@@ -28,7 +28,7 @@ pub(crate) fn write(out: &mut Writer, of: &TypeCode) -> Option<()> {
     Some(())
 }
 
-/// Length, order, and what `write` adds, aligned anew (9.3.3).
+/// An encapsulation: length, byte order, and the content from `write` with alignment from the start (9.3.3).
 fn encapsulated(out: &mut Writer, write: impl FnOnce(&mut Writer) -> Option<()>) -> Option<()> {
     let order = u8::from(out.wire.order == ByteOrder::Little);
     let mut inner = Writer { octets: vec![order], wire: out.wire };
@@ -38,7 +38,7 @@ fn encapsulated(out: &mut Writer, write: impl FnOnce(&mut Writer) -> Option<()>)
     Some(())
 }
 
-fn named(out: &mut Writer, of: &TypeCode) -> Option<()> {
+fn with_names(out: &mut Writer, of: &TypeCode) -> Option<()> {
     out.string(of.id().ok()?)?;
     out.string(of.name().ok()?)?;
     match of.kind() {
@@ -65,7 +65,8 @@ fn named(out: &mut Writer, of: &TypeCode) -> Option<()> {
     Some(())
 }
 
-/// As a value of the discriminator's type. That of the default case means nothing; omniORB and we write a zero there.
+/// The label as a value of the discriminator's type. The label of the default case has no meaning; omniORB
+/// and Spandrel write a zero.
 fn label(out: &mut Writer, of: &TypeCode, nth: usize) -> Option<()> {
     let switch = of.discriminator_type().ok()?.without_aliases();
     match of.member_label(nth).ok()? {
@@ -82,17 +83,17 @@ pub(crate) fn read(input: &mut Reader<'_>) -> Option<TypeCode> {
     let kind = input.ulong()?;
     let place = input.base + input.at - 4;
     if kind == 0xffff_ffff {
-        // An offset from where it stands itself, back to a type code that has been read (9.3.5.1.3).
+        // An offset from its own position back to an earlier type code (9.3.5.1.3).
         let back = input.primitive(4, 4)? as u32 as i32;
-        let meant = i64::try_from(place).ok()? + 4 + i64::from(back);
-        return input.known.iter().find(|(known, _)| i64::try_from(*known) == Ok(meant)).map(|(_, of)| of.clone());
+        let target = i64::try_from(place).ok()? + 4 + i64::from(back);
+        return input.known.iter().find(|(known, _)| i64::try_from(*known) == Ok(target)).map(|(_, of)| of.clone());
     }
-    let of = known_kind(kind, input)?;
+    let of = read_kind(kind, input)?;
     input.known.push((place, of.clone()));
     Some(of)
 }
 
-fn known_kind(kind: usize, input: &mut Reader<'_>) -> Option<TypeCode> {
+fn read_kind(kind: usize, input: &mut Reader<'_>) -> Option<TypeCode> {
     match kind {
         0..=13 => Some(SIMPLE[kind].clone()),
         // 23 to 26: long long, unsigned long long, long double, wchar.
@@ -156,7 +157,7 @@ fn union(id: String, name: String, input: &mut Reader<'_>) -> Option<TypeCode> {
     TypeCode::union(id, name, &switch, &members).ok()
 }
 
-/// Those without parameters: kinds 0 to 13, then 23 to 26.
+/// The type codes without parameters: kinds 0 to 13, then 23 to 26.
 const SIMPLE: [TypeCode; 18] = [
     TypeCode::NULL,
     TypeCode::VOID,

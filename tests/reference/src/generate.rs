@@ -5,7 +5,7 @@ use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, Label, TcKind, TypeCode, Wir
 
 use crate::{Value, size_and_alignment};
 
-/// Agreements of every order, version and narrow code set.
+/// Wire settings with each byte order, version and narrow code set.
 pub fn wires() -> impl Strategy<Value = Wire> {
     let orders = select(vec![ByteOrder::Big, ByteOrder::Little]);
     let versions = select(vec![GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2]);
@@ -13,11 +13,11 @@ pub fn wires() -> impl Strategy<Value = Wire> {
     (orders, versions, sets).prop_map(|(order, version, char_set)| Wire { char_set, ..Wire::new(order, version) })
 }
 
-/// Types of all kinds but value types, interfaces that are not plain ones, and types that contain themselves.
+/// Types of all kinds except value types, abstract and local interfaces, and recursive types.
 pub fn types() -> impl Strategy<Value = TypeCode> {
     leaves().prop_recursive(4, 24, 4, |inner| {
-        // IDL has no empty structs, and sequences of them could have any length.
-        let members = || vec(inner.clone(), 1..4).prop_map(named);
+        // IDL has no empty structs; a sequence of them could have any length.
+        let members = || vec(inner.clone(), 1..4).prop_map(with_names);
         prop_oneof![
             3 => (inner.clone(), 0..4_u32).prop_map(|(of, bound)| TypeCode::sequence(&of, bound).unwrap()),
             2 => (inner.clone(), 1..4_u32).prop_map(|(of, len)| TypeCode::array(&of, len).unwrap()),
@@ -28,7 +28,7 @@ pub fn types() -> impl Strategy<Value = TypeCode> {
     })
 }
 
-fn named(of: Vec<TypeCode>) -> Vec<(String, TypeCode)> {
+fn with_names(of: Vec<TypeCode>) -> Vec<(String, TypeCode)> {
     of.into_iter().enumerate().map(|(nth, of)| (format!("m{nth}"), of)).collect()
 }
 
@@ -84,12 +84,12 @@ fn discriminators() -> impl Strategy<Value = TypeCode> {
 
 fn union(parts: (TypeCode, Vec<(String, TypeCode)>, Option<prop::sample::Index>)) -> TypeCode {
     let (switch, members, default) = parts;
-    let most = match switch.kind() {
+    let max = match switch.kind() {
         TcKind::Boolean => 2,
         TcKind::Enum => switch.member_count().unwrap(),
         _ => usize::MAX,
     };
-    let members: Vec<_> = members.into_iter().take(most).collect();
+    let members: Vec<_> = members.into_iter().take(max).collect();
     let default = default.filter(|_| !members.is_empty()).map(|default| default.index(members.len()));
     let label = |nth| if default == Some(nth) { Label::Default } else { Label::Value(nth as i128) };
     let members: Vec<_> = members.into_iter().enumerate().map(|(nth, (name, of))| (label(nth), name, of)).collect();
@@ -99,19 +99,19 @@ fn union(parts: (TypeCode, Vec<(String, TypeCode)>, Option<prop::sample::Index>)
 /// Values of a type.
 ///
 /// # Panics
-/// For value types.
+/// If the type contains a value type.
 pub fn values_of(of: &TypeCode) -> BoxedStrategy<Value> {
-    values(of, Room { anys: 1, sequences: 4 })
+    values(of, Depth { anys: 1, sequences: 4 })
 }
 
-/// How many levels of what could go on without an end there may be from here.
+/// The remaining nesting levels of anys and sequences, which could nest without end.
 #[derive(Clone, Copy)]
-struct Room {
+struct Depth {
     anys: u32,
     sequences: u32,
 }
 
-fn values(of: &TypeCode, room: Room) -> BoxedStrategy<Value> {
+fn values(of: &TypeCode, depth: Depth) -> BoxedStrategy<Value> {
     let of = of.without_aliases();
     if let Some((size, _)) = size_and_alignment(&of) {
         return bits(&of, size);
@@ -130,26 +130,26 @@ fn values(of: &TypeCode, room: Room) -> BoxedStrategy<Value> {
             (any::<bool>(), digits).prop_map(value).boxed()
         }
         TcKind::Struct | TcKind::Except => {
-            let members: Vec<_> = crate::members_of(&of).iter().map(|of| values(of, room)).collect();
+            let members: Vec<_> = crate::members_of(&of).iter().map(|of| values(of, depth)).collect();
             members.prop_map(Value::Parts).boxed()
         }
-        // What contains itself does so through sequences.
-        TcKind::Sequence if room.sequences == 0 => Just(Value::Parts(Vec::new())).boxed(),
+        // Recursive types recurse through sequences.
+        TcKind::Sequence if depth.sequences == 0 => Just(Value::Parts(Vec::new())).boxed(),
         TcKind::Sequence => {
-            let room = Room { sequences: room.sequences - 1, ..room };
+            let depth = Depth { sequences: depth.sequences - 1, ..depth };
             let bound = of.length().unwrap() as usize;
-            let most = if bound == 0 { 5 } else { bound };
-            vec(values(&of.content_type().unwrap(), room), 0..=most).prop_map(Value::Parts).boxed()
+            let max = if bound == 0 { 5 } else { bound };
+            vec(values(&of.content_type().unwrap(), depth), 0..=max).prop_map(Value::Parts).boxed()
         }
         TcKind::Array => {
             let len = of.length().unwrap() as usize;
-            vec(values(&of.content_type().unwrap(), room), len).prop_map(Value::Parts).boxed()
+            vec(values(&of.content_type().unwrap(), depth), len).prop_map(Value::Parts).boxed()
         }
-        TcKind::Union => branches(&of, room),
-        // An any within an any, and so on, would have no end.
-        TcKind::Any if room.anys == 0 => Just(Value::Any(TypeCode::NULL, Box::new(Value::Nothing))).boxed(),
+        TcKind::Union => union_values(&of, depth),
+        // Ends the nesting of anys.
+        TcKind::Any if depth.anys == 0 => Just(Value::Any(TypeCode::NULL, Box::new(Value::Nothing))).boxed(),
         TcKind::Any => types()
-            .prop_flat_map(move |of| (Just(of.clone()), values(&of, Room { anys: room.anys - 1, ..room })))
+            .prop_flat_map(move |of| (Just(of.clone()), values(&of, Depth { anys: depth.anys - 1, ..depth })))
             .prop_map(|(of, value)| Value::Any(of, Box::new(value)))
             .boxed(),
         TcKind::TypeCode => types().prop_map(Value::Type).boxed(),
@@ -157,48 +157,51 @@ fn values(of: &TypeCode, room: Room) -> BoxedStrategy<Value> {
             let profiles = vec((any::<u32>(), vec(any::<u8>(), 0..9)), 0..3);
             ("[ -~]{0,9}", profiles).prop_map(|(type_id, profiles)| Value::Reference(type_id, profiles)).boxed()
         }
-        other => panic!("no values of {other} are made here"),
+        other => panic!("values of {other} are not supported"),
     }
 }
 
 fn bits(of: &TypeCode, size: usize) -> BoxedStrategy<Value> {
-    let most = match of.kind() {
+    let max = match of.kind() {
         TcKind::Boolean => 1,
         TcKind::Enum => of.member_count().unwrap() as u128 - 1,
         _ => u128::MAX >> (128 - 8 * size),
     };
-    prop_oneof![1 => 0..=most.min(9), 3 => 0..=most].prop_map(Value::Bits).boxed()
+    prop_oneof![1 => 0..=max.min(9), 3 => 0..=max].prop_map(Value::Bits).boxed()
 }
 
 fn text(of: &TypeCode) -> BoxedStrategy<Value> {
     let bound = of.length().unwrap() as usize;
-    let most = if bound == 0 { 12 } else { bound };
+    let max = if bound == 0 { 12 } else { bound };
     let plain = (b' '..=b'~').prop_map(char::from);
     let latin1 = (1..=0xff_u8).prop_map(char::from);
-    let wide = any::<char>().prop_filter("NUL cannot be said", |c| *c != '\0');
+    let wide = any::<char>().prop_filter("strings cannot contain NUL", |c| *c != '\0');
     let text =
-        |letter: BoxedStrategy<char>| vec(letter, 0..=most).prop_map(|text| Value::Text(text.into_iter().collect()));
+        |letter: BoxedStrategy<char>| vec(letter, 0..=max).prop_map(|text| Value::Text(text.into_iter().collect()));
     prop_oneof![2 => text(plain.boxed()), 1 => text(latin1.boxed()), 1 => text(wide.boxed())].boxed()
 }
 
-fn branches(of: &TypeCode, room: Room) -> BoxedStrategy<Value> {
+fn union_values(of: &TypeCode, depth: Depth) -> BoxedStrategy<Value> {
     let of = of.clone();
     let switch = of.discriminator_type().unwrap().without_aliases();
     let switch_is_wide = switch.kind() == TcKind::WChar;
-    // Few numbers of all are labels.
+    // Labels are more likely than other numbers.
     let size = size_and_alignment(&switch).map_or(4, |(size, _)| size);
-    let labelled = move |label: Label| match label {
+    let label_value = move |label: Label| match label {
         Label::Value(label) if switch_is_wide => char::from_u32(u32::try_from(label).ok()?).map(Value::Wide),
         Label::Value(label) => Some(Value::Bits(label.cast_unsigned() & (u128::MAX >> (128 - 8 * size)))),
         Label::Default => None,
     };
-    let labels = (0..of.member_count().unwrap()).filter_map(|nth| labelled(of.member_label(nth).unwrap()));
+    let labels = (0..of.member_count().unwrap()).filter_map(|nth| label_value(of.member_label(nth).unwrap()));
     let labels: Vec<_> = labels.collect();
-    let anything = values(&switch, room);
-    let discriminator =
-        if labels.is_empty() { anything } else { prop_oneof![3 => select(labels), 1 => anything].boxed() };
+    let any_discriminator = values(&switch, depth);
+    let discriminator = if labels.is_empty() {
+        any_discriminator
+    } else {
+        prop_oneof![3 => select(labels), 1 => any_discriminator].boxed()
+    };
     let branch = move |discriminator: Value| match crate::member_for(&of, crate::label_of(&switch, &discriminator)) {
-        Some(member) => values(&member, room)
+        Some(member) => values(&member, depth)
             .prop_map(move |value| Value::Union(Box::new(discriminator.clone()), Some(Box::new(value))))
             .boxed(),
         None => Just(Value::Union(Box::new(discriminator), None)).boxed(),
