@@ -3,10 +3,10 @@
 mod allocations;
 mod asynchronous_servants;
 mod bounded_waiting;
+mod call_nesting;
 mod concurrency;
 mod demux;
 mod dynamic_servants;
-mod nested_calls;
 mod poa;
 mod threads;
 
