@@ -1,8 +1,7 @@
 //! Helpers for the tests of several crates: bounded waiting, futures without an executor, certificates.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
-//! Helpers of the ORB's tests alone are in
-//! `spandrel-orb-tests`.
+//! `spandrel-orb-tests` has the helpers of the ORB's tests.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "certificates")]
