@@ -1,6 +1,7 @@
 //! A file that records executions: written by servers, and read after they have exited.
 //!
-//! One `write` appends a record, which never crosses a page boundary, so a killed server leaves it complete or not at all.
+//! One `write` appends a record, which never crosses a page boundary, so a killed server leaves it complete
+//! or not at all.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -19,8 +20,8 @@ pub struct Journal(File);
 
 const BEGUN: u8 = b'b';
 const ENDED: u8 = b'e';
-/// The size of a record: its kind, its number, and padding. It divides the page size: Linux may end a `write` of a process that
-/// is being killed between two pages.
+/// The size of a record: its kind, its number, and padding. It divides the page size: Linux may end a `write`
+/// of a process that is being killed between two pages.
 const RECORD: usize = 16;
 
 impl Journal {

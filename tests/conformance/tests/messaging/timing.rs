@@ -93,7 +93,8 @@ fn relative_timeout_policies_are_created_from_time_spans() {
     assert_eq!(created(RELATIVE_RT_TIMEOUT).value(), Some(&RelativeRoundtripTimeoutPolicy(span)));
 }
 
-// 17.2.4.1: "the time after which a request may be delivered to its target", for "both synchronous and asynchronous invocations".
+// 17.2.4.1: "the time after which a request may be delivered to its target", for "both synchronous and
+// asynchronous invocations".
 #[test]
 fn a_request_is_delivered_after_its_start_time() {
     let pair = Pair::new();

@@ -196,7 +196,8 @@ fn destroy_without_etherealize_objects_calls_no_etherealize() {
     assert_eq!(manager.upcalls(), []);
 }
 
-/// 15.3.9 destroy: the destruction is apparent before etherealize is called: there the adapter's operations raise OBJECT_NOT_EXIST.
+/// 15.3.9 destroy: the destruction is apparent before etherealize is called: there the adapter's operations
+/// raise OBJECT_NOT_EXIST.
 #[test]
 fn the_destruction_is_apparent_before_etherealize_is_called() {
     let pair = Pair::new();

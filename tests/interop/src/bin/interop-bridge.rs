@@ -1,5 +1,5 @@
-//! `interop-bridge HUB [-ORB…]`: prints the reference of a bridge to that hub on one line, then serves until a client calls
-//! `Hub::shutdown` or its standard input ends.
+//! `interop-bridge HUB [-ORB…]`: prints the reference of a bridge to that hub on one line, then serves until
+//! a client calls `Hub::shutdown` or its standard input ends.
 #![forbid(unsafe_code)]
 
 use std::env;

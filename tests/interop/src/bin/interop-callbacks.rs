@@ -1,5 +1,5 @@
-//! `interop-callbacks --serve | --call REFERENCE [-ORB…]`: serves `idl/callbacks.idl`, or calls such a server, which calls back.
-//! The client does not listen.
+//! `interop-callbacks --serve | --call REFERENCE [-ORB…]`: serves `idl/callbacks.idl`, or calls such a
+//! server, which calls back. The client does not listen.
 #![forbid(unsafe_code)]
 
 use std::env;

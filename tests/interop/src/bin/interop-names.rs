@@ -1,5 +1,5 @@
-//! `interop-names --serve | --beside-omninames | --call PORT [-ORB…]`: serves an object bound in a naming service, our own or omniORB's,
-//! and prints the naming service's port; or resolves the object there.
+//! `interop-names --serve | --beside-omninames | --call PORT [-ORB…]`: serves an object bound in a naming
+//! service, our own or omniORB's, and prints the naming service's port; or resolves the object there.
 #![forbid(unsafe_code)]
 
 use std::env;
