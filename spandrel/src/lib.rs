@@ -4,27 +4,34 @@
 //! code names [`generated`] and nothing else.
 //!
 //! # Features
-//! All but `log`, `parse` and `tls` are on unless a program says `default-features = false`, which makes the smallest client; then it names those that it needs.
+//! Features stand for a dependency or a whole side of the ORB. `server` and `details` are on unless a program says
+//! `default-features = false`.
 //!
-//! | feature | what is there with it |
+//! | feature | what it adds |
 //! | --- | --- |
-//! | `details` | what system exceptions say besides their kind and number: explanations, and the errors that caused them |
-//! | `asynchronous` | calls that no thread waits for, and `net::reactor` |
-//! | `fragments` | messages that are sent in fragments; those that are received are always understood |
-//! | `batching` | one-ways that are written together, with the sync scope NONE; includes `asynchronous`, `caching` and `policies` |
-//! | `caching` | a limit of all connections to servers, purging, idle closing, and how connections are shared |
-//! | `diagnostics` | `diagnostics`: spans and traces of calls, and how long they take; includes `statistics` |
-//! | `datagrams` | one-ways by datagram, sent and received; includes `server` |
-//! | `interceptors` | `interception`: portable interceptors, on whichever sides there are |
-//! | `server` | serving objects: listening, object adapters, servants; includes `asynchronous` |
-//! | `code-sets` | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 (`CharSet`, `WcharSet`) |
-//! | `policies` | what calls go by besides a time-out, at the levels of ORB, thread and reference |
-//! | `statistics` | counters of what an ORB does, and their text for Prometheus |
-//! | `values` | factories of valuetypes |
-//! | `parse` | descriptions of interfaces from IDL that is read when the program runs ([`dynamic`]); off unless named |
-//! | `log` | `log`: a log on standard error, as the variable `SPANDREL_LOG` says; off unless named |
-//! | `tls` | `ssliop`: GIOP over TLS; off unless named, and programs choose the implementation of cryptography |
-//! | `urls` | references as people write them (`corbaloc:`), and initial references; without it there is `IOR:` |
+//! | `details` | explanations in system exceptions, and the errors that caused them |
+//! | `asynchronous` | calls that no thread waits for, one-ways that are written together (sync scope NONE), and `net::reactor` |
+//! | `server` | serving objects: listening, object adapters, servants, datagrams; includes `asynchronous` |
+//! | `parse` | descriptions of interfaces from IDL that is read when the program runs ([`dynamic`]); off by default |
+//! | `log` | `log`: a log on standard error, as the variable `SPANDREL_LOG` says; off by default |
+//! | `tls` | `ssliop`: GIOP over TLS; off by default, and programs choose the implementation of cryptography |
+//!
+//! All else that is optional is part of an ORB if its builder plugs it in: [`Orb::builder`] and [`Orb::init`] plug in everything,
+//! [`OrbBuilder::bare`] nothing. The linker leaves out what a program never names.
+//!
+//! | plugged in by | part |
+//! | --- | --- |
+//! | [`OrbBuilder::code_sets`] | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 |
+//! | [`OrbBuilder::urls`] | references as `corbaloc:` and `corbaname:` |
+//! | [`OrbBuilder::local_transports`] | UNIX-domain sockets and shared memory |
+//! | [`OrbBuilder::connection_limits`] | a limit of all connections, purging, idle closing, how connections are shared |
+//! | [`OrbBuilder::diagnostics`] | spans, trace contexts and metrics of calls |
+//! | [`OrbBuilder::deadline_context`] | deadlines in requests |
+//! | [`OrbBuilder::fragment_size`] | messages that are sent in fragments |
+//! | [`OrbBuilder::client_transport_rule`], [`OrbBuilder::transports`] | rules which addresses are called |
+//! | [`OrbBuilder::client_request_interceptor`] | interceptors of calls |
+//! | [`Orb::register_value_factory`] | factories of valuetypes |
+//! | [`Orb::policy_manager`], [`Orb::policy_current`], [`ObjectRef::set_policy_overrides`] | policies besides a time-out |
 //!
 //! Without `server` and `asynchronous` there is nothing that generated skeletons and asynchronous methods could name: the build script
 //! leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
@@ -40,20 +47,14 @@ pub use spandrel_cdr::{
     LongDouble, NotLatin1, OverBound, TcKind, TypeCode, TypeCodeError, Typed, UnknownCodeSet, WString, WcharSet,
 };
 pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
-#[cfg(feature = "urls")]
 pub use spandrel_orb::InvalidName;
-#[cfg(feature = "diagnostics")]
 pub use spandrel_orb::diagnostics;
 #[doc(hidden)]
 pub use spandrel_orb::generated;
-#[cfg(feature = "interceptors")]
 pub use spandrel_orb::interception;
-#[cfg(feature = "policies")]
 pub use spandrel_orb::policies;
-#[cfg(feature = "statistics")]
 pub use spandrel_orb::statistics::{self, Statistics};
 pub use spandrel_orb::transport;
-#[cfg(feature = "values")]
 pub use spandrel_orb::values;
 pub use spandrel_orb::{
     AddressingDisposition, ByteOrder, CompletionStatus, Context, GiopVersion, InitError, Interface, Ior, Located,
@@ -67,7 +68,6 @@ pub use spandrel_orb::{
     BidirectionalPolicy, CancelReason, CancellationToken, Cancelled, Collocation, Concurrency, ConcurrencyError,
     DeferredCall, Endpoint, EndpointError, ObjectAdapter, QueueOverflow, Servant, remaining_time,
 };
-#[cfg(feature = "caching")]
 pub use spandrel_orb::{ConnectionSharing, Purging};
 /// Object adapters: what finds the servant of a request.
 #[cfg(feature = "server")]

@@ -1,7 +1,7 @@
 //! The code sets in which narrow and wide text travel, by their numbers and names.
 //!
-//! Four are always known; the others are those of [`CodeSet`]'s table (feature `code-sets`). How text becomes octets is in
-//! `text` and `wide`.
+//! Four are known without a table ([`CharSet::basic`], [`WcharSet::basic`]); the others are those of [`CodeSet`]'s table. `text` and
+//! `wide` encode text.
 
 use std::{fmt, str::FromStr};
 
@@ -69,8 +69,14 @@ impl CharSet {
     /// The code set with this number of the OSF registry, if it is known here and one of octets.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        let base = Self::BASE.into_iter().find(|base| base.number() == number);
-        base.or_else(|| CodeSet::from_number(number).filter(|set| set.width().is_none()).map(Self::Other))
+        Self::basic(number)
+            .or_else(|| CodeSet::from_number(number).filter(|set| set.width().is_none()).map(Self::Other))
+    }
+
+    /// The code set with this number of the OSF registry, if it needs no table: ISO 8859-1, ASCII or UTF-8.
+    #[must_use]
+    pub fn basic(number: u32) -> Option<Self> {
+        Self::BASE.into_iter().find(|base| base.number() == number)
     }
 
     /// Its number in the OSF registry.
@@ -86,7 +92,6 @@ impl CharSet {
     }
 
     /// As ORBs of others understand it: in UTF-8 a `char` then is an ASCII character, since all others take more than one octet.
-    /// Without the feature `code-sets` nothing is converted, and this is the code set itself.
     #[must_use]
     pub fn standard(self) -> Self {
         match self {
@@ -148,11 +153,13 @@ impl WcharSet {
     /// The code set with this number of the OSF registry, if it is known here; zero stands for none.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Unknown),
-            number if number == UTF16.number => Some(Self::Utf16),
-            number => CodeSet::from_number(number).map(Self::Other),
-        }
+        Self::basic(number).or_else(|| CodeSet::from_number(number).map(Self::Other))
+    }
+
+    /// The code set with this number of the OSF registry, if it needs no table: UTF-16; zero stands for none.
+    #[must_use]
+    pub fn basic(number: u32) -> Option<Self> {
+        [Self::Unknown, Self::Utf16].into_iter().find(|base| base.number() == number)
     }
 
     /// Its number in the OSF registry; zero for none.

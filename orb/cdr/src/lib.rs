@@ -16,7 +16,6 @@ mod any;
 mod bounded;
 mod char_sets;
 mod characters;
-#[cfg_attr(not(feature = "code-sets"), path = "code_set/absent.rs")]
 mod code_set;
 mod decimal;
 mod decoder;

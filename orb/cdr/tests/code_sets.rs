@@ -1,8 +1,6 @@
 //! Code sets of narrow and wide text: what their octets are, compared with an independent implementation (Python's, see
 //! `golden/code_sets.py`); that what is written is read back; and that octets from a peer do no harm.
 
-#![cfg(feature = "code-sets")]
-
 use crate::support;
 
 use proptest::prelude::*;

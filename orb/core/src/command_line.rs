@@ -6,32 +6,25 @@ mod values;
 use std::str::FromStr;
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
-#[cfg(feature = "code-sets")]
 use spandrel_cdr::{CharSet, WcharSet};
-#[cfg(feature = "policies")]
 use spandrel_giop::AddressingDisposition;
 use spandrel_giop::SystemException;
 use spandrel_transport::OptionError;
 
 #[cfg(feature = "server")]
 use values::number_or_off;
-#[cfg(any(feature = "caching", feature = "server"))]
 use values::or_off;
-#[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+#[cfg(feature = "asynchronous")]
 use values::socket_addr;
 use values::{milliseconds, yes_or_no};
 
 #[cfg(feature = "asynchronous")]
 use crate::WaitStrategy;
-#[cfg(feature = "code-sets")]
 use crate::code_sets::listed;
-#[cfg(feature = "diagnostics")]
 use crate::diagnostics::TracePropagation;
-#[cfg(feature = "policies")]
 use crate::policies::DeadlineContext;
 #[cfg(feature = "server")]
 use crate::{Collocation, Endpoint, EndpointError, QueueOverflow, server::CONCURRENCY};
-#[cfg(feature = "caching")]
 use crate::{ConnectionSharing, Purging};
 use crate::{Orb, OrbBuilder};
 
@@ -76,7 +69,6 @@ pub enum InitError {
 }
 
 const CODE_SET: &str = "the name of a code set, or its number in the OSF registry";
-#[cfg(feature = "code-sets")]
 const CODE_SETS: &str = "code sets by their names or numbers, separated by commas, `all` or `none`";
 
 impl OrbBuilder {
@@ -134,7 +126,7 @@ impl OrbBuilder {
     /// A value may also follow its option without a space where that is how an initial reference is said:
     /// `-ORBInitRefName=URL` (8.5.1).
     ///
-    /// Without the features `server`, `asynchronous` and `urls` what concerns only these is unknown.
+    /// Without the features `server` and `asynchronous` the options of these are unknown.
     ///
     /// # Errors
     /// [`InitError`] for an option that is unknown or a value that cannot be read.
@@ -174,18 +166,14 @@ impl OrbBuilder {
             }
             #[cfg(feature = "server")]
             "-ORBPublish" | "-ORBendPointPublish" => self.publish(value),
-            #[cfg(feature = "transport-rules")]
             "-ORBTransports" => self.transports(value.split(',').filter(|name| !name.is_empty())),
-            #[cfg(feature = "transport-rules")]
             "-ORBClientTransportRule" | "-ORBclientTransportRule" => self.client_transport_rule(value).map_err(bad)?,
-            #[cfg(all(feature = "server", feature = "transport-rules"))]
+            #[cfg(feature = "server")]
             "-ORBServerTransportRule" | "-ORBserverTransportRule" => self.server_transport_rule(value).map_err(bad)?,
-            #[cfg(feature = "urls")]
             "-ORBInitRef" => {
                 let (name, url) = value.split_once('=').ok_or_else(|| bad("Name=URL"))?;
                 self.init_ref(name, url)
             }
-            #[cfg(feature = "urls")]
             "-ORBDefaultInitRef" => self.default_init_ref(value),
             "-ORBRequestTimeout" => self.request_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
             "-ORBConnectTimeout" => self.connect_timeout(Some(milliseconds(value).ok_or_else(|| bad("milliseconds"))?)),
@@ -195,7 +183,6 @@ impl OrbBuilder {
                 "1.2" => self.giop_version(GiopVersion::V1_2),
                 _ => return Err(bad("1.0, 1.1 or 1.2")),
             },
-            #[cfg(feature = "policies")]
             "-ORBTargetAddressing" => self.target_addressing(match value {
                 "key" => AddressingDisposition::Key,
                 "profile" => AddressingDisposition::Profile,
@@ -214,19 +201,15 @@ impl OrbBuilder {
             "-ORBNativeWCharCodeSet" | "-ORBnativeWCharCodeSet" => {
                 self.native_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
             }
-            #[cfg(feature = "code-sets")]
             "-ORBDefaultCharCodeSet" | "-ORBdefaultCharCodeSet" => {
                 self.default_char_set(value.parse().map_err(|_| bad(CODE_SET))?)
             }
-            #[cfg(feature = "code-sets")]
             "-ORBDefaultWCharCodeSet" | "-ORBdefaultWCharCodeSet" => {
                 self.default_wchar_set(value.parse().map_err(|_| bad(CODE_SET))?)
             }
-            #[cfg(feature = "code-sets")]
             "-ORBConversionCodeSets" => {
                 self.conversion_char_sets(listed(value, CharSet::all()).map_err(|_| bad(CODE_SETS))?)
             }
-            #[cfg(feature = "code-sets")]
             "-ORBConversionWCharCodeSets" => {
                 self.conversion_wchar_sets(listed(value, WcharSet::all()).map_err(|_| bad(CODE_SETS))?)
             }
@@ -239,7 +222,6 @@ impl OrbBuilder {
             }
             #[cfg(feature = "server")]
             "-ORBExceptionDetails" => self.exception_details(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "fragments")]
             "-ORBFragmentSize" => {
                 let (peer, size) = value.rsplit_once('=').map_or((None, value), |(peer, size)| (Some(peer), size));
                 let octets = match size {
@@ -252,9 +234,7 @@ impl OrbBuilder {
                 }
             }
             "-ORBConnectionsPerPeer" => self.connections_per_peer(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "caching")]
             "-ORBMaxClientConnections" => self.max_client_connections(value.parse().map_err(|_| bad("a number"))?),
-            #[cfg(feature = "caching")]
             "-ORBConnectionPurging" => self.purging(match value {
                 "lru" => Purging::LeastRecentlyUsed,
                 "lfu" => Purging::LeastFrequentlyUsed,
@@ -262,16 +242,13 @@ impl OrbBuilder {
                 "null" => Purging::Null,
                 _ => return Err(bad("lru, lfu, fifo or null")),
             }),
-            #[cfg(feature = "caching")]
             "-ORBConnectionSharing" => self.connection_sharing(match value {
                 "exclusive" => ConnectionSharing::Exclusive,
                 "mixed" => ConnectionSharing::Mixed,
                 "multiplexed" => ConnectionSharing::Multiplexed,
                 _ => return Err(bad("exclusive, mixed or multiplexed")),
             }),
-            #[cfg(feature = "caching")]
             "-ORBIdleTimeout" => self.idle_timeout(or_off(value).ok_or_else(|| bad("milliseconds, or off"))?),
-            #[cfg(feature = "caching")]
             "-ORBReconnectBackoff" => {
                 let (first, longest) = value.split_once(':').unwrap_or((value, value));
                 let spans = milliseconds(first).zip(milliseconds(longest));
@@ -343,9 +320,8 @@ impl OrbBuilder {
             }
             #[cfg(feature = "server")]
             "-ORBOperationIndex" => self.operation_index(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "datagrams")]
+            #[cfg(feature = "server")]
             "-ORBDatagrams" => self.datagrams(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(feature = "policies")]
             "-ORBDeadlineContext" => self.deadline_context(match value {
                 "remaining" => DeadlineContext::Remaining,
                 "absolute" => DeadlineContext::Absolute,
@@ -371,11 +347,9 @@ impl OrbBuilder {
                 "no" => self.collocation(Collocation::No),
                 _ => return Err(bad("direct, through-poa or no")),
             },
-            #[cfg(feature = "diagnostics")]
             "-ORBMetrics" => self.metrics(yes_or_no(value).ok_or_else(|| bad("yes or no"))?),
-            #[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+            #[cfg(feature = "asynchronous")]
             "-ORBMetricsEndpoint" => self.metrics_endpoint(socket_addr(value).ok_or_else(|| bad("address:port"))?),
-            #[cfg(feature = "diagnostics")]
             "-ORBTraceContext" => self.trace_context(match value {
                 "yes" => TracePropagation::Yes,
                 "no" => TracePropagation::No,
@@ -413,7 +387,7 @@ fn with_value(arg: &str) -> Option<(&str, &str)> {
     ["-ORBInitRef", "-ORBDefaultInitRef"].into_iter().find_map(|option| Some((option, split(option)?)))
 }
 
-#[cfg(all(test, feature = "server", feature = "urls"))]
+#[cfg(all(test, feature = "server"))]
 mod tests {
     use super::*;
 
@@ -464,7 +438,6 @@ mod tests {
             ("-ORBFragmentSize", "on"),
             ("-ORBMaxServiceContexts", "-1"),
             ("-ORBExceptionDetails", "some"),
-            #[cfg(feature = "policies")]
             ("-ORBTargetAddressing", "name"),
         ] {
             assert!(matches!(take(&[option, value]).unwrap_err(), InitError::BadValue { .. }), "{option} {value}");

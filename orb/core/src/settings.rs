@@ -12,9 +12,9 @@ use spandrel_transport::Endpoint;
 
 #[cfg(feature = "server")]
 use crate::Spawn;
-#[cfg(feature = "urls")]
-use crate::initial::InitialReferences;
-use crate::{destination::WireSettings, diagnostics::DiagnosticsSettings};
+use crate::{
+    destination::WireSettings, diagnostics::DiagnosticsSettings, initial::InitialReferences, references::UrlForms,
+};
 
 /// What both sides of an ORB are configured with.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     /// Threads that call may have to leave the reading of their replies to others.
     #[cfg(feature = "asynchronous")]
     pub(crate) leaves_reading: bool,
-    #[cfg(feature = "urls")]
+    pub(crate) urls: UrlForms,
     pub(crate) initial: InitialReferences,
     #[cfg(feature = "server")]
     pub(crate) serving: ServiceSettings,

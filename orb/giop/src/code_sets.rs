@@ -12,8 +12,10 @@ use crate::{
     minor,
 };
 
-#[cfg_attr(not(feature = "code-sets"), path = "code_sets/choice/absent.rs")]
 mod choice;
+mod known;
+
+pub use known::{ALL_CODE_SETS, BASIC_CODE_SETS, KnownCodeSets};
 
 /// The id of the service context that says what the client chose.
 pub const CONTEXT_CODE_SETS: u32 = 1;
@@ -32,24 +34,22 @@ pub struct TransmissionCodeSets {
 
 /// The code sets of one side: those in which its programs are taken to hold text, and those that it converts to and from.
 ///
-/// Programs of ours hold text as `str`, whatever this says; the native code set is what is preferred. Without the feature `code-sets` there is
-/// nothing but that to say.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+/// Programs of ours hold text as `str`; the native code set is the preferred one.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OwnCodeSets {
+    /// The code sets that a client may choose.
+    pub known: &'static KnownCodeSets,
     /// The native code set for `char` and `string` (NCS-C).
     pub char_set: CharSet,
     /// The native code set for `wchar` and `wstring` (NCS-W); [`WcharSet::Unknown`] for none.
     pub wchar_set: WcharSet,
     /// Those for `char` and `string` that are converted (CCS-C), the best first. Where nothing is said clients convert to all that is
     /// known, and references offer UTF-8 and ISO 8859-1.
-    #[cfg(feature = "code-sets")]
     pub char_conversion: Option<Vec<CharSet>>,
     /// Those for `wchar` and `wstring` (CCS-W). Where nothing is said clients convert to all that is known, and references
     /// offer UTF-16.
-    #[cfg(feature = "code-sets")]
     pub wchar_conversion: Option<Vec<WcharSet>>,
     /// What a server is taken to know whose reference names no code sets; [`TransmissionCodeSets::UNSAID`] is all that the standard grants.
-    #[cfg(feature = "code-sets")]
     pub assumed: Option<TransmissionCodeSets>,
 }
 
@@ -73,7 +73,27 @@ impl From<NoCommonCodeSet> for SystemException {
     }
 }
 
+impl Default for OwnCodeSets {
+    /// [All](ALL_CODE_SETS) code sets are known; ISO 8859-1 and UTF-16 are native.
+    fn default() -> Self {
+        Self::knowing(&ALL_CODE_SETS)
+    }
+}
+
 impl OwnCodeSets {
+    /// ISO 8859-1 and UTF-16 as the native code sets of a program that knows these.
+    #[must_use]
+    pub fn knowing(known: &'static KnownCodeSets) -> Self {
+        Self {
+            known,
+            char_set: CharSet::default(),
+            wchar_set: WcharSet::default(),
+            char_conversion: None,
+            wchar_conversion: None,
+            assumed: None,
+        }
+    }
+
     /// What references to a server that has these say.
     #[must_use]
     pub fn component(&self) -> Component {
@@ -87,24 +107,12 @@ impl OwnCodeSets {
         Component::CodeSets { char_data, wchar_data }
     }
 
-    #[cfg(feature = "code-sets")]
     fn char_conversion(&self) -> Option<&[CharSet]> {
         self.char_conversion.as_deref()
     }
 
-    #[cfg(feature = "code-sets")]
     fn wchar_conversion(&self) -> Option<&[WcharSet]> {
         self.wchar_conversion.as_deref()
-    }
-
-    #[cfg(not(feature = "code-sets"))]
-    fn char_conversion(&self) -> Option<&[CharSet]> {
-        None
-    }
-
-    #[cfg(not(feature = "code-sets"))]
-    fn wchar_conversion(&self) -> Option<&[WcharSet]> {
-        None
     }
 }
 

@@ -140,6 +140,30 @@ impl Component {
             .map_err(|cause| GiopError::Profile { what, cause })
     }
 
+    /// Reads the number of the ORB that made the reference; `None` for another component.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`] for octets that are none.
+    pub fn read_orb_type(component: &TaggedComponent) -> Result<Option<u32>, GiopError> {
+        read(component, TAG_ORB_TYPE, |input| input.u32())
+    }
+
+    /// Reads the server's code sets for `char` and `wchar`; `None` for another component.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`] for octets that are none.
+    pub fn read_code_sets(component: &TaggedComponent) -> Result<Option<(CodeSets, CodeSets)>, GiopError> {
+        read(component, TAG_CODE_SETS, |input| Ok((CodeSets::decode(input)?, CodeSets::decode(input)?)))
+    }
+
+    /// Reads the host and port of another address of the server; `None` for another component.
+    ///
+    /// # Errors
+    /// [`GiopError::Profile`] for octets that are none.
+    pub fn read_alternate_address(component: &TaggedComponent) -> Result<Option<(String, u16)>, GiopError> {
+        read(component, TAG_ALTERNATE_IIOP_ADDRESS, |input| Ok((input.str()?.into_owned(), input.u16()?)))
+    }
+
     fn orb_type(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         input.u32().map(Self::OrbType)
     }
@@ -209,6 +233,20 @@ impl Component {
     }
 }
 
+/// Reads a component with this tag; `None` for one with another tag.
+fn read<T>(
+    component: &TaggedComponent,
+    tag: u32,
+    read: impl FnOnce(&mut Decoder<'_>) -> Result<T, CdrError>,
+) -> Result<Option<T>, GiopError> {
+    if component.tag != tag {
+        return Ok(None);
+    }
+    let opened = Decoder::of_encapsulation(&component.data, Wire::new(ByteOrder::Big, GiopVersion::V1_0));
+    let content = opened.and_then(|mut input| read(&mut input));
+    content.map(Some).map_err(|cause| GiopError::Profile { what: tag_name(tag).unwrap_or("tagged component"), cause })
+}
+
 /// The name of a component's tag: the standard's (CORBA 3.3 Part 2, 7.6.6.1 and the registry that it names), ours, and
 /// omniORB's.
 #[must_use]
@@ -255,7 +293,6 @@ pub fn orb_type_name(orb_type: u32) -> Option<&'static str> {
 /// The name of a code set in the OSF registry, where it is known here.
 #[must_use]
 pub fn code_set_name(code_set: u32) -> Option<&'static str> {
-    // Without the feature `code-sets` only what is converted has a name.
     let wide = WcharSet::from_number(code_set).filter(|set| *set != WcharSet::Unknown);
     CharSet::from_number(code_set).map(CharSet::name).or_else(|| wide.map(WcharSet::name))
 }

@@ -32,7 +32,6 @@ mod message;
 mod message_type;
 pub mod minor;
 mod profile;
-#[cfg(feature = "code-sets")]
 mod registry;
 mod reply;
 mod request;
@@ -41,7 +40,10 @@ mod template;
 
 pub use bidirectional::{CONTEXT_BI_DIR_IIOP, ListenPoint};
 pub use body::Body;
-pub use code_sets::{CONTEXT_CODE_SETS, NoCommonCodeSet, OwnCodeSets, TransmissionCodeSets};
+pub use code_sets::{
+    ALL_CODE_SETS, BASIC_CODE_SETS, CONTEXT_CODE_SETS, KnownCodeSets, NoCommonCodeSet, OwnCodeSets,
+    TransmissionCodeSets,
+};
 pub use context::{
     ContextLimits, ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name,
 };

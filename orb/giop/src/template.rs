@@ -31,8 +31,10 @@ impl RequestTemplate {
     /// If the key is longer than 4 GiB, which no reference can say.
     #[must_use]
     pub fn new(wire: Wire, object_key: &[u8]) -> Self {
-        let written = Self::for_target(wire, &Target::Key(object_key));
-        written.expect("an object key came from a sequence, whose length fits")
+        let Ok(template) = Self::for_target(wire, &Target::Key(object_key)) else {
+            panic!("an object key came from a sequence, whose length fits")
+        };
+        template
     }
 
     /// The same, for an object that may be addressed otherwise.

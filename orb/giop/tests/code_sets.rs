@@ -1,7 +1,5 @@
 //! The choice of transmission code sets (CORBA 3.3 Part 2, 7.10.2.6): each of its branches, for narrow and for wide text.
 
-#![cfg(feature = "code-sets")]
-
 use spandrel_cdr::{CharSet, GiopVersion, WcharSet};
 use spandrel_giop::{
     CompletionStatus, NoCommonCodeSet, OwnCodeSets, SystemException, SystemExceptionKind, TransmissionCodeSets,

@@ -37,8 +37,7 @@ impl Protocol for Iiop {
         }
         for component in &profile.components {
             if addresses.len() < MOST_ADDRESSES
-                && let Ok(Some(Component::AlternateIiopAddress { host, port: port @ 1.. })) =
-                    Component::decode(component)
+                && let Ok(Some((host, port @ 1..))) = Component::read_alternate_address(component)
             {
                 addresses.push(Address::at_port(IIOP, &host, port));
             }

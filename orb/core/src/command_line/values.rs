@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// An address and a port; the port alone, also after a colon, is one of the loopback address.
-#[cfg(all(feature = "asynchronous", feature = "diagnostics"))]
+#[cfg(feature = "asynchronous")]
 pub(super) fn socket_addr(text: &str) -> Option<std::net::SocketAddr> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
     port.map(|port| (std::net::Ipv4Addr::LOCALHOST, port).into()).ok().or_else(|| text.parse().ok())
@@ -24,7 +24,6 @@ pub(super) fn number_or_off(text: &str) -> Option<Option<usize>> {
 }
 
 /// A time-out, or none.
-#[cfg(any(feature = "caching", feature = "server"))]
 pub(super) fn or_off(text: &str) -> Option<Option<Duration>> {
     if text == "off" { Some(None) } else { milliseconds(text).map(Some) }
 }

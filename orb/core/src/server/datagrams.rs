@@ -17,7 +17,6 @@ use spandrel_sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Instant,
 };
-#[cfg(feature = "transport-rules")]
 use spandrel_transport::{Address, DIOP};
 
 use super::{
@@ -66,7 +65,6 @@ impl Drop for RequestCount {
 
 impl Datagrams {
     fn take(&self, orb: &Orb, octets: &[u8], from: inet::Addr) {
-        #[cfg(feature = "transport-rules")]
         if self.settings.rules.rank(&Address::new(DIOP, from.to_string())).is_none() {
             orb.statistics().note(Event::RefusedForAddress);
             tracing::debug!(%from, "a datagram is refused: no rule allows it (-ORBServerTransportRule)");

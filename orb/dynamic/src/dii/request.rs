@@ -4,7 +4,6 @@ use std::{borrow::Cow, cell::Cell};
 
 use spandrel_cdr::{Any, CdrError, Decoder, Encode, Encoder, TypeCode, Typed};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-#[cfg(feature = "interceptors")]
 use spandrel_orb::interception::{DynamicRequest, Parameter, ParameterMode};
 use spandrel_orb::{Answer, Context, Interface, ObjectRef};
 
@@ -328,13 +327,9 @@ impl Request {
 
     /// Makes the request, of which interceptors may learn what it is made of.
     pub(super) fn described<R>(&self, request: impl FnOnce() -> R) -> R {
-        #[cfg(feature = "interceptors")]
         return self.target.orb().describing(|| self.description(), request);
-        #[cfg(not(feature = "interceptors"))]
-        request()
     }
 
-    #[cfg(feature = "interceptors")]
     fn description(&self) -> DynamicRequest {
         let arguments = self.body.arguments().iter().enumerate().map(|(index, argument)| Parameter {
             argument: argument.mode.is_sent().then(|| self.body.sent(index, self.target.orb()).ok()).flatten(),

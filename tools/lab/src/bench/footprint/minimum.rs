@@ -30,7 +30,7 @@ const CLIENT: &str = r#"mod idl;
 
 fn main() {
     let reference = std::env::args().nth(1).unwrap();
-    let orb = spandrel::Orb::builder().build().unwrap();
+    let orb = spandrel::OrbBuilder::bare().build().unwrap();
     let account = idl::Account::unchecked_narrow(&orb.string_to_object(&reference).unwrap());
     println!("{}", account.deposit(500).unwrap());
 }
@@ -38,7 +38,7 @@ fn main() {
 
 /// The value of [`Minimum::added`] on x86-64 Linux when it was recorded last (2026-11-23). A test refuses more than [`MOST_GROWTH`] above it, and
 /// a README that says something else.
-pub const RECORDED: u64 = 154_416;
+pub const RECORDED: u64 = 152_592;
 
 /// Growth that is let pass, in percent.
 pub const MOST_GROWTH: f64 = 3.0;

@@ -3,7 +3,7 @@
 use spandrel_cdr::{CharSet, GiopVersion, WcharSet};
 
 use super::OwnCodeSets;
-use crate::{component::CodeSets, registry::are_compatible};
+use crate::component::CodeSets;
 
 pub(super) fn narrow(own: &OwnCodeSets, server: &CodeSets, is_ours: bool) -> Option<CharSet> {
     let converts = |set: CharSet| own.char_conversion.as_ref().is_none_or(|sets| sets.contains(&set));
@@ -15,8 +15,8 @@ pub(super) fn narrow(own: &OwnCodeSets, server: &CodeSets, is_ours: bool) -> Opt
     if is_ours && converts(CharSet::Utf8) && knows(CharSet::Utf8.number()) {
         return Some(CharSet::Utf8);
     }
-    let convertible = |set: u32| CharSet::from_number(set).filter(|set| converts(*set));
-    agree((own.char_set, own.char_set.number()), server, convertible, CharSet::Utf8).map(CharSet::standard)
+    let convertible = |set: u32| (own.known.char_set)(set).filter(|set| converts(*set));
+    agree(own, (own.char_set, own.char_set.number()), server, convertible, CharSet::Utf8).map(own.known.standard)
 }
 
 pub(super) fn wide(own: &OwnCodeSets, server: &CodeSets, version: GiopVersion) -> WcharSet {
@@ -26,22 +26,27 @@ pub(super) fn wide(own: &OwnCodeSets, server: &CodeSets, version: GiopVersion) -
     }
     let converts = |set: &WcharSet| own.wchar_conversion.as_ref().is_none_or(|sets| sets.contains(set));
     let convertible =
-        |set: u32| WcharSet::from_number(set).filter(|set| set.number() != 0 && converts(set) && fits(set));
+        |set: u32| (own.known.wchar_set)(set).filter(|set| set.number() != 0 && converts(set) && fits(set));
     // In GIOP 1.1 a native code set of another width cannot be used.
     let native = Some(own.wchar_set).filter(fits).unwrap_or_default();
-    agree((native, native.number()), server, convertible, WcharSet::Utf16).unwrap_or(WcharSet::Unknown)
+    agree(own, (native, native.number()), server, convertible, WcharSet::Utf16).unwrap_or(WcharSet::Unknown)
 }
 
-/// `own` is the client's native code set and its number. If it is the server's, that; the server's native code set, if the client converts to
+/// `native`, `number`: the client's native code set and its number. If it is the server's, that; the server's native code set, if the client converts to
 /// it; the client's, if the server does; the first that both convert to, in the server's order; and if the two native code sets
 /// have characters in common, what everybody has to fall back upon.
-fn agree<S: Copy>(own: (S, u32), server: &CodeSets, convertible: impl Fn(u32) -> Option<S>, fallback: S) -> Option<S> {
-    let (native, number) = own;
+fn agree<S: Copy>(
+    own: &OwnCodeSets,
+    (native, number): (S, u32),
+    server: &CodeSets,
+    convertible: impl Fn(u32) -> Option<S>,
+    fallback: S,
+) -> Option<S> {
     if number == server.native {
         return Some(native);
     }
     convertible(server.native)
         .or_else(|| server.conversion.contains(&number).then_some(native))
         .or_else(|| server.conversion.iter().find_map(|set| convertible(*set)))
-        .or_else(|| are_compatible(number, server.native).then_some(fallback))
+        .or_else(|| (own.known.are_compatible)(number, server.native).then_some(fallback))
 }
