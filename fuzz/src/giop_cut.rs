@@ -29,7 +29,7 @@ fn fragment_and_join(wire: Wire, limit: usize, body: &[u8], runs: usize) {
     let reply = begin_reply(&mut out, 7, ReplyStatus::NoException, &[]);
     for (nth, part) in long.chunks(long.len() / (runs + 1) + 1).enumerate() {
         out.align(if nth % 3 == 0 { 8 } else { 4 });
-        if nth % 2 == 0 { out.lend_fine(part) } else { out.lend(part) }
+        if nth % 2 == 0 { out.lend_divisible(part) } else { out.lend(part) }
     }
     reply.end(&mut out).expect("the message is within the size limit");
     let Some(fragments) = Fragments::of(&out, limit) else { return };

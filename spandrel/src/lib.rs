@@ -1,40 +1,39 @@
 //! Distribution middleware in safe Rust: a CORBA object request broker on a toolkit of network components.
 //!
-//! This crate is what applications depend on. It re-exports the ORB at its root and the toolkit under [`net`]; generated
-//! code names [`generated`] and nothing else.
+//! Applications depend on this crate. It re-exports the ORB at its root and the toolkit under [`net`];
+//! generated code names only [`generated`].
 //!
 //! # Features
-//! Features stand for a dependency or a whole side of the ORB. `server` and `details` are on unless a program says
-//! `default-features = false`.
+//! Features stand for a dependency or a whole side of the ORB. `server` and `details` are default features.
 //!
-//! | feature | what it adds |
+//! | feature | content |
 //! | --- | --- |
 //! | `details` | explanations in system exceptions, and the errors that caused them |
-//! | `asynchronous` | calls that no thread waits for, one-ways that are written together (sync scope NONE), and `net::reactor` |
+//! | `asynchronous` | calls that block no thread, one-ways that are written together (sync scope NONE), and `net::reactor` |
 //! | `server` | serving objects: listening, object adapters, servants, datagrams; includes `asynchronous` |
-//! | `parse` | descriptions of interfaces from IDL that is read when the program runs ([`dynamic`]); off by default |
-//! | `log` | `log`: a log on standard error, as the variable `SPANDREL_LOG` says; off by default |
-//! | `tls` | `ssliop`: GIOP over TLS; off by default, and programs choose the implementation of cryptography |
+//! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
+//! | `log` | `log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
+//! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //!
-//! All else that is optional is part of an ORB if its builder plugs it in: [`Orb::builder`] and [`Orb::init`] plug in everything,
-//! [`OrbBuilder::bare`] nothing. The linker leaves out what a program never names.
+//! All other optional parts belong to an ORB if its builder plugs them in: [`Orb::builder`] and [`Orb::init`] plug in
+//! all of them, [`OrbBuilder::bare`] none. The linker leaves out parts that a program never names.
 //!
 //! | plugged in by | part |
 //! | --- | --- |
 //! | [`OrbBuilder::code_sets`] | code sets besides ISO 8859-1, ASCII, UTF-8 and UTF-16 |
 //! | [`OrbBuilder::urls`] | references as `corbaloc:` and `corbaname:` |
 //! | [`OrbBuilder::local_transports`] | UNIX-domain sockets and shared memory |
-//! | [`OrbBuilder::connection_limits`] | a limit of all connections, purging, idle closing, how connections are shared |
+//! | [`OrbBuilder::connection_limits`] | a limit of all connections, purging, closing of idle connections, policies of sharing |
 //! | [`OrbBuilder::diagnostics`] | spans, trace contexts and metrics of calls |
 //! | [`OrbBuilder::deadline_context`] | deadlines in requests |
 //! | [`OrbBuilder::fragment_size`] | messages that are sent in fragments |
-//! | [`OrbBuilder::client_transport_rule`], [`OrbBuilder::transports`] | rules which addresses are called |
+//! | [`OrbBuilder::client_transport_rule`], [`OrbBuilder::transports`] | rules for the addresses that may be called |
 //! | [`OrbBuilder::client_request_interceptor`] | interceptors of calls |
 //! | [`Orb::register_value_factory`] | factories of valuetypes |
 //! | [`Orb::policy_manager`], [`Orb::policy_current`], [`ObjectRef::set_policy_overrides`] | policies besides a time-out |
 //!
-//! Without `server` and `asynchronous` there is nothing that generated skeletons and asynchronous methods could name: the build script
-//! leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
+//! Without `server` and `asynchronous` the runtime lacks the names used by generated skeletons and asynchronous
+//! methods: the build script leaves them out (`.sides(Sides::Client).asynchronous_client(false)`).
 #![forbid(unsafe_code)]
 
 pub mod dynamic;
@@ -69,7 +68,7 @@ pub use spandrel_orb::{
     DeferredCall, Endpoint, EndpointError, ObjectAdapter, QueueOverflow, Servant, remaining_time,
 };
 pub use spandrel_orb::{ConnectionSharing, Purging};
-/// Object adapters: what finds the servant of a request.
+/// Object adapters: they map the object key of a request to a servant.
 #[cfg(feature = "server")]
 pub use spandrel_poa as poa;
 #[cfg(feature = "server")]
@@ -78,7 +77,7 @@ pub use spandrel_poa::Poa;
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
 
-/// The page on adapters runs as a test.
+/// Runs the code of docs/adapters.md as a test.
 #[cfg(all(doctest, feature = "server"))]
 #[doc = include_str!("../../docs/adapters.md")]
 mod adapters {}
@@ -94,7 +93,7 @@ pub mod net {
     pub use spandrel_sync as sync;
 }
 
-/// Includes what `spandrel-build` generated from `idl/NAME.idl` in the build script.
+/// Includes the code that `spandrel-build` generated from `idl/NAME.idl` in the build script.
 ///
 /// ```text
 /// mod bank {

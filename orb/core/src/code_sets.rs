@@ -57,7 +57,7 @@ impl Agreement {
 
     /// The agreement under which requests are written.
     pub(crate) fn on(&self, wire: Wire) -> Wire {
-        self.chosen.unwrap_or(TransmissionCodeSets::UNSAID).on(wire)
+        self.chosen.unwrap_or(TransmissionCodeSets::UNNEGOTIATED).on(wire)
     }
 
     /// What a connection is told, once.

@@ -203,15 +203,15 @@ impl Destination {
     ) -> Body {
         // Nobody waits for the servant of a one-way.
         let is_awaited = response == ResponseFlags::TWO_WAY;
-        let says_remaining = self.is_ours && self.deadlines.says_remaining() && deadline.is_worth_saying(is_awaited);
-        let says_absolute = self.deadlines.says_absolute() && deadline.is_worth_saying(is_awaited);
+        let says_remaining = self.is_ours && self.deadlines.says_remaining() && deadline.limits_server(is_awaited);
+        let says_absolute = self.deadlines.says_absolute() && deadline.limits_server(is_awaited);
         if !says_remaining && !says_absolute {
             return self.begin_untimed(out, request_id, response, operation, contexts);
         }
         let cache = self.timed_cache.as_ref().filter(|_| contexts.is_empty());
         let always = || self.operation_context(operation).into_iter().chain([kept_context()]).collect();
         if let Some(header) = cache.and_then(|cache| cache.header(&self.template, operation, always)) {
-            return header.begin_ending_in(out, request_id, response, &remaining_end(deadline, is_awaited));
+            return header.begin_with_tail(out, request_id, response, &remaining_end(deadline, is_awaited));
         }
         let said = written_contexts(deadline, is_awaited, says_remaining, says_absolute);
         self.template.begin(out, request_id, response, operation, &[contexts, &said].concat())

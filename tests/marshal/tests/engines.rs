@@ -257,7 +257,7 @@ fn messages_joined_from_fragments_have_the_same_outcome_in_every_engine() {
             };
             let joint = |(at, shift): (Index, usize)| {
                 let at = start + at.index(octets.len() - start);
-                Joint { at, counts_as: at + shift }
+                Joint { at, alignment_position: at + shift }
             };
             let mut joints: Vec<_> = joints.into_iter().map(joint).collect();
             joints.sort_by_key(|joint| joint.at);

@@ -95,7 +95,7 @@ fn root(builder: OrbBuilder) -> (Orb, Poa) {
 
 /// A server configuration that requests client certificates and accepts clients without one.
 fn requesting_certificates() -> Ssliop {
-    trusting(authority()).identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Asked)
+    trusting(authority()).identity_of(&authority().issue("127.0.0.1")).verify_clients(ClientVerification::Requested)
 }
 
 fn with_certificate(name: &str) -> OrbBuilder {

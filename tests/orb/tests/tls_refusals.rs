@@ -201,7 +201,7 @@ fn a_tls_client_at_a_plain_port_reports_that_the_peer_speaks_no_tls() {
         for refused in refusals(client, &ior) {
             let expected = (SystemExceptionKind::Transient, CompletionStatus::No);
             assert_eq!(kind_and_completion(&refused), expected, "{refused}");
-            assert!(chain(&refused).contains("what listens there does not speak TLS"), "{}", chain(&refused));
+            assert!(chain(&refused).contains("the server does not support TLS"), "{}", chain(&refused));
         }
         events.await_line(&["refused a message", "the peer speaks TLS"]);
         server.client().ping().unwrap();

@@ -1,10 +1,11 @@
-//! The code sets that are converted besides ISO 8859-1, ASCII, UTF-8 and UTF-16.
+//! Conversion of the code sets other than ISO 8859-1, ASCII, UTF-8 and UTF-16.
 //!
-//! A [`CodeSet`] is an index into the [`table`], which is linked into programs that look code sets up by number or name. Coding and
-//! decoding text reaches the table through [`Conversion`], so that a program that never looks one up does not contain it.
+//! A [`CodeSet`] is an index into the [`table`], which is linked into programs that look up code sets by number
+//! or name. Encoding and decoding use the table through [`Conversion`], so that a program without such a lookup
+//! does not contain it.
 
-mod several;
-mod single;
+mod multi_octet;
+mod single_octet;
 mod table;
 
 use std::fmt;
@@ -22,28 +23,28 @@ trait Conversion: Sync {
 
     fn is_utf8(&self, index: u8) -> bool;
 
-    /// Octets of a character, if all characters have as many.
+    /// The fixed number of octets per character.
     fn width(&self, index: u8) -> Option<usize>;
 
-    /// Encodes text. The error is the first character that the code set does not have.
+    /// Encodes text. The error is the first character that the code set lacks.
     fn encode(&self, index: u8, text: &str) -> Result<Vec<u8>, char>;
 
     /// Decodes octets; `None` if they are not text in the code set.
     fn decode(&self, index: u8, octets: &[u8]) -> Option<String>;
 }
 
-/// The table's conversion, set before the first [`CodeSet`] is made.
+/// The table's conversion, set before the first [`CodeSet`] is created.
 static CONVERSION: OnceLock<&'static dyn Conversion> = OnceLock::new();
 
 impl CodeSet {
-    /// Makes the code set at an index of a table.
+    /// The code set at an index of a table.
     fn at(index: usize, table: &'static dyn Conversion) -> Self {
         CONVERSION.get_or_init(|| table);
         Self(u8::try_from(index).expect("the table is short"))
     }
 
     fn conversion(self) -> &'static dyn Conversion {
-        *CONVERSION.get().expect("set before the first code set is made")
+        *CONVERSION.get().expect("set before the first code set is created")
     }
 
     pub(crate) fn named(self) -> Named {
@@ -54,12 +55,12 @@ impl CodeSet {
         self.conversion().is_utf8(self.0)
     }
 
-    /// Octets of a character in the order of a number's, if all characters have as many.
+    /// The fixed number of octets per character, in the byte order of a number.
     pub(crate) fn width(self) -> Option<usize> {
         self.conversion().width(self.0)
     }
 
-    /// Encodes text. The error is the first character that this code set does not have.
+    /// Encodes text. The error is the first character that this code set lacks.
     pub(crate) fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         self.conversion().encode(self.0, text)
     }

@@ -57,6 +57,6 @@ impl OrbBuilder {
     }
 
     fn assumed(&mut self) -> &mut TransmissionCodeSets {
-        self.settings.code_sets.assumed.get_or_insert(TransmissionCodeSets::UNSAID)
+        self.settings.code_sets.assumed.get_or_insert(TransmissionCodeSets::UNNEGOTIATED)
     }
 }

@@ -70,8 +70,8 @@ pub(crate) fn kept_context() -> ServiceContext {
 /// What our context ends in now. `is_awaited`: somebody waits for the answer.
 pub(crate) fn remaining_end(deadline: &Deadline, is_awaited: bool) -> [u8; END_OCTETS] {
     let span = |left: Duration| u64::try_from(left.as_nanos() / 100).unwrap_or(FOR_EVER);
-    let answer = if is_awaited { deadline.to_answer().map_or(FOR_EVER, span) } else { FOR_EVER };
-    let delivery = deadline.to_deliver().map_or(FOR_EVER, span);
+    let answer = if is_awaited { deadline.left_for_reply().map_or(FOR_EVER, span) } else { FOR_EVER };
+    let delivery = deadline.left_for_delivery().map_or(FOR_EVER, span);
     let mut end = [0; END_OCTETS];
     end[..8].copy_from_slice(&answer.to_be_bytes());
     end[8..].copy_from_slice(&delivery.to_be_bytes());
@@ -99,8 +99,8 @@ pub(crate) fn written_contexts(
 fn absolute(deadline: &Deadline, is_awaited: bool) -> Option<ServiceContext> {
     let now = SystemTime::now();
     let limits = [
-        (values::REQUEST_END_TIME, deadline.to_deliver()),
-        (values::REPLY_END_TIME, deadline.to_answer().filter(|_| is_awaited)),
+        (values::REQUEST_END_TIME, deadline.left_for_delivery()),
+        (values::REPLY_END_TIME, deadline.left_for_reply().filter(|_| is_awaited)),
     ];
     let end = |left| UtcT::from_system_time(now.checked_add(left)?);
     let ends: Vec<(u32, UtcT)> = limits.into_iter().filter_map(|(of, left)| Some((of, end(left?)?))).collect();

@@ -88,7 +88,7 @@ impl Datagrams {
             orb: orb.clone(),
             name: from.to_string().into(),
             settings: Arc::clone(&self.settings),
-            code_sets: TransmissionCodeSets::UNSAID,
+            code_sets: TransmissionCodeSets::UNNEGOTIATED,
             deferred: Arc::clone(&self.deferred),
         };
         let mut job = Some((sender, message, running));
@@ -157,7 +157,7 @@ impl Sender {
         let contexts = &request.service_contexts;
         let remember = || link::note_code_sets(&code_sets, contexts);
         let request_context = RequestContext::from_contexts(contexts, self.settings.context_limits, remember);
-        self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNSAID);
+        self.code_sets = code_sets.get().copied().unwrap_or(TransmissionCodeSets::UNNEGOTIATED);
         let cancellation = CancellationSource::new(WeakOrb::of(&orb), request_context.due.and_then(|due| due.answer));
         let is_answered = AtomicBool::new(false);
         let request = IncomingRequest {

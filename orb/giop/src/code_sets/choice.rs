@@ -9,7 +9,7 @@ pub(super) fn narrow(own: &OwnCodeSets, server: &CodeSets, is_ours: bool) -> Opt
     let converts = |set: CharSet| own.char_conversion.as_ref().is_none_or(|sets| sets.contains(&set));
     let knows = |set: u32| server.conversion.contains(&set) || server.native == set;
     if server.native == 0 {
-        // The server has not said.
+        // The server's reference names no code set.
         return Some(CharSet::Latin1);
     }
     if is_ours && converts(CharSet::Utf8) && knows(CharSet::Utf8.number()) {
@@ -32,9 +32,14 @@ pub(super) fn wide(own: &OwnCodeSets, server: &CodeSets, version: GiopVersion) -
     agree(own, (native, native.number()), server, convertible, WcharSet::Utf16).unwrap_or(WcharSet::Unknown)
 }
 
-/// `native`, `number`: the client's native code set and its number. If it is the server's, that; the server's native code set, if the client converts to
-/// it; the client's, if the server does; the first that both convert to, in the server's order; and if the two native code sets
-/// have characters in common, what everybody has to fall back upon.
+/// The first that applies:
+/// - the native code set that both sides have;
+/// - the server's native code set, if the client converts to it;
+/// - the client's native code set, if the server converts to it;
+/// - the first that both convert to, in the server's order;
+/// - the common fallback, if the two native code sets have characters in common.
+///
+/// `native` and `number` are the client's native code set and its number.
 fn agree<S: Copy>(
     own: &OwnCodeSets,
     (native, number): (S, u32),

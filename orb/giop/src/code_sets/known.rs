@@ -1,4 +1,4 @@
-//! The code sets that a program can convert to: all of CDR's table, or the few that need no table.
+//! The code sets supported by a program: all of CDR's table, or the few that need no table.
 
 use std::fmt;
 
@@ -6,19 +6,20 @@ use spandrel_cdr::{CharSet, WcharSet};
 
 use crate::registry;
 
-/// The code sets that a program knows, and the relations between code sets that negotiation needs.
+/// The code sets supported by a program, and the relations between code sets for negotiation.
 ///
-/// A value is one of [`ALL_CODE_SETS`] and [`BASIC_CODE_SETS`]. A program that names only the latter does not contain the tables.
+/// A value is [`ALL_CODE_SETS`] or [`BASIC_CODE_SETS`]. A program that names only the latter does not contain the
+/// tables.
 pub struct KnownCodeSets {
     pub(super) char_set: fn(u32) -> Option<CharSet>,
     pub(super) wchar_set: fn(u32) -> Option<WcharSet>,
-    /// The code set as ORBs of other vendors understand it ([`CharSet::standard`]).
+    /// The code set in its standard meaning ([`CharSet::standard`]).
     pub(super) standard: fn(CharSet) -> CharSet,
     /// Whether two code sets of the OSF registry have characters in common.
     pub(super) are_compatible: fn(u32, u32) -> bool,
 }
 
-/// Every code set that is converted, and the OSF registry.
+/// All supported code sets, with the OSF registry.
 pub static ALL_CODE_SETS: KnownCodeSets = KnownCodeSets {
     char_set: CharSet::from_number,
     wchar_set: WcharSet::from_number,
@@ -26,8 +27,8 @@ pub static ALL_CODE_SETS: KnownCodeSets = KnownCodeSets {
     are_compatible: registry::are_compatible,
 };
 
-/// ISO 8859-1, ASCII, UTF-8 and UTF-16. Any two code sets are taken to have characters in common; text that the server then cannot
-/// convert is refused by the server.
+/// ISO 8859-1, ASCII, UTF-8 and UTF-16. Any two code sets are assumed to have characters in common; a server
+/// rejects text that it cannot convert.
 pub static BASIC_CODE_SETS: KnownCodeSets = KnownCodeSets {
     char_set: CharSet::basic,
     wchar_set: WcharSet::basic,

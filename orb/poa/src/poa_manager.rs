@@ -1,4 +1,4 @@
-//! Managers and their factory as applications see them (CORBA 3.3 Part 1, 15.3.2 and 15.3.3).
+//! Managers and their factory: the public interface (CORBA 3.3 Part 1, 15.3.2 and 15.3.3).
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use spandrel_sync::Arc;
 
 use crate::{PoaError, State, adapter::Root, frames::check_may_wait, manager::Manager};
 
-/// Controls the requests of all adapters that have it. Cheap to clone.
+/// Controls the requests of all adapters attached to it. Cheap to clone.
 #[derive(Clone)]
 pub struct PoaManager(pub(crate) Arc<Manager>);
 
 impl PoaManager {
-    /// Requests are run from now on, and first those that were held (15.3.2.3).
+    /// Enters the active state: held requests run, and new ones too (15.3.2.3).
     ///
     /// # Errors
-    /// `AdapterInactive` if it is inactive.
+    /// `AdapterInactive` if the manager is inactive.
     pub fn activate(&self) -> Result<(), PoaError> {
         let is_inactive = self.0.state() == State::Inactive;
         let adapters = if is_inactive { Vec::new() } else { self.0.adapters() };
@@ -23,20 +23,22 @@ impl PoaManager {
         self.0.enter(State::Active).map(drop)
     }
 
-    /// Requests are queued from now on. With `wait_for_completion` it returns when those that run have ended, or the state has
-    /// changed again (15.3.2.4).
+    /// Enters the holding state: requests are queued. With `wait_for_completion` it returns when the running
+    /// requests have ended or the state has changed again (15.3.2.4).
     ///
     /// # Errors
-    /// `AdapterInactive` if it is inactive; BAD_INV_ORDER for waiting inside of an upcall of an adapter of the same ORB.
+    /// `AdapterInactive` if the manager is inactive; BAD_INV_ORDER for waiting inside an upcall of an adapter
+    /// of the same ORB.
     pub fn hold_requests(&self, wait_for_completion: bool) -> Result<(), PoaError> {
         self.change(State::Holding, wait_for_completion)
     }
 
-    /// Requests are answered with TRANSIENT from now on, those that were held too. Waiting as in
-    /// [`hold_requests`](Self::hold_requests) (15.3.2.5).
+    /// Enters the discarding state: requests are answered with TRANSIENT, held ones too.
+    /// `wait_for_completion` as in [`hold_requests`](Self::hold_requests) (15.3.2.5).
     ///
     /// # Errors
-    /// `AdapterInactive` if it is inactive; BAD_INV_ORDER for waiting inside of an upcall of an adapter of the same ORB.
+    /// `AdapterInactive` if the manager is inactive; BAD_INV_ORDER for waiting inside an upcall of an adapter
+    /// of the same ORB.
     pub fn discard_requests(&self, wait_for_completion: bool) -> Result<(), PoaError> {
         self.change(State::Discarding, wait_for_completion)
     }
@@ -50,12 +52,13 @@ impl PoaManager {
         Ok(())
     }
 
-    /// Requests are refused from now on, for ever. With `etherealize_objects` the servant activators of its adapters are told that no
-    /// object is active any more, of each when its last request has ended; with `wait_for_completion` it returns when that is
-    /// done and no request runs. Doing it again is harmless (15.3.2.6).
+    /// Enters the inactive state: requests are rejected from now on. With `etherealize_objects` the servant
+    /// activators of its adapters etherealize all objects, each after its last request. With
+    /// `wait_for_completion` it returns when that is complete and no request runs. A repeated call has no
+    /// effect (15.3.2.6).
     ///
     /// # Errors
-    /// BAD_INV_ORDER for waiting inside of an upcall of an adapter of the same ORB.
+    /// BAD_INV_ORDER for waiting inside an upcall of an adapter of the same ORB.
     pub fn deactivate(&self, etherealize_objects: bool, wait_for_completion: bool) -> Result<(), PoaError> {
         check_may_wait(self.0.orb(), wait_for_completion)?;
         let is_first = self.0.state() != State::Inactive;
@@ -69,13 +72,13 @@ impl PoaManager {
         Ok(())
     }
 
-    /// What it does with requests now.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> State {
         self.0.state()
     }
 
-    /// What it is called within its ORB (15.3.2.8).
+    /// The id of the manager within its ORB (15.3.2.8).
     #[must_use]
     pub fn id(&self) -> &str {
         self.0.id()
@@ -96,12 +99,13 @@ impl fmt::Debug for PoaManager {
     }
 }
 
-/// Makes managers, and knows those of its ORB (15.3.3).
+/// Creates managers, and lists those of its ORB (15.3.3).
 #[derive(Clone)]
 pub struct PoaManagerFactory(pub(crate) Arc<Root>);
 
 impl PoaManagerFactory {
-    /// A manager of this id, in the holding state (15.3.3.1). There are no policies of managers yet, and those given are not looked at.
+    /// Creates a manager with this id, in the holding state (15.3.3.1). The standard has no policies of
+    /// managers yet; `policies` is ignored.
     ///
     /// # Errors
     /// `ManagerAlreadyExists`.
@@ -116,7 +120,7 @@ impl PoaManagerFactory {
         self.0.managers.list().into_iter().map(PoaManager).collect()
     }
 
-    /// The manager of this id (15.3.3.3).
+    /// The manager with this id (15.3.3.3).
     #[must_use]
     pub fn find(&self, id: &str) -> Option<PoaManager> {
         self.list().into_iter().find(|manager| manager.id() == id)
@@ -138,7 +142,7 @@ mod tests {
     use crate::{Poa, hierarchy::ROOT_MANAGER};
 
     #[test]
-    fn managers_are_known_by_ids_that_nobody_else_has() {
+    fn managers_have_unique_ids() {
         let orb = Orb::builder().build().unwrap();
         let root = Poa::root(&orb).unwrap();
         let factory = root.the_poa_manager_factory();
@@ -151,15 +155,15 @@ mod tests {
         assert_ne!(own.id(), made.id());
         assert_eq!(factory.list().len(), 3);
         drop(made);
-        assert!(factory.find("POAManager1").is_some(), "it was made by itself, and stays");
+        assert!(factory.find("POAManager1").is_some(), "an explicitly created manager stays");
         let id = own.id().to_owned();
         drop((own, child.destroy(true, true), child));
-        assert_eq!(factory.find(&id), None, "it was its adapter's");
+        assert_eq!(factory.find(&id), None, "it ended with its adapter");
         orb.shutdown(true).unwrap();
     }
 
     #[test]
-    fn a_manager_of_another_orb_is_refused() {
+    fn a_manager_of_another_orb_is_rejected() {
         let [one, other] = [(); 2].map(|()| Orb::builder().build().unwrap());
         let stranger = Poa::root(&other).unwrap().the_poa_manager();
         let refused = Poa::root(&one).unwrap().create_poa("child", Some(&stranger), []).unwrap_err();

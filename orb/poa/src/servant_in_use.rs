@@ -1,4 +1,4 @@
-//! What a request uses of its adapter while it runs.
+//! The servant that a request uses while it runs.
 
 use spandrel_orb::Servant;
 use spandrel_sync::{Arc, Mutex};
@@ -6,29 +6,29 @@ use spandrel_sync::{Arc, Mutex};
 use crate::{
     ServantLocator,
     adapter::servants::Cookie,
-    objects::{Active, Behind},
+    objects::{ActiveObject, Binding},
 };
 
-/// What a request uses.
-pub(crate) enum InUse {
+/// The servant of a request, in use until it is released.
+pub(crate) enum ServantInUse {
     /// An object of the active object map.
-    Object(Arc<Active>),
+    Object(Arc<ActiveObject>),
     /// The default servant.
     Default(Arc<dyn Servant>),
-    /// What a servant locator found.
-    Located(Arc<Located>),
+    /// The servant from a servant locator.
+    Located(Arc<LocatedServant>),
 }
 
-/// What a servant locator found for one request.
-pub(crate) struct Located {
+/// The servant from a servant locator, for one request.
+pub(crate) struct LocatedServant {
     pub(crate) locator: Arc<dyn ServantLocator>,
     pub(crate) servant: Arc<dyn Servant>,
     pub(crate) operation: String,
-    /// In a lock only because it may be no more than `Send`.
+    /// In a lock only because it may not be `Sync`.
     pub(crate) cookie: Mutex<Cookie>,
 }
 
-impl Located {
+impl LocatedServant {
     pub(crate) fn new(
         locator: Arc<dyn ServantLocator>,
         operation: &str,
@@ -38,14 +38,14 @@ impl Located {
     }
 }
 
-impl InUse {
-    /// Nothing for an object that is elsewhere.
+impl ServantInUse {
+    /// `None` for an object that is forwarded.
     #[inline]
     pub(crate) fn servant(&self) -> Option<&Arc<dyn Servant>> {
         match self {
-            Self::Object(active) => match &active.behind {
-                Behind::Servant(servant) => Some(servant),
-                Behind::Forward(_) => None,
+            Self::Object(active) => match &active.binding {
+                Binding::Servant(servant) => Some(servant),
+                Binding::Forward(_) => None,
             },
             Self::Default(servant) => Some(servant),
             Self::Located(located) => Some(&located.servant),

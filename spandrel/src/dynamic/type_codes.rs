@@ -1,4 +1,4 @@
-//! The type codes of what IDL declares: the same as those in code that is generated from it.
+//! The type codes of IDL definitions: the same as those in code generated from them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,21 +12,21 @@ use spandrel_dynamic::ValueTypes;
 
 use super::error::{DescribeError, impossible, unsupported};
 
-/// Type codes by what they are of.
+/// Type codes by definition.
 #[derive(Debug, Default)]
-pub(super) struct Types {
-    /// Those that are complete.
-    made: HashMap<DefId, TypeCode>,
-    /// Those that are being made, the outermost first.
-    making: Vec<DefId>,
-    /// Those that were made within these, and mention one of them: they are part of it.
-    open: HashSet<DefId>,
+pub(super) struct TypeCodes {
+    /// The complete type codes.
+    built: HashMap<DefId, TypeCode>,
+    /// The definitions whose type codes are being built, the outermost first.
+    in_progress: Vec<DefId>,
+    /// The definitions nested in these that refer to one of them: their type codes are incomplete.
+    incomplete: HashSet<DefId>,
     /// All value types with state, and boxes, once they are needed.
     values: Option<ValueTypes>,
 }
 
-impl Types {
-    /// All value types with state, and boxes. One of a type without values is left out.
+impl TypeCodes {
+    /// All value types with state, and boxed values, without those that contain a type without values.
     pub(super) fn values(&mut self, model: &Model) -> ValueTypes {
         if self.values.is_none() {
             let has_state = |it: &&Definition| match &it.kind {
@@ -43,7 +43,7 @@ impl Types {
 
     /// The type code of a type.
     pub(super) fn of(&mut self, model: &Model, ty: &Type) -> Result<TypeCode, DescribeError> {
-        let plain = |made: Result<TypeCode, TypeCodeError>| made.map_err(|error| impossible("a type", &error));
+        let plain = |built: Result<TypeCode, TypeCodeError>| built.map_err(|error| impossible("a type", &error));
         Ok(match ty {
             Type::Primitive(primitive) => primitive_type(*primitive)?,
             Type::String { bound } => TypeCode::string(bound.unwrap_or(0)),
@@ -68,43 +68,44 @@ impl Types {
         })
     }
 
-    /// The type code of what has a name.
+    /// The type code of a named type.
     pub(super) fn of_definition(&mut self, model: &Model, id: DefId) -> Result<TypeCode, DescribeError> {
         let definition = &model[id];
-        if let Some(made) = self.made.get(&id) {
-            return Ok(made.clone());
+        if let Some(built) = self.built.get(&id) {
+            return Ok(built.clone());
         }
-        if self.making.contains(&id) || self.open.contains(&id) {
+        if self.in_progress.contains(&id) || self.incomplete.contains(&id) {
             return TypeCode::recursive(definition.repository_id.clone())
                 .map_err(|error| impossible(&definition.scoped_name, &error));
         }
         if let DefinitionKind::Typedef(_) = definition.kind {
-            // Recursion ends at a struct, union, exception or value type, never at a typedef: a type code that stands for another by
-            // its id means one of these (CORBA 3.3 Part 1, 8.11.3). So a typedef that is met within itself is made once more.
-            let made = self.make(model, definition)?;
-            if !made.is_open() {
-                self.made.insert(id, made.clone());
+            // Recursion ends at a struct, union, exception or value type, never at a typedef: a recursive
+            // type code refers to one of these by its id (CORBA 3.3 Part 1, 8.11.3). So a typedef that occurs
+            // within itself is built once more.
+            let built = self.make(model, definition)?;
+            if !built.is_open() {
+                self.built.insert(id, built.clone());
             }
-            return Ok(made);
+            return Ok(built);
         }
-        let outside = self.open.clone();
-        self.making.push(id);
-        let made = self.make(model, definition);
-        self.making.pop();
-        let made = made?;
-        if made.is_open() {
-            self.open.insert(id);
+        let outside = self.incomplete.clone();
+        self.in_progress.push(id);
+        let built = self.make(model, definition);
+        self.in_progress.pop();
+        let built = built?;
+        if built.is_open() {
+            self.incomplete.insert(id);
         } else {
-            // What was open within it is closed with it.
-            self.open = outside;
-            self.made.insert(id, made.clone());
+            // The incomplete type codes within it are complete now.
+            self.incomplete = outside;
+            self.built.insert(id, built.clone());
         }
-        Ok(made)
+        Ok(built)
     }
 
     fn make(&mut self, model: &Model, definition: &Definition) -> Result<TypeCode, DescribeError> {
         let (id, name) = (definition.repository_id.clone(), definition.name.clone());
-        let made = match &definition.kind {
+        let built = match &definition.kind {
             DefinitionKind::Struct(body) => TypeCode::structure(id, name, &self.members(model, &body.members)?),
             DefinitionKind::Exception(body) => TypeCode::exception(id, name, &self.members(model, &body.members)?),
             DefinitionKind::Union(body) => {
@@ -124,7 +125,7 @@ impl Types {
             DefinitionKind::Native => TypeCode::native(id, name),
             other => return Err(unsupported(definition, &format!("it is a `{}`", other.keyword()))),
         };
-        made.map_err(|error| impossible(&definition.scoped_name, &error))
+        built.map_err(|error| impossible(&definition.scoped_name, &error))
     }
 
     fn members(&mut self, model: &Model, members: &[Member]) -> Result<Vec<(String, TypeCode)>, DescribeError> {
@@ -133,14 +134,14 @@ impl Types {
 
     /// A branch of several labels is as many members (CORBA 3.3 Part 1, 8.11.2).
     fn branches(&mut self, model: &Model, body: &Union) -> Result<Vec<(Label, String, TypeCode)>, DescribeError> {
-        let mut made = Vec::new();
+        let mut built = Vec::new();
         for branch in &body.branches {
             let of = self.of(model, &branch.member.ty)?;
             for label in &branch.labels {
-                made.push((label_of(model, label)?, branch.member.name.clone(), of.clone()));
+                built.push((label_of(model, label)?, branch.member.name.clone(), of.clone()));
             }
         }
-        Ok(made)
+        Ok(built)
     }
 
     fn value(&mut self, model: &Model, definition: &Definition, body: &ValueType) -> Result<TypeCode, DescribeError> {
@@ -202,7 +203,7 @@ fn primitive_type(primitive: Primitive) -> Result<TypeCode, DescribeError> {
     })
 }
 
-/// The parser knows more than this does.
+/// The parser supports more than this conversion.
 fn unknown(what: &str) -> DescribeError {
-    DescribeError::Unsupported { name: what.to_owned(), why: "it is not known here".to_owned() }
+    DescribeError::Unsupported { name: what.to_owned(), why: "dynamic invocation does not support it".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! On what terms connections are made: as the options say, and kept until they say something else.
+//! The configurations of connections: built from the options, and reused until these change.
 
 use std::time::{Duration, Instant};
 
@@ -8,41 +8,41 @@ use spandrel_sync::{Arc, Mutex};
 use crate::options::{Options, SetupError};
 
 #[derive(Debug)]
-pub(crate) struct Terms(Mutex<State>);
+pub(crate) struct Configurations(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     options: Options,
-    /// When the files were looked at.
-    looked: Instant,
-    client: Kept<ClientConfig>,
-    server: Kept<ServerConfig>,
+    /// The time of the last check of the files.
+    checked_at: Instant,
+    client: CachedConfig<ClientConfig>,
+    server: CachedConfig<ServerConfig>,
 }
 
-/// Makes a configuration from the options.
+/// Builds a configuration from the options.
 type Make<C> = fn(&Options) -> Result<Arc<C>, SetupError>;
 
-/// A configuration, made when it is first needed. It remembers sessions, to be resumed.
+/// A configuration, built on first use. It stores sessions for resumption.
 #[derive(Debug)]
-struct Kept<C> {
-    /// With the function that made it, so that a program that never listens links none for servers.
+struct CachedConfig<C> {
+    /// With the function that built it, so that a program without servers links no code for them.
     config: Option<(Arc<C>, Make<C>)>,
-    /// The options have changed since.
+    /// Whether the options have changed since.
     is_stale: bool,
 }
 
-impl<C> Kept<C> {
+impl<C> CachedConfig<C> {
     fn nothing() -> Self {
         Self { config: None, is_stale: false }
     }
 
-    /// Made again, if it was needed at all.
-    fn again(&self, options: &Options) -> Result<Self, SetupError> {
-        let again = |(_, make): &(_, Make<C>)| make(options).map(|config| (config, *make));
-        Ok(Self { config: self.config.as_ref().map(again).transpose()?, is_stale: false })
+    /// Builds the configuration again, if it was in use.
+    fn rebuild(&self, options: &Options) -> Result<Self, SetupError> {
+        let rebuild = |(_, make): &(_, Make<C>)| make(options).map(|config| (config, *make));
+        Ok(Self { config: self.config.as_ref().map(rebuild).transpose()?, is_stale: false })
     }
 
-    /// The configuration by the present options, or the previous one if these cannot be used.
+    /// The configuration for the present options, or the previous one if these are unusable.
     fn get(&mut self, options: &Options, make: Make<C>) -> Result<Arc<C>, SetupError> {
         match &self.config {
             Some((config, _)) if !self.is_stale => return Ok(Arc::clone(config)),
@@ -62,17 +62,17 @@ impl<C> Kept<C> {
     }
 }
 
-impl Terms {
+impl Configurations {
     pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self(Mutex::new(State {
             options: Options::new(provider),
-            looked: Instant::now(),
-            client: Kept::nothing(),
-            server: Kept::nothing(),
+            checked_at: Instant::now(),
+            client: CachedConfig::nothing(),
+            server: CachedConfig::nothing(),
         }))
     }
 
-    /// For connections that are made from now on.
+    /// Changes the options for later connections.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Options) -> R) -> R {
         let mut state = self.0.lock();
         let changed = change(&mut state.options);
@@ -84,23 +84,23 @@ impl Terms {
         read(&self.0.lock().options)
     }
 
-    /// What clients connect with, and how long a handshake may take.
+    /// The configuration of clients, and the time limit of a handshake.
     pub(crate) fn client(&self) -> Result<(Arc<ClientConfig>, Duration), SetupError> {
         let mut state = self.0.lock();
-        state.look();
+        state.check_files();
         let State { options, client, .. } = &mut *state;
         Ok((client.get(options, Options::client)?, options.handshake_timeout))
     }
 
-    /// What servers accept with.
+    /// The configuration of servers.
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, SetupError> {
         let mut state = self.0.lock();
-        state.look();
+        state.check_files();
         let State { options, server, .. } = &mut *state;
         server.get(options, Options::server)
     }
 
-    /// Reads the files anew.
+    /// Reads the files again.
     pub(crate) fn reload(&self) -> Result<(), SetupError> {
         self.0.lock().reload()
     }
@@ -112,13 +112,14 @@ impl State {
         self.server.is_stale = true;
     }
 
-    /// Reads files that have changed, if nobody has looked lately. What cannot be used is told once, and looked at again when it changes.
-    fn look(&mut self) {
+    /// Reads changed files, unless they were checked recently. An unusable file is logged once, and read
+    /// again after its next change.
+    fn check_files(&mut self) {
         let Some(pause) = self.options.reload else { return };
-        if self.looked.elapsed() < pause {
+        if self.checked_at.elapsed() < pause {
             return;
         }
-        self.looked = Instant::now();
+        self.checked_at = Instant::now();
         if self.options.files.have_changed()
             && let Err(error) = self.reload()
         {
@@ -126,18 +127,18 @@ impl State {
         }
     }
 
-    /// All of it, or nothing.
+    /// Replaces all files' contents, or none.
     fn reload(&mut self) -> Result<(), SetupError> {
         let mut options = self.options.clone();
-        options.files.read_again(&mut options.papers)?;
-        (self.client, self.server) = (self.client.again(&options)?, self.server.again(&options)?);
+        options.files.read_again(&mut options.credentials)?;
+        (self.client, self.server) = (self.client.rebuild(&options)?, self.server.rebuild(&options)?);
         self.options = options;
         Ok(())
     }
 }
 
-/// An ORB goes on with what it has.
+/// The ORB continues with the old certificates.
 fn warn(error: &SetupError) {
     let cause = std::error::Error::source(error).map(tracing::field::display);
-    tracing::warn!(%error, cause, "the new certificates cannot be used: the old ones stay");
+    tracing::warn!(%error, cause, "the new certificates are unusable: the old ones stay in use");
 }

@@ -1,4 +1,4 @@
-//! What matters about a type when its values are moved as octets.
+//! Properties of a type that decide whether its values can be copied as octets.
 
 use std::collections::HashSet;
 
@@ -7,24 +7,24 @@ use crate::{
     type_code::{Leaf, View},
 };
 
-/// What values of a type may contain.
+/// The possible content of a type's values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Survey {
+pub(super) struct ValueContent {
     /// The largest alignment of any primitive.
     pub(super) alignment: u8,
     /// Narrow characters.
     pub(super) narrow: bool,
     /// Wide characters.
     pub(super) wide: bool,
-    /// References or values, which need somebody to make them live.
+    /// References or values, which a binder has to convert.
     pub(super) binds: bool,
 }
 
-const PLAIN: Survey = Survey { alignment: 1, narrow: false, wide: false, binds: false };
-const EVERYTHING: Survey = Survey { alignment: 8, narrow: true, wide: true, binds: true };
+const PLAIN: ValueContent = ValueContent { alignment: 1, narrow: false, wide: false, binds: false };
+const EVERYTHING: ValueContent = ValueContent { alignment: 8, narrow: true, wide: true, binds: true };
 
-impl Survey {
-    /// Looks at each type within `of` once.
+impl ValueContent {
+    /// Visits each type within `of` once.
     pub(super) fn of(of: &TypeCode) -> Self {
         let mut found = PLAIN;
         let mut seen = HashSet::new();
@@ -55,35 +55,35 @@ impl Survey {
     }
 }
 
-fn of_leaf(leaf: Leaf) -> Survey {
-    let aligned = |alignment| Survey { alignment, ..PLAIN };
+fn of_leaf(leaf: Leaf) -> ValueContent {
+    let aligned = |alignment| ValueContent { alignment, ..PLAIN };
     match leaf {
-        Leaf::String(_) => Survey { narrow: true, ..aligned(4) },
-        Leaf::WString(_) => Survey { wide: true, ..aligned(4) },
+        Leaf::String(_) => ValueContent { narrow: true, ..aligned(4) },
+        Leaf::WString(_) => ValueContent { wide: true, ..aligned(4) },
         Leaf::Fixed { .. } => PLAIN,
         Leaf::Simple(kind) => match kind {
             TcKind::Null | TcKind::Void | TcKind::Boolean | TcKind::Octet => PLAIN,
-            TcKind::Char => Survey { narrow: true, ..PLAIN },
+            TcKind::Char => ValueContent { narrow: true, ..PLAIN },
             TcKind::Short | TcKind::UShort => aligned(2),
-            TcKind::WChar => Survey { wide: true, ..aligned(2) },
+            TcKind::WChar => ValueContent { wide: true, ..aligned(2) },
             TcKind::Long | TcKind::ULong | TcKind::Float | TcKind::Principal => aligned(4),
             TcKind::LongLong | TcKind::ULongLong | TcKind::Double | TcKind::LongDouble => aligned(8),
-            // Names in narrow characters; labels in wide ones.
-            TcKind::TypeCode => Survey { narrow: true, wide: true, ..aligned(4) },
+            // Names are narrow characters; labels may be wide.
+            TcKind::TypeCode => ValueContent { narrow: true, wide: true, ..aligned(4) },
             _ => EVERYTHING,
         },
     }
 }
 
-/// What a node's values have themselves, apart from its children's.
-fn of_node(kind: TcKind) -> Survey {
+/// The content of a node's own values, without its children's.
+fn of_node(kind: TcKind) -> ValueContent {
     match kind {
         TcKind::Struct | TcKind::Union | TcKind::Array | TcKind::Alias => PLAIN,
-        TcKind::Sequence | TcKind::Enum => Survey { alignment: 4, ..PLAIN },
-        TcKind::Except => Survey { alignment: 4, narrow: true, ..PLAIN },
-        // Profiles are encapsulated and align themselves.
+        TcKind::Sequence | TcKind::Enum => ValueContent { alignment: 4, ..PLAIN },
+        TcKind::Except => ValueContent { alignment: 4, narrow: true, ..PLAIN },
+        // Profiles are encapsulations with alignment of their own.
         TcKind::ObjRef | TcKind::Component | TcKind::Home => {
-            Survey { alignment: 4, narrow: true, wide: false, binds: true }
+            ValueContent { alignment: 4, narrow: true, wide: false, binds: true }
         }
         _ => EVERYTHING,
     }

@@ -1,8 +1,8 @@
-//! Code sets of one octet per character, each as the characters of its upper half; the lower half is ASCII.
+//! Code sets of one octet per character: the characters of the upper half; the lower half is ASCII.
 //!
-//! `\u{fffd}` stands where there is none.
+//! `\u{fffd}` marks an unassigned octet.
 
-/// The characters of the octets from 128 on, as UTF-16; zero where there is none.
+/// The characters of the octets from 128 on, as UTF-16; zero for an unassigned octet.
 pub(super) type Upper = [u16; 128];
 
 /// ISO 8859-2.
@@ -361,7 +361,7 @@ pub(super) static TIS_620: Upper = upper(
      ๐๑๒๓๔๕๖๗๘๙๚๛����",
 );
 
-/// A table whose first quarter are the controls of ISO 6429, which have no text.
+/// A table whose first quarter holds the controls of ISO 6429, which are not in the text.
 const fn above_controls(text: &str) -> Upper {
     let mut table = [0; 128];
     let mut at = 0;
@@ -376,7 +376,7 @@ const fn upper(text: &str) -> Upper {
     fill([0; 128], 0, text.as_bytes())
 }
 
-/// Fills the rest of a table, which the text has to be just as long as.
+/// Fills the rest of a table; the text must have exactly its length.
 const fn fill(mut table: Upper, mut at: usize, text: &[u8]) -> Upper {
     let mut next = 0;
     while next < text.len() {
@@ -389,7 +389,7 @@ const fn fill(mut table: Upper, mut at: usize, text: &[u8]) -> Upper {
     table
 }
 
-/// The character at this place of UTF-8, and how many octets it has. All are of the first plane.
+/// The character at this offset of UTF-8, and its number of octets. All are in the basic plane.
 const fn unit(text: &[u8], at: usize) -> (u16, usize) {
     let first = text[at] as u16;
     if first < 0x80 {
@@ -399,6 +399,6 @@ const fn unit(text: &[u8], at: usize) -> (u16, usize) {
     if first < 0xe0 {
         return ((first & 0x1f) << 6 | second, 2);
     }
-    assert!(first < 0xf0, "all are of the first plane");
+    assert!(first < 0xf0, "all are in the basic plane");
     ((first & 0xf) << 12 | second << 6 | text[at + 2] as u16 & 0x3f, 3)
 }

@@ -1,4 +1,4 @@
-//! What IDL has a form for: repository ids, names, members and labels of type codes (CORBA 3.3 Part 1, 8.11.3).
+//! Validity of repository ids, names, members and labels of type codes (CORBA 3.3 Part 1, 8.11.3).
 
 use std::collections::HashSet;
 
@@ -7,36 +7,36 @@ use super::{
     node::{Child, Composer, Mark, Member, Node, Text},
 };
 
-/// The beginning of a type code, with an id and a name such as types of its kind have.
+/// The first part of a type code: an id and a name, as its kind has them.
 pub(super) fn named(kind: TcKind, id: Text, name: Text) -> Result<Node, TypeCodeError> {
     let optional = matches!(kind, TcKind::Struct | TcKind::Union | TcKind::Enum | TcKind::Alias);
     let anonymous = matches!(kind, TcKind::Sequence | TcKind::Array);
     let sound = id.split_once(':').is_some_and(|(format, text)| !format.is_empty() && !text.is_empty());
     if !(sound || anonymous || (optional && id.is_empty())) {
-        return Err(TypeCodeError::BadParam("a repository id has the form `format:text`"));
+        return Err(TypeCodeError::BadParam("a repository id must have the form `format:text`"));
     }
     check_name(&name)?;
     Ok(Node::new(kind, id, name))
 }
 
-/// An IDL identifier without a leading underscore of escape, or nothing, which all names may be (8.11.1).
+/// Checks an IDL identifier without a leading underscore; all names may be empty (8.11.1).
 fn check_name(name: &str) -> Result<(), TypeCodeError> {
     let starts_well = name.chars().next().is_none_or(|first| first.is_ascii_alphabetic() || first == '_');
     let goes_well = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if starts_well && goes_well { Ok(()) } else { Err(TypeCodeError::BadParam("a name is not an IDL identifier")) }
 }
 
-/// Values of the type can be members and elements.
+/// Checks that members and elements may have this type.
 pub(super) fn check_member_type(of: &TypeCode) -> Result<(), TypeCodeError> {
     match of.view().resolved().kind() {
         TcKind::Null | TcKind::Void | TcKind::Except => {
-            Err(TypeCodeError::BadTypeCode("there are no members or elements of this type"))
+            Err(TypeCodeError::BadTypeCode("members and elements cannot have this type"))
         }
         _ => Ok(()),
     }
 }
 
-/// Members, unique by their names; a union's name may stand once more right behind itself, for another label.
+/// The members, with distinct names; consecutive members of a union may share a name, for several labels.
 pub(super) fn compose_members(
     composer: &mut Composer,
     members: &mut dyn Iterator<Item = (Text, &TypeCode, Mark)>,
@@ -56,7 +56,7 @@ pub(super) fn compose_members(
     Ok(composed.into())
 }
 
-/// The values that a discriminator of this type can have.
+/// The possible values of a discriminator of this type.
 pub(crate) fn label_range(of: &TypeCode) -> Option<std::ops::RangeInclusive<i128>> {
     let view = of.view().resolved();
     Some(match view.kind() {

@@ -1,19 +1,19 @@
-//! What IOR interceptors are told of adapters that are made and destroyed (CORBA 3.3 Part 1, 16.5).
+//! Descriptions of adapters for IOR interceptors (CORBA 3.3 Part 1, 16.5).
 
 use spandrel_orb::{AdapterDescription, AdapterState, Policy, PolicyType};
 
 use crate::{adapter::full_name, manager::Manager, policies::Policies};
 
-/// An adapter that is about to be made.
-pub(crate) struct Described<'a> {
-    /// From the root adapter's child on.
+/// An adapter that is about to be created.
+pub(crate) struct NewAdapter<'a> {
+    /// The path, from the root adapter's child on.
     pub(crate) path: &'a [String],
     pub(crate) manager: &'a Manager,
     pub(crate) policies: &'a Policies,
     pub(crate) given: &'a [Policy],
 }
 
-impl AdapterDescription for Described<'_> {
+impl AdapterDescription for NewAdapter<'_> {
     fn adapter_name(&self) -> Vec<String> {
         full_name(self.path)
     }

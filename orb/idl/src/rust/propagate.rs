@@ -1,14 +1,15 @@
-//! Properties that pass from definitions to those that use them: being local, having no Rust form, holding values.
+//! Properties that propagate from definitions to their users: being local, having no Rust form, containing
+//! values.
 //!
-//! Each use is looked at once, however long the chains are that it is part of.
+//! Each use is examined once, however long the chains of uses are.
 
 use std::collections::HashSet;
 
 use crate::model::{DefId, Definition, DefinitionKind, Model, Type};
 
-/// The definitions that have a property: those that `begins` says, and all that use one of these. `uses` calls what it is given
-/// with each definition from which the property passes to this one.
-pub(super) fn spread(
+/// The definitions that have a property: those selected by `begins`, and all users of these. `uses` calls its
+/// argument with each definition from which the property propagates to this one.
+pub(super) fn propagate(
     model: &Model,
     begins: impl Fn(&Definition) -> bool,
     uses: impl Fn(&Definition, &mut dyn FnMut(DefId)),
@@ -28,7 +29,7 @@ pub(super) fn spread(
     found
 }
 
-/// Calls `each` with what a type names, if it names anything.
+/// Calls `each` with the definition that a type names, if any.
 pub(super) fn named(ty: &Type, each: &mut dyn FnMut(DefId)) {
     match ty {
         Type::Named(id) => each(*id),
@@ -37,9 +38,9 @@ pub(super) fn named(ty: &Type, each: &mut dyn FnMut(DefId)) {
     }
 }
 
-/// Calls `each` with what the signature of an operation or attribute names, or what the members of a struct, union or exception do, or
-/// the type behind a typedef or constant.
-pub(super) fn mentioned(definition: &Definition, each: &mut dyn FnMut(DefId)) {
+/// Calls `each` with the definitions named by the signature of an operation or attribute, by the members of a
+/// struct, union or exception, or by the type of a typedef or constant.
+pub(super) fn for_each_used(definition: &Definition, each: &mut dyn FnMut(DefId)) {
     match &definition.kind {
         DefinitionKind::Operation(body) => {
             body.result.iter().for_each(|ty| named(ty, each));

@@ -1,23 +1,23 @@
-//! Code sets of one or several octets per character: those of East Asia, by way of `encoding_rs`.
+//! Code sets of one or several octets per character: those of East Asia, by means of `encoding_rs`.
 //!
-//! What that library understands is what browsers do, which is more than a code set has, and now and then something else. What is written
-//! is therefore looked at: a character has to be read back as itself (a yen sign would arrive as a backslash), and sets that others have
-//! extended are written without the extensions. What is read may have them.
+//! That library follows browsers, which accept more than a code set has, and sometimes differ from it. So
+//! each encoded character is checked. It must decode to itself (a yen sign would arrive as a backslash), and
+//! extensions of a standard set by vendors are not written. Decoding accepts extensions.
 
 use std::sync::LazyLock;
 
 use encoding_rs::{EncoderResult, Encoding};
 
-/// One such code set.
-pub(super) struct Several {
+/// A code set with a variable number of octets per character.
+pub(super) struct MultiOctet {
     pub(super) encoding: &'static Encoding,
-    /// Whether a character, and the octets that the library makes of it, are in the code set.
+    /// Whether a character, with the library's octets for it, is in the code set.
     pub(super) has: fn(char, &[u8]) -> bool,
 }
 
-/// Characters of JIS X 0208 that are taken for two in Unicode: how JIS reads them, and how Microsoft and browsers do. Both are written alike,
-/// and read the second way.
-const TWINS: [(char, char); 6] = [
+/// Characters of JIS X 0208 with two mappings to Unicode: that of JIS, and that of Microsoft and browsers.
+/// Both are encoded alike, and decoded to the second one.
+const DOUBLE_MAPPINGS: [(char, char); 6] = [
     ('\u{a2}', '\u{ffe0}'),
     ('\u{a3}', '\u{ffe1}'),
     ('\u{ac}', '\u{ffe2}'),
@@ -26,10 +26,10 @@ const TWINS: [(char, char); 6] = [
     ('\u{301c}', '\u{ff5e}'),
 ];
 
-/// More than a character has octets.
-const ROOM: usize = 8;
+/// An upper bound of the octets of a character.
+const MAX_CHARACTER_OCTETS: usize = 8;
 
-impl Several {
+impl MultiOctet {
     /// # Errors
     /// The first character that is not in the code set.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u8>, char> {
@@ -44,12 +44,12 @@ impl Several {
         Ok(octets)
     }
 
-    /// Adds the octets of a character beyond ASCII, if it has some.
+    /// Appends the octets of a character beyond ASCII, if it has an encoding.
     fn add(&self, value: char, octets: &mut Vec<u8>) -> bool {
         let is_japanese = [encoding_rs::EUC_JP, encoding_rs::SHIFT_JIS].contains(&self.encoding);
-        let twin = TWINS.iter().find(|(jis, _)| is_japanese && *jis == value);
-        let value = twin.map_or(value, |(_, twin)| *twin);
-        let (room, text) = (&mut [0; ROOM], &mut [0; 4]);
+        let mapping = DOUBLE_MAPPINGS.iter().find(|(jis, _)| is_japanese && *jis == value);
+        let value = mapping.map_or(value, |(_, mapping)| *mapping);
+        let (room, text) = (&mut [0; MAX_CHARACTER_OCTETS], &mut [0; 4]);
         let text = value.encode_utf8(text);
         let (result, _, len) = self.encoding.new_encoder().encode_from_utf8_without_replacement(text, room, true);
         let written = &room[..len];
@@ -76,7 +76,8 @@ impl Several {
     }
 }
 
-/// The supplementary characters of EUC-JP, which the library reads and does not write: by character, made when one is first written.
+/// The supplementary characters of EUC-JP, which the library decodes and does not encode: sorted by
+/// character, built on first use.
 static JIS_X_0212: LazyLock<Vec<(char, [u8; 2])>> = LazyLock::new(|| {
     let rows = 0xa1..=0xfe_u8;
     let mut all: Vec<_> = rows
@@ -92,7 +93,7 @@ static JIS_X_0212: LazyLock<Vec<(char, [u8; 2])>> = LazyLock::new(|| {
     all
 });
 
-/// Everything that the library has.
+/// All characters of the library.
 pub(super) fn anything(_: char, _: &[u8]) -> bool {
     true
 }
@@ -102,22 +103,22 @@ pub(super) fn is_korean(_: char, octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet >= 0xa1)
 }
 
-/// Japanese in EUC, without the rows that NEC and IBM added.
+/// Japanese in EUC, without the rows added by NEC and IBM.
 pub(super) fn is_euc_japanese(_: char, octets: &[u8]) -> bool {
     octets[0] != 0xad && octets[0] < 0xf5
 }
 
-/// Japanese in Shift_JIS, without them.
+/// Japanese in Shift_JIS, without the rows added by NEC and IBM.
 pub(super) fn is_shift_jis(_: char, octets: &[u8]) -> bool {
     !matches!(octets[0], 0x80 | 0x87 | 0xed..)
 }
 
-/// The same with them, as Microsoft and IBM have it.
+/// Japanese in Shift_JIS, with the rows added by Microsoft and IBM.
 pub(super) fn is_code_page_943(_: char, octets: &[u8]) -> bool {
     octets[0] != 0x80
 }
 
-/// Traditional Chinese, without what ETEN and Hong Kong added, nor the control pictures.
+/// Traditional Chinese, without the additions of ETEN and Hong Kong, and without control pictures.
 pub(super) fn is_big5(_: char, octets: &[u8]) -> bool {
     let &[row, column] = octets else { return false };
     let added =
@@ -125,7 +126,8 @@ pub(super) fn is_big5(_: char, octets: &[u8]) -> bool {
     row >= 0xa1 && !added
 }
 
-/// Simplified Chinese as Microsoft's code page 936 has it: without private characters, nor what GB 18030 added.
+/// Simplified Chinese as in Microsoft's code page 936: without private characters and the additions of GB
+/// 18030.
 pub(super) fn is_gbk(value: char, octets: &[u8]) -> bool {
     let added = match octets {
         [row, column] => matches!(
@@ -137,7 +139,7 @@ pub(super) fn is_gbk(value: char, octets: &[u8]) -> bool {
     !added && !matches!(value, '\u{e000}'..='\u{f8ff}')
 }
 
-/// GB 2312, which is that part of GBK.
+/// GB 2312, a part of GBK.
 pub(super) fn is_gb2312(_: char, octets: &[u8]) -> bool {
     let &[row, column] = octets else { return false };
     let has = match row {
